@@ -1,0 +1,110 @@
+//! The session cookie: the token with a signature, so that a forged one is refused without asking the database.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+/// Signs and checks session cookies with the master secret.
+#[derive(Clone)]
+pub struct CookieSigner {
+    key: Hmac<Sha256>,
+    name: &'static str,
+    secure: bool,
+}
+
+/// Seconds that a cookie lives: seven days.
+const MAX_AGE_SECONDS: u64 = 604_800;
+
+fn encode_component(text: &str) -> String {
+    // `encodeURIComponent` of what base64 and base62 hold: only these three are not left as they are.
+    text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
+}
+
+fn decode_component(text: &str) -> String {
+    let replace = |text: &str, upper: &str, lower: &str, character: &str| text.replace(upper, character).replace(lower, character);
+    let text = replace(text, "%2B", "%2b", "+");
+    let text = replace(&text, "%2F", "%2f", "/");
+    replace(&text, "%3D", "%3d", "=")
+}
+
+impl CookieSigner {
+    /// # Errors
+    /// The secret cannot be a key.
+    pub fn new(secret: &[u8], is_https: bool) -> Result<CookieSigner, String> {
+        let key = Hmac::new_from_slice(secret).map_err(|error| error.to_string())?;
+        let name = if is_https { "__Secure-svc.session_token" } else { "svc.session_token" };
+        Ok(CookieSigner { key, name, secure: is_https })
+    }
+
+    fn signature(&self, token: &str) -> Vec<u8> {
+        let mut mac = self.key.clone();
+        mac.update(token.as_bytes());
+        mac.finalize().into_bytes().to_vec()
+    }
+
+    fn signed(&self, token: &str) -> String {
+        format!("{token}.{}", STANDARD.encode(self.signature(token)))
+    }
+
+    /// The `Set-Cookie` value that hands out `token`; a session that is not remembered ends with the browser.
+    pub fn set_cookie(&self, token: &str, remember: bool) -> String {
+        let age = if remember { format!("Max-Age={MAX_AGE_SECONDS}; ") } else { String::new() };
+        self.cookie(&encode_component(&self.signed(token)), &age)
+    }
+
+    /// The `Set-Cookie` value that takes the cookie back.
+    pub fn clear_cookie(&self) -> String {
+        self.cookie("", "Max-Age=0; ")
+    }
+
+    fn cookie(&self, value: &str, age: &str) -> String {
+        let secure = if self.secure { "; Secure" } else { "" };
+        format!("{}={value}; {age}Path=/; HttpOnly; SameSite=Lax{secure}", self.name)
+    }
+
+    /// The token in a `Cookie` header, if there is one and its signature holds.
+    pub fn token_of_cookies(&self, header: &str) -> Option<String> {
+        header
+            .split(';')
+            .filter_map(|pair| pair.trim().split_once('='))
+            .find(|(name, _)| *name == self.name)
+            .and_then(|(_, value)| self.verified(&decode_component(value)))
+    }
+
+    /// The token of a bearer value: bare, or with its signature, plain or percent-encoded.
+    pub fn token_of_bearer(&self, value: &str) -> Option<String> {
+        match value.contains('.') {
+            true => self.verified(&decode_component(value)),
+            false => Some(value.to_owned()),
+        }
+    }
+
+    fn verified(&self, signed: &str) -> Option<String> {
+        let (token, signature) = signed.split_once('.')?;
+        let mut mac = self.key.clone();
+        mac.update(token.as_bytes());
+        // Compares in constant time.
+        mac.verify_slice(&STANDARD.decode(signature).ok()?).ok().map(|()| token.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_own_signature_is_believed() {
+        let signer = CookieSigner::new(b"a secret of thirty-two characters", false).expect("a key");
+        let other = CookieSigner::new(b"another secret of as many characters", false).expect("a key");
+        let cookie = signer.set_cookie("token", true);
+        let pair = cookie.split(';').next().expect("a pair");
+        assert_eq!(signer.token_of_cookies(&format!("a=b; {pair}")).as_deref(), Some("token"));
+        assert_eq!(other.token_of_cookies(pair), None);
+        assert_eq!(signer.token_of_cookies(&pair[..pair.len() - 4]), None);
+        assert_eq!(signer.token_of_cookies("svc.session_token=token"), None);
+        assert_eq!(signer.token_of_bearer("token").as_deref(), Some("token"));
+        assert_eq!(signer.token_of_bearer(&signer.signed("token")).as_deref(), Some("token"));
+        assert_eq!(signer.token_of_bearer("token.AAAA"), None);
+    }
+}

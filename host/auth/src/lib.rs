@@ -1,0 +1,18 @@
+//! Passwords, tokens and cookies, and the principal that they lead to.
+//!
+//! This crate does no I/O and must not know of tables, routes or blocks: it says how secrets are made, hashed and
+//! compared, and who somebody is once a store has answered.
+#![forbid(unsafe_code)]
+
+mod cookie;
+mod password;
+mod principal;
+mod token;
+
+pub use cookie::CookieSigner;
+pub use password::{PasswordHasher, PasswordProblem, check_password};
+pub use principal::{Actor, Principal, Via};
+pub use token::{SessionToken, hash_token};
+
+/// The prefix of API keys, which no session token has.
+pub const API_KEY_PREFIX: &str = "svc_";

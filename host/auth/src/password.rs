@@ -1,0 +1,108 @@
+//! Passwords: rules, and argon2id off the request threads.
+
+use std::sync::Arc;
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
+use argon2::{Algorithm, Argon2, Params, Version};
+use tokio::sync::Semaphore;
+
+/// Fewest characters of a password.
+const CHARS_MIN: usize = 8;
+/// Most characters of a password.
+const CHARS_MAX: usize = 128;
+/// Memory of one hash, in KiB: 19 MiB, as OWASP asks of argon2id with two passes.
+const MEMORY_KIB: u32 = 19 * 1024;
+const PASSES: u32 = 2;
+const LANES: u32 = 1;
+
+/// Why a password is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordProblem {
+    TooShort,
+    TooLong,
+    /// It is the address that it should protect.
+    IsEmail,
+}
+
+/// Checks a new password against the rules.
+pub fn check_password(password: &str, email: &str) -> Result<(), PasswordProblem> {
+    match password.chars().count() {
+        count if count < CHARS_MIN => Err(PasswordProblem::TooShort),
+        count if count > CHARS_MAX => Err(PasswordProblem::TooLong),
+        _ if password.eq_ignore_ascii_case(email) => Err(PasswordProblem::IsEmail),
+        _ => Ok(()),
+    }
+}
+
+/// Hashes and verifies, at most one a core at a time.
+#[derive(Clone)]
+pub struct PasswordHasher {
+    permits: Arc<Semaphore>,
+    /// The hash of nobody's password: verified against where there is no user, so that both cases take the same time.
+    decoy: Arc<str>,
+}
+
+fn argon2() -> Argon2<'static> {
+    // The constants are within the algorithm's bounds; its own default is the fallback that the type asks for.
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).unwrap_or_default();
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+}
+
+fn hash_now(password: &str) -> Result<String, String> {
+    argon2().hash_password(password.as_bytes()).map(|hash| hash.to_string()).map_err(|error| error.to_string())
+}
+
+impl PasswordHasher {
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn new() -> Result<PasswordHasher, String> {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        Ok(PasswordHasher { permits: Arc::new(Semaphore::new(cores)), decoy: hash_now("nobody's password")?.into() })
+    }
+
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
+        let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
+        tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())
+    }
+
+    /// The password's hash as a PHC string.
+    pub async fn hash(&self, password: String) -> Result<String, String> {
+        self.run(move || hash_now(&password)).await?
+    }
+
+    /// Whether the password is that of `hash`; with no hash, `false` after the same work.
+    pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, String> {
+        let decoy = Arc::clone(&self.decoy);
+        self.run(move || {
+            let known = hash.is_some();
+            let text = hash.unwrap_or_else(|| decoy.to_string());
+            let parsed = PasswordHash::new(&text).map_err(|error| error.to_string())?;
+            Ok(argon2().verify_password(password.as_bytes(), &parsed).is_ok() && known)
+        })
+        .await?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_hash_verifies_its_password_alone() {
+        let hasher = PasswordHasher::new().expect("randomness");
+        let hash = hasher.hash("correct horse".to_owned()).await.expect("a hash");
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        assert_eq!(hasher.verify("correct horse".to_owned(), Some(hash.clone())).await, Ok(true));
+        assert_eq!(hasher.verify("wrong horse".to_owned(), Some(hash)).await, Ok(false));
+        assert_eq!(hasher.verify("nobody's password".to_owned(), None).await, Ok(false));
+    }
+
+    #[test]
+    fn passwords_have_bounds_in_characters() {
+        assert_eq!(check_password("1234567", "a@b.c"), Err(PasswordProblem::TooShort));
+        assert_eq!(check_password(&"é".repeat(128), "a@b.c"), Ok(()));
+        assert_eq!(check_password(&"é".repeat(129), "a@b.c"), Err(PasswordProblem::TooLong));
+        assert_eq!(check_password("ann@example.com", "Ann@example.com"), Err(PasswordProblem::IsEmail));
+    }
+}

@@ -1,0 +1,69 @@
+//! Session tokens: 256 random bits in base62; only their SHA-256 is stored.
+
+use sha2::{Digest, Sha256};
+
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_BYTES: usize = 32;
+/// Digits of 256 bits in base 62.
+const TOKEN_CHARS: usize = 43;
+
+/// A new token, shown once to whom it belongs.
+#[derive(Clone)]
+pub struct SessionToken(String);
+
+impl SessionToken {
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn random() -> Result<SessionToken, String> {
+        let mut bytes = [0_u8; RANDOM_BYTES];
+        getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+        Ok(SessionToken(base62(bytes)))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What is stored of it.
+    pub fn hash(&self) -> String {
+        hash_token(&self.0)
+    }
+}
+
+/// SHA-256 of a token, in hexadecimal. A token has 256 random bits, so it needs no salt and no slow hash.
+pub fn hash_token(token: &str) -> String {
+    hex::encode(Sha256::digest(token.as_bytes()))
+}
+
+/// A big-endian number in base 62, padded to its full width.
+fn base62(mut number: [u8; RANDOM_BYTES]) -> String {
+    let mut digits = vec![0_u8; TOKEN_CHARS];
+    for digit in digits.iter_mut().rev() {
+        let mut remainder = 0_u32;
+        for byte in &mut number {
+            let value = (remainder << 8) | u32::from(*byte);
+            *byte = (value / 62) as u8;
+            remainder = value % 62;
+        }
+        *digit = ALPHABET[remainder as usize];
+    }
+    String::from_utf8(digits).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base62_has_one_width_and_all_bits() {
+        assert_eq!(base62([0; 32]), "0".repeat(43));
+        let greatest = base62([255; 32]);
+        assert_eq!(greatest.len(), 43);
+        assert_ne!(greatest, base62({
+            let mut number = [255; 32];
+            number[31] = 254;
+            number
+        }));
+        assert_ne!(SessionToken::random().expect("randomness").as_str(), SessionToken::random().expect("randomness").as_str());
+    }
+}

@@ -1,0 +1,37 @@
+//! SQLite: canonical text for dates and ids, scaled integers for exact numbers, JSON arrays for lists.
+
+use blockbase_schema::{Column, ColumnType};
+
+/// Folds case as the store's `svc_fold` function does.
+pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String {
+    match fold_case {
+        true => format!("instr(svc_fold({text}), svc_fold({placeholder})) > 0"),
+        false => format!("instr({text}, {placeholder}) > 0"),
+    }
+}
+
+pub(super) fn column_type(column: &Column) -> &'static str {
+    match column.ty {
+        ColumnType::Text
+        | ColumnType::TextList
+        | ColumnType::Date
+        | ColumnType::Datetime
+        | ColumnType::Time
+        | ColumnType::Json
+        | ColumnType::Uuid => "TEXT",
+        ColumnType::Integer | ColumnType::BigInteger | ColumnType::Decimal { .. } | ColumnType::Boolean => "INTEGER",
+        ColumnType::Float => "REAL",
+    }
+}
+
+/// What keeps a numeric column within its type: SQLite's own types are wider, and an integer that overflows turns into a real.
+pub(super) fn range_test(column: &Column, name: &str) -> String {
+    match column.ty {
+        ColumnType::Integer => format!("typeof({name}) IN ('integer', 'null') AND {name} BETWEEN -2147483648 AND 2147483647"),
+        ColumnType::Decimal { .. } => {
+            format!("typeof({name}) IN ('integer', 'null') AND {name} BETWEEN -999999999999999999 AND 999999999999999999")
+        }
+        ColumnType::Float => format!("{name} BETWEEN -1.7976931348623157e308 AND 1.7976931348623157e308"),
+        _ => format!("typeof({name}) IN ('integer', 'null')"),
+    }
+}

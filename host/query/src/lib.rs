@@ -1,0 +1,20 @@
+//! From a request and an access decision to SQL: access, request, plan, sql.
+//!
+//! This crate does no I/O and must not know of drivers, HTTP or accounts. A plan cannot be made without an
+//! [`Access`], and an [`Access`] is only made by [`Permissions::decide`]: an unchecked query cannot be written.
+//! Identifiers in the SQL come from the registry alone; every value is bound.
+#![forbid(unsafe_code)]
+
+pub mod access;
+pub mod operator;
+pub mod plan;
+pub mod request;
+pub mod sql;
+
+mod dialect;
+
+pub use access::{Access, Action, Grant, Permissions, RowPolicy, Scope};
+pub use dialect::Dialect;
+pub use operator::Operator;
+pub use request::{Filter, FilterValue, ListRequest, Paging};
+pub use sql::{Param, Statement};

@@ -1,0 +1,402 @@
+//! A request that the schema has looked at: columns instead of names, values instead of text.
+
+use std::sync::Arc;
+
+use blockbase_schema::json::Members;
+use blockbase_schema::{Code, Column, ColumnType, Error, FieldType, Object, Result, Value, parse_filter_text, system};
+
+use crate::access::{Access, Scope};
+use crate::operator::Operator;
+use crate::request::{Filter, FilterValue, ListRequest, Paging};
+
+/// One test of one column; `column` is a place in `Object::columns`.
+#[derive(Debug, Clone)]
+pub struct Predicate {
+    pub column: usize,
+    pub test: Test,
+}
+
+/// What a predicate asks of its column.
+#[derive(Debug, Clone)]
+pub enum Test {
+    /// `eq neq gt gte lt lte`, the value not null.
+    Compare(Operator, Value),
+    /// `in`; negated it also keeps nulls.
+    In { values: Vec<Value>, negated: bool },
+    IsNull,
+    IsNotNull,
+    /// `like`, or `ilike` where case is folded.
+    Contains { text: String, fold_case: bool },
+}
+
+/// Which rows, by policy and by request.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub scope: Scope,
+    pub search: Option<String>,
+    pub predicates: Vec<Predicate>,
+}
+
+impl Selection {
+    /// Whether it is every row of the object, so that the kept count is the answer.
+    pub fn is_everything(&self) -> bool {
+        self.scope == Scope::All && self.search.is_none() && self.predicates.is_empty()
+    }
+}
+
+/// The list operation.
+#[derive(Debug, Clone)]
+pub struct ListPlan {
+    pub object: Arc<Object>,
+    pub selection: Selection,
+    /// Columns and whether they descend; the tie-breaking `id` included.
+    pub order: Vec<(usize, bool)>,
+    pub paging: Paging,
+    pub columns: Vec<usize>,
+    pub with_count: bool,
+}
+
+impl ListPlan {
+    /// # Errors
+    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
+    pub fn new(object: &Arc<Object>, access: &Access, request: ListRequest) -> Result<ListPlan> {
+        let predicates =
+            request.filters.iter().map(|filter| predicate(object, filter)).collect::<Result<Vec<_>>>()?;
+        Ok(ListPlan {
+            selection: Selection { scope: access.scope().clone(), search: request.search, predicates },
+            order: order(object, &request.sort)?,
+            paging: request.paging,
+            columns: projection(object, request.select.as_deref())?,
+            with_count: !request.without_count,
+            object: Arc::clone(object),
+        })
+    }
+}
+
+/// One record by id, read or deleted.
+#[derive(Debug, Clone)]
+pub struct RecordPlan {
+    pub object: Arc<Object>,
+    pub scope: Scope,
+    pub id: uuid::Uuid,
+}
+
+impl RecordPlan {
+    pub fn new(object: &Arc<Object>, access: &Access, id: uuid::Uuid) -> RecordPlan {
+        RecordPlan { object: Arc::clone(object), scope: access.scope().clone(), id }
+    }
+}
+
+/// Who writes and when: what the stamps are made of.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    pub actor_id: Option<String>,
+    /// Milliseconds since the epoch.
+    pub now: i64,
+}
+
+impl Stamp {
+    fn actor(&self) -> Value {
+        self.actor_id.clone().map_or(Value::Null, Value::Text)
+    }
+}
+
+/// A new record, whole: one value a column, in the order of `Object::columns`.
+#[derive(Debug, Clone)]
+pub struct CreatePlan {
+    pub object: Arc<Object>,
+    pub id: uuid::Uuid,
+    pub values: Vec<Value>,
+    /// The record as JSON.
+    pub json: Vec<u8>,
+}
+
+impl CreatePlan {
+    /// # Errors
+    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`.
+    pub fn new(object: &Arc<Object>, _access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
+        let mut given: Vec<Option<Value>> = vec![None; object.columns.len()];
+        for (index, raw) in writable(object, body)? {
+            given[index] = Some(object.columns[index].value_of(raw)?);
+        }
+        let mut values = Vec::with_capacity(object.columns.len());
+        for (column, given) in object.columns.iter().zip(given) {
+            let value = match column.name.as_str() {
+                system::ID if column.is_system => Value::Uuid(id),
+                system::CREATED_AT | system::UPDATED_AT if column.is_system => Value::Datetime(stamp.now),
+                system::CREATED_BY | system::UPDATED_BY if column.is_system => stamp.actor(),
+                _ => given.or_else(|| column.default.clone()).unwrap_or(Value::Null),
+            };
+            if column.required && value == Value::Null {
+                return Err(missing(column));
+            }
+            values.push(value);
+        }
+        let mut json = Vec::with_capacity(64 * values.len());
+        write_record(&mut json, object.columns.iter().zip(&values));
+        Ok(CreatePlan { object: Arc::clone(object), id, values, json })
+    }
+
+    /// Who the record belongs to.
+    pub fn owner(&self) -> Option<&str> {
+        match self.object.column_index(system::CREATED_BY).map(|index| &self.values[index]) {
+            Some(Value::Text(owner)) => Some(owner),
+            _ => None,
+        }
+    }
+}
+
+/// Appends a record's JSON object.
+pub fn write_record<'a>(out: &mut Vec<u8>, cells: impl IntoIterator<Item = (&'a Column, &'a Value)>) {
+    out.push(b'{');
+    for (index, (column, value)) in cells.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.push(b'"');
+        out.extend_from_slice(column.name.as_bytes());
+        out.extend_from_slice(b"\":");
+        value.write_json(out);
+    }
+    out.push(b'}');
+}
+
+/// What an update does to one column.
+#[derive(Debug, Clone)]
+pub enum Assignment {
+    Set(Value),
+    /// `field = field + value` in the statement itself.
+    Add(Value),
+}
+
+/// A partial update of one record.
+#[derive(Debug, Clone)]
+pub struct UpdatePlan {
+    pub record: RecordPlan,
+    /// Empty where the body named no column: nothing is written then.
+    pub assignments: Vec<(usize, Assignment)>,
+    pub stamp: Stamp,
+}
+
+impl UpdatePlan {
+    /// # Errors
+    /// As [`CreatePlan::new`]; `INVALID_ATOMIC_OP` for an operator of a wrong shape or on a column that is not numeric.
+    pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: Stamp) -> Result<UpdatePlan> {
+        let mut assignments = Vec::new();
+        for (index, raw) in writable(object, body)? {
+            let column = &object.columns[index];
+            let assignment = match raw.trim_start().starts_with('{') && column.ty != ColumnType::Json {
+                true => Assignment::Add(atomic_amount(column, raw)?),
+                false => Assignment::Set(column.value_of(raw)?),
+            };
+            if column.required && matches!(assignment, Assignment::Set(Value::Null)) {
+                return Err(missing(column));
+            }
+            assignments.push((index, assignment));
+        }
+        Ok(UpdatePlan { record: RecordPlan::new(object, access, id), assignments, stamp })
+    }
+}
+
+/// The amount that `{ "$inc": n }` or `{ "$dec": n }` adds.
+fn atomic_amount(column: &Column, raw: &str) -> Result<Value> {
+    let refuse = |message: String| Error::new(Code::InvalidAtomicOp, message).with_field(column.name.clone());
+    if !column.kind.is_numeric() {
+        return Err(refuse(format!("`{}` is {}; atomic operators are for numeric fields.", column.name, column.kind.name())));
+    }
+    let shape = || {
+        refuse(format!("`{}` needs a number, or exactly one of {{\"$inc\": n}} and {{\"$dec\": n}}.", column.name))
+    };
+    let members: Members = serde_json::from_str(raw).map_err(|_| shape())?;
+    let [(operator, amount)] = members.0.as_slice() else { return Err(shape()) };
+    if !amount.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return Err(shape());
+    }
+    // The rules bound the result, not the amount; the database checks them.
+    let amount = column.filter_value_of(amount.get())?;
+    match operator.as_str() {
+        "$inc" => Ok(amount),
+        "$dec" => Ok(match amount {
+            Value::Integer(number) => Value::Integer(number.checked_neg().ok_or_else(shape)?),
+            Value::Decimal { scaled, scale } => Value::Decimal { scaled: -scaled, scale },
+            Value::Float(number) => Value::Float(-number),
+            other => other,
+        }),
+        _ => Err(shape()),
+    }
+}
+
+fn missing(column: &Column) -> Error {
+    Error::new(Code::NotNullViolation, format!("`{}` is required.", column.name)).with_field(column.name.clone())
+}
+
+/// The body's members that are columns to write. System columns are dropped silently.
+fn writable<'a>(object: &Object, body: &'a Members) -> Result<Vec<(usize, &'a str)>> {
+    let mut writable = Vec::with_capacity(body.0.len());
+    for (name, raw) in &body.0 {
+        let index = object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))?;
+        if !object.columns[index].is_system {
+            writable.push((index, raw.get()));
+        }
+    }
+    Ok(writable)
+}
+
+fn column_index(object: &Object, name: &str) -> Result<usize> {
+    object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))
+}
+
+fn order(object: &Object, sort: &[(String, bool)]) -> Result<Vec<(usize, bool)>> {
+    let mut order: Vec<(usize, bool)> = Vec::with_capacity(sort.len() + 1);
+    for (name, descends) in sort {
+        let index = column_index(object, name)?;
+        if matches!(object.columns[index].kind, FieldType::Json | FieldType::MultiEnum) {
+            return Err(Error::invalid_request(format!(
+                "`{name}` is {}, which has no order.",
+                object.columns[index].kind.name()
+            )));
+        }
+        // A second mention of a column cannot change the order.
+        if !order.iter().any(|(seen, _)| *seen == index) {
+            order.push((index, *descends));
+        }
+    }
+    if order.is_empty() {
+        order.push((column_index(object, system::CREATED_AT)?, true));
+    }
+    let id = column_index(object, system::ID)?;
+    if !order.iter().any(|(index, _)| *index == id) {
+        order.push((id, order[0].1));
+    }
+    Ok(order)
+}
+
+fn projection(object: &Object, select: Option<&[String]>) -> Result<Vec<usize>> {
+    let Some(names) = select.filter(|names| !names.is_empty()) else {
+        return Ok((0..object.columns.len()).collect());
+    };
+    let mut columns = vec![column_index(object, system::ID)?];
+    for name in names {
+        columns.push(column_index(object, name)?);
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    Ok(columns)
+}
+
+/// Most items of one `in` or `nin`.
+const LIST_ITEMS_MAX: usize = 1000;
+
+fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
+    let index = column_index(object, &filter.field)?;
+    let column = &object.columns[index];
+    let unsupported = || {
+        Error::invalid_request(format!("`{}` is {}, which this operator cannot compare.", column.name, column.kind.name()))
+            .with_field(column.name.clone())
+    };
+    let test = match filter.operator {
+        Operator::IsNull => Test::IsNull,
+        Operator::IsNotNull => Test::IsNotNull,
+        _ if column.ty == ColumnType::Json => return Err(unsupported()),
+        Operator::In | Operator::Nin => {
+            let values = list_values(column, &filter.value)?;
+            Test::In { values, negated: filter.operator == Operator::Nin }
+        }
+        Operator::Like | Operator::Ilike => {
+            if !matches!(column.ty, ColumnType::Text | ColumnType::TextList) {
+                return Err(unsupported());
+            }
+            let text = match &filter.value {
+                FilterValue::Text(text) => text.clone(),
+                FilterValue::Json(raw) => serde_json::from_str(raw.get()).map_err(|_| {
+                    Error::new(Code::InvalidValue, format!("`{}`: like and ilike need a string.", column.name))
+                        .with_field(column.name.clone())
+                })?,
+            };
+            if text.contains('\0') {
+                return Err(Error::new(Code::InvalidValue, "Text cannot hold the NUL character.").with_field(column.name.clone()));
+            }
+            Test::Contains { text, fold_case: filter.operator == Operator::Ilike }
+        }
+        operator => match (filter_value(column, &filter.value)?, operator) {
+            (Value::Null, Operator::Eq) => Test::IsNull,
+            (Value::Null, Operator::Neq) => Test::IsNotNull,
+            (Value::Null, _) => {
+                return Err(Error::new(Code::InvalidValue, format!("`{}`: null has no order.", column.name))
+                    .with_field(column.name.clone()));
+            }
+            (_, operator) if column.ty == ColumnType::TextList && !matches!(operator, Operator::Eq | Operator::Neq) => {
+                return Err(unsupported());
+            }
+            (value, operator) => Test::Compare(operator, value),
+        },
+    };
+    Ok(Predicate { column: index, test })
+}
+
+fn filter_value(column: &Column, value: &FilterValue) -> Result<Value> {
+    match value {
+        FilterValue::Text(text) if text == "null" => Ok(Value::Null),
+        FilterValue::Text(text) => parse_filter_text(column, text),
+        FilterValue::Json(raw) => column.filter_value_of(raw.get()),
+    }
+}
+
+fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
+    let raw_items: Vec<FilterValue> = match value {
+        FilterValue::Text(text) => split_list(text).into_iter().map(FilterValue::Text).collect(),
+        FilterValue::Json(raw) => match raw.get().trim_start().as_bytes().first() {
+            Some(b'[') => serde_json::from_str::<Vec<Box<serde_json::value::RawValue>>>(raw.get())
+                .map_err(|error| Error::invalid_request(format!("The list of `{}` is not JSON: {error}.", column.name)))?
+                .into_iter()
+                .map(FilterValue::Json)
+                .collect(),
+            Some(b'"') => {
+                let text: String = serde_json::from_str(raw.get())
+                    .map_err(|error| Error::invalid_request(format!("The list of `{}` is not JSON: {error}.", column.name)))?;
+                split_list(&text).into_iter().map(FilterValue::Text).collect()
+            }
+            _ => vec![value.clone()],
+        },
+    };
+    if raw_items.len() > LIST_ITEMS_MAX {
+        return Err(Error::invalid_request(format!("`in` and `nin` take {LIST_ITEMS_MAX} items at most."))
+            .with_field(column.name.clone()));
+    }
+    raw_items.iter().map(|item| filter_value(column, item)).collect()
+}
+
+/// Splits a comma-separated list; an item in double quotes keeps its commas, and `""` in it is one quote.
+fn split_list(text: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut item = String::new();
+    let mut quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                item.push('"');
+            }
+            '"' if quoted => quoted = false,
+            '"' if item.is_empty() => quoted = true,
+            ',' if !quoted => items.push(std::mem::take(&mut item)),
+            _ => item.push(character),
+        }
+    }
+    items.push(item);
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_items_may_be_quoted() {
+        assert_eq!(split_list("a,b"), ["a", "b"]);
+        assert_eq!(split_list(r#""a,b",c"#), ["a,b", "c"]);
+        assert_eq!(split_list(r#""say ""hi""",x"#), [r#"say "hi""#, "x"]);
+        assert_eq!(split_list(""), [""]);
+    }
+}

@@ -1,0 +1,263 @@
+//! What a caller asked of the list operation, before the schema has looked at it.
+
+use blockbase_schema::{Error, Result, json};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::operator::Operator;
+
+/// A filter's value as it came.
+#[derive(Clone, Debug)]
+pub enum FilterValue {
+    /// A query parameter: text whose type the column decides.
+    Text(String),
+    /// A JSON value, as text.
+    Json(Box<RawValue>),
+}
+
+/// `field operator value`.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    pub field: String,
+    pub operator: Operator,
+    pub value: FilterValue,
+}
+
+/// A window into the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Paging {
+    pub limit: u64,
+    pub offset: u64,
+}
+
+const PAGE_SIZE_DEFAULT: u64 = 25;
+const PAGE_SIZE_MAX: u64 = 100;
+/// Most filters of one request; each can cost a scan.
+const FILTERS_MAX: usize = 100;
+/// Longest search term in bytes.
+const SEARCH_BYTES_MAX: usize = 1000;
+/// Greatest offset: beyond it no list of records reaches, and 64-bit arithmetic stays exact.
+const OFFSET_MAX: u64 = 1 << 50;
+
+impl Default for Paging {
+    fn default() -> Self {
+        Paging { limit: PAGE_SIZE_DEFAULT, offset: 0 }
+    }
+}
+
+/// Search, filters, order, window and projection of a list.
+#[derive(Clone, Debug, Default)]
+pub struct ListRequest {
+    pub search: Option<String>,
+    pub filters: Vec<Filter>,
+    /// Field and whether it descends.
+    pub sort: Vec<(String, bool)>,
+    pub paging: Paging,
+    pub select: Option<Vec<String>>,
+    /// Whether the total is left out.
+    pub without_count: bool,
+}
+
+#[derive(Default)]
+struct PagingParameters {
+    page: Option<u64>,
+    page_size: Option<u64>,
+    limit: Option<u64>,
+    offset: Option<u64>,
+}
+
+impl PagingParameters {
+    fn window(self) -> Result<Paging> {
+        let by_offset = self.limit.is_some() || self.offset.is_some();
+        let size = if by_offset { self.limit } else { self.page_size };
+        let limit = size.unwrap_or(PAGE_SIZE_DEFAULT).min(PAGE_SIZE_MAX);
+        let offset = match by_offset {
+            true => self.offset.unwrap_or(0),
+            false => (self.page.unwrap_or(1) - 1).saturating_mul(limit),
+        };
+        match offset <= OFFSET_MAX {
+            true => Ok(Paging { limit, offset }),
+            false => Err(Error::invalid_request(format!("The page lies beyond record {OFFSET_MAX}, where no list reaches."))),
+        }
+    }
+}
+
+fn whole_number(name: &str, text: &str, least: u64) -> Result<u64> {
+    text.parse().ok().filter(|number| *number >= least).ok_or_else(|| {
+        Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is {text:?}."))
+    })
+}
+
+fn names(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty())
+}
+
+fn sort_keys(text: &str) -> Vec<(String, bool)> {
+    names(text)
+        .map(|name| match name.strip_prefix('-') {
+            Some(name) => (name.to_owned(), true),
+            None => (name.to_owned(), false),
+        })
+        .collect()
+}
+
+impl ListRequest {
+    /// Reads the decoded query parameters of the REST list.
+    ///
+    /// # Errors
+    /// `invalid_request` for an operator or number that is none.
+    pub fn from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ListRequest> {
+        let mut request = ListRequest::default();
+        let mut paging = PagingParameters::default();
+        for (name, value) in pairs {
+            match name {
+                "search" | "q" => request.search = Some(value.to_owned()),
+                "sort" => request.sort = sort_keys(value),
+                "page" => paging.page = Some(whole_number("page", value, 1)?),
+                "pageSize" => paging.page_size = Some(whole_number("pageSize", value, 1)?),
+                "limit" => paging.limit = Some(whole_number("limit", value, 1)?),
+                "offset" => paging.offset = Some(whole_number("offset", value, 0)?),
+                "select" => request.select = Some(names(value).map(str::to_owned).collect()),
+                // Relations come with their own kinds of columns; unknown keys are ignored by contract.
+                "expand" => {}
+                "count" => request.without_count = count_is_left_out(value)?,
+                _ => request.filters.push(parameter_filter(name, value)?),
+            }
+        }
+        request.paging = paging.window()?;
+        request.checked()
+    }
+
+    /// Reads the JSON form that blocks, GraphQL and MCP use:
+    /// `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, count? }`,
+    /// `sort` and `select` being comma-separated text as in REST.
+    ///
+    /// # Errors
+    /// `invalid_request` for another form.
+    pub fn from_json(text: &str) -> Result<ListRequest> {
+        #[derive(Deserialize, Default)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+        struct Document {
+            search: Option<String>,
+            filters: Vec<JsonFilter>,
+            sort: Option<String>,
+            page: Option<u64>,
+            page_size: Option<u64>,
+            limit: Option<u64>,
+            offset: Option<u64>,
+            select: Option<String>,
+            expand: Option<String>,
+            count: Option<String>,
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct JsonFilter {
+            field: String,
+            operator: Option<String>,
+            value: Option<Box<RawValue>>,
+        }
+        let document: Document = serde_json::from_str(text).map_err(|error| json::malformed(&error))?;
+        // Unknown relation keys are ignored by contract, as in the REST form.
+        let _ = document.expand;
+        for (name, number, least) in
+            [("page", document.page, 1), ("pageSize", document.page_size, 1), ("limit", document.limit, 1)]
+        {
+            if number.is_some_and(|number| number < least) {
+                return Err(Error::invalid_request(format!("`{name}` needs a whole number of at least {least}.")));
+            }
+        }
+        let filters = document
+            .filters
+            .into_iter()
+            .map(|filter| {
+                Ok(Filter {
+                    field: filter.field,
+                    operator: Operator::parse(filter.operator.as_deref().unwrap_or("eq"))?,
+                    value: filter.value.map_or_else(|| FilterValue::Text("null".to_owned()), FilterValue::Json),
+                })
+            })
+            .collect::<Result<_>>()?;
+        let paging = PagingParameters {
+            page: document.page,
+            page_size: document.page_size,
+            limit: document.limit,
+            offset: document.offset,
+        };
+        ListRequest {
+            search: document.search,
+            filters,
+            sort: document.sort.as_deref().map(sort_keys).unwrap_or_default(),
+            paging: paging.window()?,
+            select: document.select.map(|select| names(&select).map(str::to_owned).collect()),
+            without_count: document.count.as_deref().map(count_is_left_out).transpose()?.unwrap_or(false),
+        }
+        .checked()
+    }
+
+    fn checked(mut self) -> Result<ListRequest> {
+        if self.filters.len() > FILTERS_MAX {
+            return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));
+        }
+        self.search = self.search.filter(|term| !term.is_empty());
+        match &self.search {
+            Some(term) if term.len() > SEARCH_BYTES_MAX => {
+                Err(Error::invalid_request(format!("A search term has {SEARCH_BYTES_MAX} bytes at most.")))
+            }
+            Some(term) if term.contains('\0') => {
+                Err(Error::invalid_request("A search term cannot hold the NUL character."))
+            }
+            _ => Ok(self),
+        }
+    }
+}
+
+fn count_is_left_out(value: &str) -> Result<bool> {
+    match value {
+        "none" => Ok(true),
+        "exact" => Ok(false),
+        _ => Err(Error::invalid_request(format!("`count` is `exact` or `none`; it is {value:?}."))),
+    }
+}
+
+/// `<field>[<op>]=value`, or a bare `<field>=value`, which means eq.
+fn parameter_filter(name: &str, value: &str) -> Result<Filter> {
+    let (field, operator) = match name.split_once('[') {
+        None => (name, Operator::Eq),
+        Some((field, rest)) => match rest.strip_suffix(']') {
+            Some(operator) => (field, Operator::parse(operator)?),
+            None => return Err(Error::invalid_request(format!("The parameter {name:?} lacks its closing bracket."))),
+        },
+    };
+    Ok(Filter { field: field.to_owned(), operator, value: FilterValue::Text(value.to_owned()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limit_and_offset_take_precedence_and_sizes_are_clamped() {
+        let window = |pairs: &[(&'static str, &'static str)]| {
+            ListRequest::from_parameters(pairs.iter().copied()).map(|request| request.paging)
+        };
+        assert_eq!(window(&[]).ok(), Some(Paging { limit: 25, offset: 0 }));
+        assert_eq!(window(&[("page", "3"), ("pageSize", "10")]).ok(), Some(Paging { limit: 10, offset: 20 }));
+        assert_eq!(window(&[("page", "3"), ("limit", "500")]).ok(), Some(Paging { limit: 100, offset: 0 }));
+        for bad in [("page", "0"), ("page", "-1"), ("limit", "0"), ("offset", "x"), ("page", "18446744073709551615")] {
+            assert!(window(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn operators_have_aliases_in_any_case() {
+        let operator = |name: &'static str| {
+            ListRequest::from_parameters([(name, "1")]).map(|request| request.filters[0].operator).ok()
+        };
+        assert_eq!(operator("a"), Some(Operator::Eq));
+        assert_eq!(operator("a[GTE]"), Some(Operator::Gte));
+        assert_eq!(operator("a[<>]"), Some(Operator::Neq));
+        assert_eq!(operator("a[NotIn]"), Some(Operator::Nin));
+        assert_eq!(operator("a[near]"), None);
+        assert_eq!(operator("a[eq"), None);
+    }
+}

@@ -1,0 +1,168 @@
+//! A column as operations see it: a field, or one of the five that every object has.
+
+use regex::Regex;
+use rust_decimal::Decimal;
+
+use crate::error::{Code, Error, Result};
+use crate::field::{Field, FieldType};
+use crate::value::Value;
+
+/// The columns that every object has.
+pub mod system {
+    /// UUIDv7 of the record.
+    pub const ID: &str = "id";
+    /// When the record was created.
+    pub const CREATED_AT: &str = "created_at";
+    /// When the record was last changed.
+    pub const UPDATED_AT: &str = "updated_at";
+    /// Who created it: a user's id, else an API key's, else null.
+    pub const CREATED_BY: &str = "created_by";
+    /// Who changed it last.
+    pub const UPDATED_BY: &str = "updated_by";
+
+    /// All of them.
+    pub const NAMES: [&str; 5] = [ID, CREATED_AT, UPDATED_AT, CREATED_BY, UPDATED_BY];
+}
+
+/// What a column holds. It decides storage, coercion and the JSON form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ColumnType {
+    Text,
+    TextList,
+    /// 32 bits.
+    Integer,
+    /// 64 bits.
+    BigInteger,
+    /// A whole number of `10^-scale`, 18 digits at most.
+    Decimal { scale: u8 },
+    Float,
+    Boolean,
+    Date,
+    Datetime,
+    Time,
+    Json,
+    Uuid,
+}
+
+/// Field-level rules, ready to be checked.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    pub min: Option<Decimal>,
+    pub max: Option<Decimal>,
+    pub pattern: Option<Regex>,
+    pub options: Option<Vec<String>>,
+}
+
+/// One column of an object.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub name: String,
+    /// The field's type; system columns have the one that they behave like.
+    pub kind: FieldType,
+    pub ty: ColumnType,
+    pub required: bool,
+    pub unique: bool,
+    pub rules: Rules,
+    pub default: Option<Value>,
+    /// Number of the field within its object, never given twice. Names of constraints are made of it, so that they survive a rename.
+    pub key: u32,
+    pub is_system: bool,
+}
+
+/// The column type of a field type.
+fn column_type(kind: FieldType, scale: Option<u8>) -> ColumnType {
+    match kind {
+        FieldType::Text | FieldType::Email | FieldType::Url | FieldType::Slug | FieldType::Enum => ColumnType::Text,
+        FieldType::MultiEnum => ColumnType::TextList,
+        FieldType::Integer | FieldType::Rating => ColumnType::Integer,
+        FieldType::BigInteger => ColumnType::BigInteger,
+        FieldType::Decimal | FieldType::Percentage | FieldType::Currency => {
+            ColumnType::Decimal { scale: scale.or(kind.default_scale()).unwrap_or(0) }
+        }
+        FieldType::Float => ColumnType::Float,
+        FieldType::Boolean => ColumnType::Boolean,
+        FieldType::Date => ColumnType::Date,
+        FieldType::Datetime => ColumnType::Datetime,
+        FieldType::Time => ColumnType::Time,
+        FieldType::Json => ColumnType::Json,
+        FieldType::Uuid => ColumnType::Uuid,
+    }
+}
+
+/// Bounds of a rating that names none.
+const RATING_MAX: i64 = 5;
+
+impl Column {
+    pub(crate) fn system(name: &str) -> Column {
+        let (kind, ty) = match name {
+            system::ID => (FieldType::Uuid, ColumnType::Uuid),
+            system::CREATED_AT | system::UPDATED_AT => (FieldType::Datetime, ColumnType::Datetime),
+            _ => (FieldType::Text, ColumnType::Text),
+        };
+        Column {
+            name: name.to_owned(),
+            kind,
+            ty,
+            required: !name.ends_with("_by"),
+            unique: name == system::ID,
+            rules: Rules::default(),
+            default: None,
+            key: 0,
+            is_system: true,
+        }
+    }
+
+    pub(crate) fn of_field(field: &Field, key: u32) -> Result<Column> {
+        field.check()?;
+        let ty = column_type(field.kind, field.scale);
+        let invalid = |message: String| Error::new(Code::InvalidSchema, message).with_field(field.name.clone());
+        let bound = |name: &str, number: &Option<serde_json::Number>| -> Result<Option<Decimal>> {
+            let Some(number) = number else { return Ok(None) };
+            let text = number.to_string();
+            let bound = text
+                .parse::<Decimal>()
+                .or_else(|_| Decimal::from_scientific(&text))
+                .map_err(|_| invalid(format!("`{name}` of `{}` has more digits than a number here can have.", field.name)))?;
+            Ok(Some(bound))
+        };
+        let mut rules = Rules {
+            min: bound("min", &field.min)?,
+            max: bound("max", &field.max)?,
+            pattern: None,
+            options: field.options.clone(),
+        };
+        if field.kind == FieldType::Rating {
+            rules.min = rules.min.or(Some(Decimal::ZERO));
+            rules.max = rules.max.or(Some(Decimal::from(RATING_MAX)));
+        }
+        if let Some(pattern) = &field.pattern {
+            // The crate's own size limit bounds the memory of a compiled pattern.
+            rules.pattern = Some(Regex::new(pattern).map_err(|error| {
+                invalid(format!("`pattern` of `{}` is not a regular expression: {error}", field.name))
+            })?);
+        }
+        let mut column = Column {
+            name: field.name.clone(),
+            kind: field.kind,
+            ty,
+            required: field.required,
+            unique: field.is_unique,
+            rules,
+            default: None,
+            key,
+            is_system: false,
+        };
+        if let Some(default) = &field.default {
+            let value = column.value_of(&default.to_string()).map_err(|error| {
+                invalid(format!("The default of `{}` is not one of its values: {}", field.name, error.message))
+            })?;
+            column.default = (value != Value::Null).then_some(value);
+        }
+        Ok(column)
+    }
+
+    /// Whether `search` looks into the column.
+    pub fn is_searchable(&self) -> bool {
+        !self.is_system && (self.kind.is_textual() || self.kind.has_options())
+    }
+}

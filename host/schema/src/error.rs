@@ -1,0 +1,152 @@
+//! The domain error: a stable code, a sentence that says what to do, and nothing of the inside.
+
+use std::fmt;
+
+/// The result of every domain operation.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Stable error codes, as the specification's tables name them. Surfaces turn them into statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    InvalidRequest,
+    UnknownField,
+    InvalidSchema,
+    InvalidBlock,
+    MissingRequirement,
+    ValidationFailed,
+    NotNullViolation,
+    InvalidValue,
+    ConstraintViolation,
+    InvalidAtomicOp,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+    UniqueViolation,
+    ForeignKeyViolation,
+    ObjectExists,
+    ObjectInUse,
+    BlockExists,
+    NewPermissions,
+    Conflict,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    RateLimited,
+    ActionFailed,
+    ActionTimeout,
+    Unavailable,
+    Internal,
+}
+
+impl Code {
+    /// The string that callers see in `error`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::InvalidRequest => "invalid_request",
+            Code::UnknownField => "unknown_field",
+            Code::InvalidSchema => "invalid_schema",
+            Code::InvalidBlock => "invalid_block",
+            Code::MissingRequirement => "missing_requirement",
+            Code::ValidationFailed => "validation_failed",
+            Code::NotNullViolation => "not_null_violation",
+            Code::InvalidValue => "invalid_value",
+            Code::ConstraintViolation => "CONSTRAINT_VIOLATION",
+            Code::InvalidAtomicOp => "INVALID_ATOMIC_OP",
+            Code::Unauthorized => "unauthorized",
+            Code::Forbidden => "forbidden",
+            Code::NotFound => "not_found",
+            Code::UniqueViolation => "unique_violation",
+            Code::ForeignKeyViolation => "foreign_key_violation",
+            Code::ObjectExists => "object_exists",
+            Code::ObjectInUse => "object_in_use",
+            Code::BlockExists => "block_exists",
+            Code::NewPermissions => "new_permissions",
+            Code::Conflict => "conflict",
+            Code::PayloadTooLarge => "payload_too_large",
+            Code::UnsupportedMediaType => "unsupported_media_type",
+            Code::RateLimited => "rate_limited",
+            Code::ActionFailed => "action_failed",
+            Code::ActionTimeout => "action_timeout",
+            Code::Unavailable => "unavailable",
+            Code::Internal => "internal",
+        }
+    }
+}
+
+/// One failure of a validated document; `path` is a JSON Pointer into it.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Issue {
+    pub path: String,
+    pub message: String,
+}
+
+/// What went wrong, for the caller; `cause` is for the log alone.
+#[derive(Debug)]
+pub struct Error {
+    pub code: Code,
+    pub message: String,
+    /// The column at fault, when it is known.
+    pub field: Option<String>,
+    /// Per-value failures of an action's input.
+    pub issues: Vec<Issue>,
+    /// What happened inside. Never rendered.
+    pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Error { code, message: message.into(), field: None, issues: Vec::new(), cause: None }
+    }
+
+    pub fn with_field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// A fault of the service itself. The caller learns only that; `cause` goes to the log.
+    pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let mut error = Error::new(
+            Code::Internal,
+            "The server could not complete the request. The log has the cause under the request id.",
+        );
+        error.cause = Some(cause.into());
+        error
+    }
+
+    pub fn invalid_request(message: impl Into<String>) -> Self {
+        Error::new(Code::InvalidRequest, message)
+    }
+
+    pub fn not_found(what: &str) -> Self {
+        Error::new(Code::NotFound, format!("No such {what}."))
+    }
+
+    /// An object that does not exist, or that the caller may not know of.
+    pub fn unknown_object(name: &str) -> Self {
+        Error::new(
+            Code::NotFound,
+            format!("There is no object `{name}`. GET /api/v1/data lists those that you may use."),
+        )
+    }
+
+    pub fn unknown_field(object: &str, field: &str) -> Self {
+        Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
+    }
+
+    /// The same error with what it happened to in front of its message.
+    pub fn within(mut self, place: impl fmt::Display) -> Self {
+        self.message = format!("{place}: {}", self.message);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.code.as_str(), self.message)?;
+        match &self.cause {
+            Some(cause) => write!(formatter, " (cause: {cause})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,205 @@
+//! The definition of one field, as the schema API takes and gives it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Error};
+
+/// The nineteen field types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FieldType {
+    Text,
+    Email,
+    Url,
+    Slug,
+    Enum,
+    MultiEnum,
+    Integer,
+    BigInteger,
+    Decimal,
+    Float,
+    Percentage,
+    Currency,
+    Rating,
+    Boolean,
+    Date,
+    Datetime,
+    Time,
+    Json,
+    Uuid,
+}
+
+impl FieldType {
+    /// Whether `min` and `max` bound the value itself, and atomic operators apply.
+    pub fn is_numeric(self) -> bool {
+        use FieldType::*;
+        matches!(self, Integer | BigInteger | Decimal | Float | Percentage | Currency | Rating)
+    }
+
+    /// Whether `min` and `max` bound the length in characters.
+    pub fn is_textual(self) -> bool {
+        matches!(self, FieldType::Text | FieldType::Email | FieldType::Url | FieldType::Slug)
+    }
+
+    /// Whether the type takes `options`.
+    pub fn has_options(self) -> bool {
+        matches!(self, FieldType::Enum | FieldType::MultiEnum)
+    }
+
+    /// Digits after the point where the definition names none; none for types without a scale.
+    pub fn default_scale(self) -> Option<u8> {
+        match self {
+            FieldType::Decimal => Some(6),
+            FieldType::Percentage => Some(2),
+            FieldType::Currency => Some(4),
+            _ => None,
+        }
+    }
+
+    /// The name as the API spells it.
+    pub fn name(self) -> &'static str {
+        use FieldType::*;
+        match self {
+            Text => "text",
+            Email => "email",
+            Url => "url",
+            Slug => "slug",
+            Enum => "enum",
+            MultiEnum => "multi_enum",
+            Integer => "integer",
+            BigInteger => "big_integer",
+            Decimal => "decimal",
+            Float => "float",
+            Percentage => "percentage",
+            Currency => "currency",
+            Rating => "rating",
+            Boolean => "boolean",
+            Date => "date",
+            Datetime => "datetime",
+            Time => "time",
+            Json => "json",
+            Uuid => "uuid",
+        }
+    }
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// `{ name, type, label?, description?, required?, isUnique?, indexed?, default?, min?, max?, pattern?, options?, scale? }`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Field {
+    pub name: String,
+    #[serde(rename = "type")]
+    pub kind: FieldType,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_unique: bool,
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub indexed: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<serde_json::Value>,
+    /// Least value of a numeric field, least length of a textual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min: Option<serde_json::Number>,
+    /// Greatest value of a numeric field, greatest length of a textual one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<serde_json::Number>,
+    /// A regular expression of the `regex` crate that has to match somewhere in the value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// The values of `enum` and `multi_enum`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<String>>,
+    /// Digits after the point of `decimal`, `currency` and `percentage`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<u8>,
+}
+
+/// Most digits after the point.
+const SCALE_MAX: u8 = 12;
+/// Most options of one field.
+const OPTIONS_MAX: usize = 500;
+/// Longest option in characters.
+const OPTION_CHARS_MAX: usize = 200;
+/// Longest pattern in bytes.
+const PATTERN_BYTES_MAX: usize = 1000;
+/// Longest label and description in characters.
+const DESCRIPTION_CHARS_MAX: usize = 2000;
+
+impl Field {
+    /// Checks that the definition's keys fit its type. The name is checked where the object is known.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let refuse = |message: String| Err(Error::new(Code::InvalidSchema, message).with_field(self.name.clone()));
+        let kind = self.kind.name();
+        if (self.min.is_some() || self.max.is_some()) && !self.kind.is_numeric() && !self.kind.is_textual() {
+            return refuse(format!("`min` and `max` are for numeric and textual fields; `{}` is {kind}.", self.name));
+        }
+        for (key, bound) in [("min", &self.min), ("max", &self.max)] {
+            if self.kind.is_textual() && bound.as_ref().is_some_and(|bound| bound.as_u64().is_none()) {
+                return refuse(format!("`{key}` of `{}` is a length in characters: a whole number, not negative.", self.name));
+            }
+        }
+        if let (Some(min), Some(max)) = (&self.min, &self.max)
+            && min.as_f64() > max.as_f64()
+        {
+            return refuse(format!("`min` of `{}` is greater than its `max`.", self.name));
+        }
+        if self.pattern.is_some() && !self.kind.is_textual() {
+            return refuse(format!("`pattern` is for textual fields; `{}` is {kind}.", self.name));
+        }
+        if self.pattern.as_ref().is_some_and(|pattern| pattern.len() > PATTERN_BYTES_MAX) {
+            return refuse(format!("`pattern` of `{}` is longer than {PATTERN_BYTES_MAX} bytes.", self.name));
+        }
+        match (&self.options, self.kind.has_options()) {
+            (Some(options), true) => {
+                let mut seen = std::collections::HashSet::new();
+                if options.is_empty() || options.len() > OPTIONS_MAX {
+                    return refuse(format!("`options` of `{}` needs 1 to {OPTIONS_MAX} values.", self.name));
+                }
+                for option in options {
+                    if option.is_empty() || option.chars().count() > OPTION_CHARS_MAX || option.contains('\0') {
+                        return refuse(format!(
+                            "Each option of `{}` needs 1 to {OPTION_CHARS_MAX} characters, NUL not among them.",
+                            self.name
+                        ));
+                    }
+                    if !seen.insert(option) {
+                        return refuse(format!("The option {option:?} of `{}` stands twice.", self.name));
+                    }
+                }
+            }
+            (None, true) => return refuse(format!("`{}` is {kind}, which needs `options`.", self.name)),
+            (Some(_), false) => return refuse(format!("`options` is for enum and multi_enum; `{}` is {kind}.", self.name)),
+            (None, false) => {}
+        }
+        match (self.scale, self.kind.default_scale()) {
+            (Some(_), None) => {
+                return refuse(format!("`scale` is for decimal, currency and percentage; `{}` is {kind}.", self.name));
+            }
+            (Some(scale), Some(_)) if scale > SCALE_MAX => {
+                return refuse(format!("`scale` of `{}` is {scale}; the most is {SCALE_MAX}.", self.name));
+            }
+            _ => {}
+        }
+        if self.is_unique && matches!(self.kind, FieldType::Json | FieldType::MultiEnum) {
+            return refuse(format!("`isUnique` needs values that can be compared; `{}` is {kind}.", self.name));
+        }
+        if self.indexed && matches!(self.kind, FieldType::Json | FieldType::MultiEnum) {
+            return refuse(format!("`indexed` needs values that have an order; `{}` is {kind}.", self.name));
+        }
+        for text in [&self.label, &self.description].into_iter().flatten() {
+            if text.chars().count() > DESCRIPTION_CHARS_MAX {
+                return refuse(format!("Label and description of `{}` hold {DESCRIPTION_CHARS_MAX} characters at most.", self.name));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,130 @@
+//! JSON text, read and written without a tree per record.
+
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+
+/// The members of a JSON object in their order, each value still text.
+///
+/// Numbers keep all their digits until a column's type says what they are.
+#[derive(Debug, Default)]
+pub struct Members(pub Vec<(String, Box<RawValue>)>);
+
+impl<'de> serde::Deserialize<'de> for Members {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Members;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a JSON object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members: Vec<(String, Box<RawValue>)> = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    if members.iter().any(|(seen, _)| *seen == name) {
+                        return Err(serde::de::Error::custom(format!("the key `{name}` stands twice")));
+                    }
+                    members.push((name, value));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Visitor)
+    }
+}
+
+/// Reads a request body that has to be one JSON object.
+pub fn parse_members(text: &str) -> Result<Members> {
+    serde_json::from_str(text).map_err(|error| malformed(&error))
+}
+
+/// The error for a body that is not the JSON that the operation needs.
+pub fn malformed(error: &serde_json::Error) -> Error {
+    Error::invalid_request(format!("The body is not a JSON object of the expected form: {error}."))
+}
+
+/// Appends `text` as a JSON string.
+pub fn write_string(out: &mut Vec<u8>, text: &str) {
+    // Writing to a `Vec` cannot fail.
+    let _ = serde_json::to_writer(out, text);
+}
+
+/// Appends a double: whole numbers without a fraction, the shortest digits that read back the same.
+pub fn write_float(out: &mut Vec<u8>, value: f64) {
+    if value == 0.0 {
+        out.push(b'0');
+    } else if value.fract() == 0.0 && value.abs() < 1e15 {
+        out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+    } else {
+        let _ = serde_json::to_writer(out, &value);
+    }
+}
+
+/// Appends an integer.
+pub fn write_integer(out: &mut Vec<u8>, value: i64) {
+    out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+}
+
+/// Appends `scaled / 10^scale` with exact digits and no trailing zeros.
+pub fn write_decimal(out: &mut Vec<u8>, scaled: i64, scale: u8) {
+    let mut digits = scaled.unsigned_abs();
+    let mut scale = usize::from(scale);
+    while scale > 0 && digits.is_multiple_of(10) {
+        digits /= 10;
+        scale -= 1;
+    }
+    if scaled < 0 {
+        out.push(b'-');
+    }
+    let mut buffer = itoa::Buffer::new();
+    let text = buffer.format(digits);
+    if scale == 0 {
+        out.extend_from_slice(text.as_bytes());
+    } else if text.len() > scale {
+        out.extend_from_slice(&text.as_bytes()[..text.len() - scale]);
+        out.push(b'.');
+        out.extend_from_slice(&text.as_bytes()[text.len() - scale..]);
+    } else {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + scale - text.len(), b'0');
+        out.extend_from_slice(text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).expect("JSON is UTF-8")
+    }
+
+    #[test]
+    fn decimals_show_exact_digits() {
+        for (scaled, scale, text) in
+            [(0, 2, "0"), (5, 2, "0.05"), (-5, 2, "-0.05"), (150, 2, "1.5"), (12300, 2, "123"), (i64::MAX, 6, "9223372036854.775807")]
+        {
+            assert_eq!(written(|out| write_decimal(out, scaled, scale)), text);
+        }
+    }
+
+    #[test]
+    fn floats_read_back_the_same() {
+        for value in [0.1, 1.0, -2.5, 1e300, 1e15, 123456789.125, f64::MIN_POSITIVE] {
+            let text = written(|out| write_float(out, value));
+            assert_eq!(text.parse::<f64>(), Ok(value), "{text}");
+        }
+        assert_eq!(written(|out| write_float(out, -0.0)), "0");
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_is_refused() {
+        assert!(parse_members(r#"{"a":1,"a":2}"#).is_err());
+        assert!(parse_members("[]").is_err());
+        assert_eq!(parse_members(r#"{"a": 1.50}"#).expect("an object").0[0].1.get(), "1.50");
+    }
+}

@@ -1,0 +1,91 @@
+//! Which names objects and fields may have.
+
+use crate::column::system;
+use crate::error::{Code, Error, Result};
+
+/// Longest name in characters.
+const NAME_CHARS_MAX: usize = 48;
+
+/// Prefixes that belong to the service and to the engines.
+const RESERVED_PREFIXES: [&str; 3] = ["svc_", "sqlite_", "pg_"];
+
+/// Permission resources of the platform, so never names of objects.
+const RESERVED_OBJECTS: [&str; 10] =
+    ["data", "objects", "events", "blocks", "users", "roles", "api_keys", "webhooks", "tasks", "settings"];
+
+/// Whether `text` matches `^[a-z][a-z0-9_]{0,47}$`.
+pub fn is_name(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() <= NAME_CHARS_MAX
+        && bytes.first().is_some_and(u8::is_ascii_lowercase)
+        && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == b'_')
+}
+
+fn check_name(what: &str, name: &str) -> Result<()> {
+    if !is_name(name) {
+        return Err(Error::new(
+            Code::InvalidSchema,
+            format!(
+                "{what} names are 1 to {NAME_CHARS_MAX} lower-case letters, digits and `_`, and begin with a letter; \
+                 {name:?} is not."
+            ),
+        ));
+    }
+    match RESERVED_PREFIXES.iter().find(|prefix| name.starts_with(**prefix)) {
+        Some(prefix) => Err(Error::new(
+            Code::InvalidSchema,
+            format!("{what} names beginning with `{prefix}` are reserved; choose another for `{name}`."),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Checks an object's name by form and against the reserved ones.
+pub fn check_object_name(name: &str) -> Result<()> {
+    check_name("Object", name)?;
+    if RESERVED_OBJECTS.contains(&name) {
+        return Err(Error::new(
+            Code::InvalidSchema,
+            format!("`{name}` is a permission resource of the service; choose another object name."),
+        ));
+    }
+    Ok(())
+}
+
+/// Checks a field's name by form and against the reserved ones.
+pub fn check_field_name(name: &str) -> Result<()> {
+    check_name("Field", name)?;
+    if system::NAMES.contains(&name) {
+        return Err(Error::new(
+            Code::InvalidSchema,
+            format!("Every object has a system column `{name}`; choose another field name."),
+        )
+        .with_field(name));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_the_documented_form() {
+        for good in ["a", "task", "order_item2", &"a".repeat(48)] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "Task", "2nd", "_x", "a-b", "a b", "é", "a\"b", &"a".repeat(49)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn reserved_names_are_refused() {
+        for name in ["svc_x", "sqlite_master", "pg_class", "users", "data"] {
+            assert!(check_object_name(name).is_err(), "{name}");
+        }
+        for name in ["id", "created_at", "updated_by"] {
+            assert!(check_field_name(name).is_err(), "{name}");
+        }
+    }
+}

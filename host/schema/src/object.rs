@@ -1,0 +1,130 @@
+//! An object: its definition as the API shows it, and its columns as operations use them.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::column::{Column, system};
+use crate::error::{Code, Error, Result};
+use crate::field::{Field, FieldType};
+use crate::name::{check_field_name, check_object_name};
+
+/// `{ uniqueTogether?: [[column]] }`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Constraints {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unique_together: Vec<Vec<String>>,
+}
+
+impl Constraints {
+    fn is_empty(&self) -> bool {
+        self.unique_together.is_empty()
+    }
+}
+
+/// `{ name, label?, description?, fields, constraints?, indexes? }`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectDefinition {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub fields: Vec<Field>,
+    #[serde(default, skip_serializing_if = "Constraints::is_empty")]
+    pub constraints: Constraints,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<Vec<String>>,
+}
+
+/// Most fields of one object. SQLite's own bound on columns is 2,000, on variables 32,766.
+const FIELDS_MAX: usize = 300;
+/// Most column groups of `uniqueTogether` or `indexes`.
+const GROUPS_MAX: usize = 32;
+/// Most columns in one group.
+const GROUP_COLUMNS_MAX: usize = 8;
+
+/// An object of the live schema.
+#[derive(Debug)]
+pub struct Object {
+    /// Number in the catalogue. Names of constraints and indexes are made of it.
+    pub id: i64,
+    pub definition: ObjectDefinition,
+    /// In the order in which records show them: id, the fields, then the stamps.
+    pub columns: Vec<Column>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Object {
+    /// Checks a definition and makes its columns. `keys` are the field numbers, in the fields' order.
+    ///
+    /// # Errors
+    /// `invalid_schema` saying which name or key is wrong.
+    pub fn new(id: i64, definition: ObjectDefinition, keys: &[u32]) -> Result<Object> {
+        check_object_name(&definition.name)?;
+        if definition.fields.len() > FIELDS_MAX {
+            return Err(Error::new(Code::InvalidSchema, format!("An object has {FIELDS_MAX} fields at most.")));
+        }
+        let mut columns = vec![Column::system(system::ID)];
+        for (field, key) in definition.fields.iter().zip(keys) {
+            check_field_name(&field.name)?;
+            columns.push(Column::of_field(field, *key)?);
+        }
+        columns.extend([system::CREATED_AT, system::UPDATED_AT, system::CREATED_BY, system::UPDATED_BY].map(Column::system));
+        let mut by_name = HashMap::with_capacity(columns.len());
+        for (index, column) in columns.iter().enumerate() {
+            if by_name.insert(column.name.clone(), index).is_some() {
+                return Err(Error::new(
+                    Code::InvalidSchema,
+                    format!("`{}` has two fields named `{}`.", definition.name, column.name),
+                )
+                .with_field(column.name.clone()));
+            }
+        }
+        let object = Object { id, definition, columns, by_name };
+        object.check_groups("constraints.uniqueTogether", &object.definition.constraints.unique_together, 2)?;
+        object.check_groups("indexes", &object.definition.indexes, 1)?;
+        Ok(object)
+    }
+
+    fn check_groups(&self, key: &str, groups: &[Vec<String>], columns_min: usize) -> Result<()> {
+        let refuse = |message: String| Err(Error::new(Code::InvalidSchema, message));
+        if groups.len() > GROUPS_MAX {
+            return refuse(format!("`{key}` holds {GROUPS_MAX} groups at most."));
+        }
+        for group in groups {
+            if group.len() < columns_min || group.len() > GROUP_COLUMNS_MAX {
+                return refuse(format!("Each group of `{key}` has {columns_min} to {GROUP_COLUMNS_MAX} columns."));
+            }
+            for (index, name) in group.iter().enumerate() {
+                match self.column(name) {
+                    None => return refuse(format!("`{key}` names `{name}`, which is no column of `{}`.", self.name())),
+                    Some(column) if matches!(column.kind, FieldType::Json | FieldType::MultiEnum) => {
+                        return refuse(format!("`{key}` names `{name}`, whose type {} has no order.", column.kind.name()));
+                    }
+                    Some(_) if group[..index].contains(name) => {
+                        return refuse(format!("`{key}` names `{name}` twice in one group."));
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.by_name.get(name).map(|index| &self.columns[*index])
+    }
+
+    /// Place of a column in `columns`.
+    pub fn column_index(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+}

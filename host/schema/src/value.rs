@@ -1,0 +1,364 @@
+//! Values in their canonical form: what each type accepts, and what it looks like as JSON.
+
+use std::borrow::Cow;
+
+use rust_decimal::{Decimal, RoundingStrategy};
+use uuid::Uuid;
+
+use crate::column::{Column, ColumnType};
+use crate::error::{Code, Error, Result};
+use crate::field::FieldType;
+use crate::{json, time};
+
+/// A value of a column. Two that are equal have the same JSON text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Null,
+    Text(String),
+    TextList(Vec<String>),
+    Integer(i64),
+    /// `scaled / 10^scale`.
+    Decimal { scaled: i64, scale: u8 },
+    Float(f64),
+    Boolean(bool),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Milliseconds since the epoch.
+    Datetime(i64),
+    /// Milliseconds since midnight.
+    Time(u32),
+    /// Compact JSON text.
+    Json(String),
+    Uuid(Uuid),
+}
+
+impl Value {
+    /// Appends the value as JSON.
+    pub fn write_json(&self, out: &mut Vec<u8>) {
+        let quoted = |out: &mut Vec<u8>, write: &dyn Fn(&mut Vec<u8>)| {
+            out.push(b'"');
+            write(out);
+            out.push(b'"');
+        };
+        match self {
+            Value::Null => out.extend_from_slice(b"null"),
+            Value::Text(text) => json::write_string(out, text),
+            Value::TextList(list) => {
+                let _ = serde_json::to_writer(out, list);
+            }
+            Value::Integer(number) => json::write_integer(out, *number),
+            Value::Decimal { scaled, scale } => json::write_decimal(out, *scaled, *scale),
+            Value::Float(number) => json::write_float(out, *number),
+            Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
+            Value::Date(days) => quoted(out, &|out| time::write_date(out, *days)),
+            Value::Datetime(millis) => quoted(out, &|out| time::write_datetime(out, *millis)),
+            Value::Time(millis) => quoted(out, &|out| time::write_time(out, *millis)),
+            Value::Json(text) => out.extend_from_slice(text.as_bytes()),
+            Value::Uuid(id) => quoted(out, &|out| out.extend_from_slice(id.hyphenated().encode_lower(&mut [0; 36]).as_bytes())),
+        }
+    }
+}
+
+/// Digits of an exact number in all.
+const DECIMAL_DIGITS_MAX: u32 = 18;
+
+/// A JSON value seen from outside, before a type has looked at it.
+enum Input<'a> {
+    Null,
+    Boolean(bool),
+    /// The number's text with all its digits.
+    Number(&'a str),
+    Text(Cow<'a, str>),
+    /// An object or an array, as text.
+    Composite(&'a str),
+}
+
+fn read(raw: &str) -> Result<Input<'_>, String> {
+    let raw = raw.trim();
+    Ok(match raw.as_bytes().first() {
+        Some(b'n') => Input::Null,
+        Some(b't') => Input::Boolean(true),
+        Some(b'f') => Input::Boolean(false),
+        Some(b'"') => {
+            let text: Cow<'_, str> = match &raw[1..raw.len().saturating_sub(1)] {
+                plain if !plain.contains('\\') => Cow::Borrowed(plain),
+                _ => Cow::Owned(serde_json::from_str(raw).map_err(|error| error.to_string())?),
+            };
+            if text.contains('\0') {
+                return Err("text cannot hold the NUL character".to_owned());
+            }
+            Input::Text(text)
+        }
+        Some(b'{' | b'[') => Input::Composite(raw),
+        _ => Input::Number(raw),
+    })
+}
+
+/// Reads a filter's text value (a query parameter) as a value of `column`, without its rules.
+///
+/// The text is taken as it stands: `007` stays `007` on a text column and is 7 on an integer one.
+pub fn parse_filter_text(column: &Column, text: &str) -> Result<Value> {
+    if text.contains('\0') {
+        return Err(column.invalid("text cannot hold the NUL character"));
+    }
+    column.coerce(Input::Text(Cow::Borrowed(text)), false)
+}
+
+impl Column {
+    /// Reads one JSON value (its text) as a value of this column and checks the column's rules.
+    ///
+    /// # Errors
+    /// `invalid_value` where it cannot be of the type, `CONSTRAINT_VIOLATION` where a rule forbids it; `field` is set.
+    pub fn value_of(&self, raw: &str) -> Result<Value> {
+        let input = read(raw).map_err(|why| self.invalid(&why))?;
+        if self.ty == ColumnType::Json {
+            return self.json_value(raw, input);
+        }
+        self.coerce(input, true)
+    }
+
+    /// Reads one JSON value of a filter, without the column's rules.
+    pub fn filter_value_of(&self, raw: &str) -> Result<Value> {
+        self.coerce(read(raw).map_err(|why| self.invalid(&why))?, false)
+    }
+
+    fn invalid(&self, why: &str) -> Error {
+        Error::new(Code::InvalidValue, format!("`{}` ({}): {why}.", self.name, self.kind.name())).with_field(self.name.clone())
+    }
+
+    fn violation(&self, rule: &str, why: &str) -> Error {
+        Error::new(Code::ConstraintViolation, format!("`{}` breaks its rule `{rule}`: {why}.", self.name))
+            .with_field(self.name.clone())
+    }
+
+    fn json_value(&self, raw: &str, input: Input<'_>) -> Result<Value> {
+        let compact = |text: &str| {
+            let value: serde_json::Value =
+                serde_json::from_str(text).map_err(|error| self.invalid(&format!("not JSON: {error}")))?;
+            let compact = value.to_string();
+            // Postgres holds no NUL in text, and neither engine may take what the other refuses.
+            match compact.contains("\\u0000") && contains_nul(&value) {
+                true => Err(self.invalid("text cannot hold the NUL character")),
+                false => Ok(compact),
+            }
+        };
+        Ok(match input {
+            Input::Null => Value::Null,
+            Input::Text(text) => Value::Json(compact(&text)?),
+            _ => Value::Json(compact(raw)?),
+        })
+    }
+
+    fn coerce(&self, input: Input<'_>, with_rules: bool) -> Result<Value> {
+        if matches!(input, Input::Null) {
+            return Ok(Value::Null);
+        }
+        let value = match self.ty {
+            ColumnType::Text => {
+                let Input::Text(text) = input else { return Err(self.invalid("needs a string")) };
+                Value::Text(text.into_owned())
+            }
+            ColumnType::TextList => match input {
+                Input::Composite(raw) => Value::TextList(
+                    serde_json::from_str(raw).map_err(|_| self.invalid("needs an array of strings"))?,
+                ),
+                Input::Text(text) if !with_rules => Value::Text(text.into_owned()),
+                _ => return Err(self.invalid("needs an array of strings")),
+            },
+            ColumnType::Integer | ColumnType::BigInteger => {
+                let number = self.decimal(&input)?;
+                if !number.fract().is_zero() {
+                    return Err(self.invalid("needs a whole number"));
+                }
+                let whole: i64 = number.trunc().try_into().map_err(|_| self.invalid("is out of the type's range"))?;
+                if self.ty == ColumnType::Integer && i32::try_from(whole).is_err() {
+                    return Err(self.invalid("is out of the 32-bit range"));
+                }
+                Value::Integer(whole)
+            }
+            ColumnType::Decimal { scale } => {
+                let mut number = self
+                    .decimal(&input)?
+                    .round_dp_with_strategy(u32::from(scale), RoundingStrategy::MidpointAwayFromZero);
+                number.rescale(u32::from(scale));
+                let scaled = i64::try_from(number.mantissa())
+                    .ok()
+                    .filter(|scaled| number.scale() == u32::from(scale) && scaled.unsigned_abs() < 10u64.pow(DECIMAL_DIGITS_MAX))
+                    .ok_or_else(|| self.invalid("has more than 18 digits"))?;
+                Value::Decimal { scaled, scale }
+            }
+            ColumnType::Float => {
+                let text = self.number_text(&input)?;
+                let number: f64 = text.parse().map_err(|_| self.invalid("needs a number"))?;
+                if !number.is_finite() {
+                    return Err(self.invalid("is out of the range of a double"));
+                }
+                Value::Float(if number == 0.0 { 0.0 } else { number })
+            }
+            ColumnType::Boolean => match &input {
+                Input::Boolean(value) => Value::Boolean(*value),
+                Input::Text(text) if text == "true" => Value::Boolean(true),
+                Input::Text(text) if text == "false" => Value::Boolean(false),
+                _ => return Err(self.invalid("needs true or false")),
+            },
+            ColumnType::Date => self.text_as(&input, "needs a date like 2026-01-31", |text| time::parse_date(text).map(Value::Date))?,
+            ColumnType::Datetime => self.text_as(&input, "needs an RFC 3339 instant like 2026-01-31T12:00:00Z", |text| {
+                time::parse_datetime(text).map(Value::Datetime)
+            })?,
+            ColumnType::Time => {
+                self.text_as(&input, "needs a time like 12:00 or 12:00:00.500", |text| time::parse_time(text).map(Value::Time))?
+            }
+            ColumnType::Uuid => self.text_as(&input, "needs a UUID", |text| text.parse().ok().map(Value::Uuid))?,
+            ColumnType::Json => return Err(self.invalid("json columns are filtered by is_null and is_not_null only")),
+        };
+        if with_rules {
+            self.check_rules(&value)?;
+        }
+        Ok(value)
+    }
+
+    fn text_as(&self, input: &Input<'_>, need: &str, parse: impl Fn(&str) -> Option<Value>) -> Result<Value> {
+        match input {
+            Input::Text(text) => parse(text).ok_or_else(|| self.invalid(need)),
+            _ => Err(self.invalid(need)),
+        }
+    }
+
+    /// The text of a number, or of a string that holds one; nothing else (no `inf`, no hexadecimal, no spaces).
+    fn number_text<'a>(&self, input: &'a Input<'_>) -> Result<&'a str> {
+        let text: &str = match input {
+            Input::Number(text) => text,
+            Input::Text(text) => text,
+            _ => return Err(self.invalid("needs a number")),
+        };
+        let numeric = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
+        match numeric && text.bytes().any(|byte| byte.is_ascii_digit()) {
+            true => Ok(text),
+            false => Err(self.invalid("needs a number")),
+        }
+    }
+
+    fn decimal(&self, input: &Input<'_>) -> Result<Decimal> {
+        let text = self.number_text(input)?;
+        let number = match text.bytes().any(|byte| matches!(byte, b'e' | b'E')) {
+            true => Decimal::from_scientific(text),
+            false => text.parse(),
+        };
+        number.map_err(|error| match error {
+            rust_decimal::Error::ExceedsMaximumPossibleValue
+            | rust_decimal::Error::LessThanMinimumPossibleValue
+            | rust_decimal::Error::ScaleExceedsMaximumPrecision(_)
+            | rust_decimal::Error::Underflow => self.invalid("is out of the type's range"),
+            _ => self.invalid("needs a number"),
+        })
+    }
+
+    fn check_rules(&self, value: &Value) -> Result<()> {
+        match value {
+            Value::Text(text) => {
+                self.check_form(text)?;
+                if self.rules.min.is_some() || self.rules.max.is_some() {
+                    self.check_bounds(Decimal::from(text.chars().count() as u64), " characters")?;
+                }
+                if let Some(pattern) = &self.rules.pattern
+                    && !pattern.is_match(text)
+                {
+                    return Err(self.violation("pattern", &format!("it does not match {}", pattern.as_str())));
+                }
+                self.check_option(text)
+            }
+            Value::TextList(list) => {
+                for (index, item) in list.iter().enumerate() {
+                    self.check_option(item)?;
+                    if list[..index].contains(item) {
+                        return Err(self.violation("enum", &format!("the option {item:?} stands twice")));
+                    }
+                }
+                Ok(())
+            }
+            Value::Integer(number) => self.check_bounds(Decimal::from(*number), ""),
+            Value::Decimal { scaled, scale } => self.check_bounds(Decimal::new(*scaled, u32::from(*scale)), ""),
+            Value::Float(number) => self.check_float(*number),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_bounds(&self, number: Decimal, unit: &str) -> Result<()> {
+        match (self.rules.min, self.rules.max) {
+            (Some(min), _) if number < min => Err(self.violation("min", &format!("the least is {min}{unit}"))),
+            (_, Some(max)) if number > max => Err(self.violation("max", &format!("the most is {max}{unit}"))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_float(&self, number: f64) -> Result<()> {
+        let bound = |bound: Option<Decimal>| bound.and_then(|bound| f64::try_from(bound).ok());
+        match (bound(self.rules.min), bound(self.rules.max)) {
+            (Some(min), _) if number < min => Err(self.violation("min", &format!("the least is {min}"))),
+            (_, Some(max)) if number > max => Err(self.violation("max", &format!("the most is {max}"))),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_option(&self, text: &str) -> Result<()> {
+        match &self.rules.options {
+            Some(options) if !options.iter().any(|option| option == text) => {
+                Err(self.violation("enum", &format!("the options are {}", options.join(", "))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_form(&self, text: &str) -> Result<()> {
+        let (fits, form) = match self.kind {
+            FieldType::Email => (is_email(text), "an e-mail address"),
+            FieldType::Url => (is_url(text), "an absolute http or https URL"),
+            FieldType::Slug => (is_slug(text), "lower-case words of letters and digits joined by single hyphens"),
+            _ => return Ok(()),
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(self.violation("pattern", &format!("it needs to be {form}"))),
+        }
+    }
+}
+
+fn contains_nul(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::String(text) => text.contains('\0'),
+        serde_json::Value::Array(items) => items.iter().any(contains_nul),
+        serde_json::Value::Object(members) => members.iter().any(|(name, value)| name.contains('\0') || contains_nul(value)),
+        _ => false,
+    }
+}
+
+/// The form that browsers check in `<input type=email>`, with a dot in the domain.
+fn is_email(text: &str) -> bool {
+    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    let local_fits = !local.is_empty()
+        && local.len() <= 64
+        && local.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&byte));
+    let labels: Vec<&str> = domain.split('.').collect();
+    local_fits
+        && domain.len() <= 253
+        && labels.len() >= 2
+        && labels.iter().all(|label| {
+            !label.is_empty()
+                && label.len() <= 63
+                && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+                && !label.starts_with('-')
+                && !label.ends_with('-')
+        })
+}
+
+fn is_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
+        && !text.bytes().any(|byte| byte <= b' ')
+}
+
+fn is_slug(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .split('-')
+            .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()))
+}

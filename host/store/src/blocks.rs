@@ -1,0 +1,201 @@
+//! Installed blocks, their versions and their logs.
+
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::row::Row;
+
+/// An installed block with the manifest of the version that serves. `config` and `manifest` are JSON text.
+#[derive(Clone, Debug)]
+pub struct BlockRow {
+    pub name: String,
+    pub version: String,
+    pub enabled: bool,
+    pub config: String,
+    pub installed_at: i64,
+    pub installed_by: Option<String>,
+    /// `sha256:` and the digest of the packed file.
+    pub digest: String,
+    pub manifest: String,
+    /// All versions kept, newest first.
+    pub versions: Vec<String>,
+}
+
+/// A version of a block to be stored.
+#[derive(Clone, Debug)]
+pub struct BlockVersionRow {
+    pub block: String,
+    pub version: String,
+    pub digest: String,
+    pub manifest: String,
+    /// The packed file.
+    pub component: Vec<u8>,
+    pub installed_at: i64,
+}
+
+/// One line that a block logged.
+#[derive(Clone, Debug)]
+pub struct BlockLogRow {
+    pub block: String,
+    pub call_id: String,
+    pub level: String,
+    pub message: String,
+    /// JSON text.
+    pub fields: Option<String>,
+    /// Milliseconds since the epoch.
+    pub logged_at: i64,
+}
+
+/// Log lines kept of each block.
+const LOG_LINES_KEPT: i64 = 1000;
+
+impl Connection {
+    /// In the order of their names.
+    pub async fn blocks(&mut self) -> Result<Vec<BlockRow>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT b.name, b.version, b.enabled, b.config, b.installed_at, b.installed_by, v.digest, v.manifest \
+                 FROM svc_blocks b JOIN svc_block_versions v ON v.block = b.name AND v.version = b.version ORDER BY b.name",
+                Vec::new(),
+            )
+            .await?;
+        let versions = self
+            .fetch("SELECT block, version FROM svc_block_versions ORDER BY block, installed_at DESC", Vec::new())
+            .await?;
+        let read = |row: &Row| -> Result<BlockRow, DbError> {
+            let name = row.text(0)?;
+            let mut kept = Vec::new();
+            for version in &versions {
+                if version.text(0)? == name {
+                    kept.push(version.text(1)?);
+                }
+            }
+            Ok(BlockRow {
+                version: row.text(1)?,
+                enabled: row.boolean(2)?,
+                config: row.text(3)?,
+                installed_at: row.integer(4)?,
+                installed_by: row.optional_text(5)?,
+                digest: row.text(6)?,
+                manifest: row.text(7)?,
+                versions: kept,
+                name,
+            })
+        };
+        rows.iter().map(read).collect()
+    }
+
+    /// The packed file of an installed version.
+    pub async fn block_component(&mut self, block: &str, version: &str) -> Result<Option<Vec<u8>>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT component FROM svc_block_versions WHERE block = $1 AND version = $2",
+                vec![block.into(), version.into()],
+            )
+            .await?;
+        rows.first().map(|row| row.bytes(0)).transpose()
+    }
+
+    /// Enters a block with its first version. `false` where one of this name is installed.
+    pub async fn insert_block(&mut self, row: BlockVersionRow, config: String, installed_by: Option<String>) -> Result<bool, DbError> {
+        let inserted = self
+            .run(
+                "INSERT INTO svc_blocks (name, version, enabled, config, installed_at, installed_by) \
+                 VALUES ($1, $2, TRUE, $3, $4, $5) ON CONFLICT DO NOTHING",
+                vec![
+                    row.block.clone().into(),
+                    row.version.clone().into(),
+                    config.into(),
+                    row.installed_at.into(),
+                    installed_by.into(),
+                ],
+            )
+            .await?;
+        if inserted == 0 {
+            return Ok(false);
+        }
+        self.run(
+            "INSERT INTO svc_block_versions (block, version, digest, manifest, component, installed_at) \
+             VALUES ($1, $2, $3, $4, $5, $6)",
+            vec![
+                row.block.into(),
+                row.version.into(),
+                row.digest.into(),
+                row.manifest.into(),
+                row.component.into(),
+                row.installed_at.into(),
+            ],
+        )
+        .await?;
+        Ok(true)
+    }
+
+    /// Removes a block with its versions and logs. `false` where there is none.
+    pub async fn delete_block(&mut self, name: &str) -> Result<bool, DbError> {
+        self.run("DELETE FROM svc_block_logs WHERE block = $1", vec![name.into()]).await?;
+        Ok(self.run("DELETE FROM svc_blocks WHERE name = $1", vec![name.into()]).await? == 1)
+    }
+
+    /// Changes config or enablement. `false` where there is no such block.
+    pub async fn update_block(&mut self, name: &str, enabled: bool, config: String) -> Result<bool, DbError> {
+        let updated = self
+            .run(
+                "UPDATE svc_blocks SET enabled = $2, config = $3 WHERE name = $1",
+                vec![name.into(), enabled.into(), config.into()],
+            )
+            .await?;
+        Ok(updated == 1)
+    }
+
+    /// Adds lines in their order and drops the oldest past those that are kept.
+    pub async fn append_block_logs(&mut self, lines: Vec<BlockLogRow>) -> Result<(), DbError> {
+        let mut blocks: Vec<String> = lines.iter().map(|line| line.block.clone()).collect();
+        for line in lines {
+            self.run(
+                "INSERT INTO svc_block_logs (block, call_id, level, message, fields, logged_at) VALUES ($1, $2, $3, $4, $5, $6)",
+                vec![
+                    line.block.into(),
+                    line.call_id.into(),
+                    line.level.into(),
+                    line.message.into(),
+                    line.fields.into(),
+                    line.logged_at.into(),
+                ],
+            )
+            .await?;
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        for block in blocks {
+            self.run(
+                "DELETE FROM svc_block_logs WHERE block = $1 AND seq <= \
+                 (SELECT seq FROM svc_block_logs WHERE block = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)",
+                vec![block.into(), LOG_LINES_KEPT.into()],
+            )
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// The latest lines, newest first; of the level alone, where one is named.
+    pub async fn block_logs(&mut self, block: &str, level: Option<&str>, limit: i64) -> Result<Vec<BlockLogRow>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT block, call_id, level, message, fields, logged_at FROM svc_block_logs \
+                 WHERE block = $1 AND ($2 = '' OR level = $2) ORDER BY seq DESC LIMIT $3",
+                vec![block.into(), level.unwrap_or_default().into(), limit.into()],
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(BlockLogRow {
+                    block: row.text(0)?,
+                    call_id: row.text(1)?,
+                    level: row.text(2)?,
+                    message: row.text(3)?,
+                    fields: row.optional_text(4)?,
+                    logged_at: row.integer(5)?,
+                })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,124 @@
+//! One connection of either engine: the executor that every body runs on.
+
+use std::sync::Arc;
+
+use blockbase_query::{Dialect, Param, Statement};
+use blockbase_schema::Column;
+
+use crate::error::DbError;
+use crate::events::CommittedEvent;
+use crate::record::Record;
+use crate::row::Row;
+use crate::{postgres, sqlite};
+
+/// A connection. Its methods are async for Postgres; on SQLite they never wait.
+pub struct Connection {
+    pub(crate) inner: Inner,
+    pub(crate) effects: Effects,
+}
+
+pub(crate) enum Inner {
+    Sqlite(rusqlite::Connection),
+    Postgres(postgres::Session),
+}
+
+/// What a transaction does beside its rows, applied when it commits.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// Events to hand to the feed.
+    pub(crate) events: Vec<Arc<CommittedEvent>>,
+    /// Changes of the kept counts: object and difference.
+    pub(crate) counts: Vec<(i64, i64)>,
+}
+
+impl Connection {
+    pub(crate) fn new(inner: Inner) -> Connection {
+        Connection { inner, effects: Effects::default() }
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        match self.inner {
+            Inner::Sqlite(_) => Dialect::Sqlite,
+            Inner::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// Runs a statement and answers how many rows it changed.
+    pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
+        match &mut self.inner {
+            Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
+            Inner::Postgres(session) => session.execute(statement).await,
+        }
+    }
+
+    /// Runs a statement of fixed text with `$1`, `$2` … on a system table and answers how many rows it changed.
+    pub async fn run(&mut self, sql: &'static str, params: Vec<Param>) -> Result<u64, DbError> {
+        self.execute(Statement { sql: self.spell(sql), params }).await
+    }
+
+    /// Runs a query of fixed text with `$1`, `$2` … on system tables.
+    pub async fn fetch(&mut self, sql: &'static str, params: Vec<Param>) -> Result<Vec<Row>, DbError> {
+        let statement = Statement { sql: self.spell(sql), params };
+        self.fetch_rows(statement).await
+    }
+
+    pub(crate) async fn fetch_rows(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
+        match &mut self.inner {
+            Inner::Sqlite(connection) => sqlite::fetch(connection, &statement),
+            Inner::Postgres(session) => session.fetch(statement).await,
+        }
+    }
+
+    /// The one integer that a statement answers with.
+    pub async fn fetch_integer(&mut self, statement: Statement) -> Result<i64, DbError> {
+        match self.fetch_rows(statement).await?.first() {
+            Some(row) => row.integer(0),
+            None => Err(DbError::Other("a count gave no row".into())),
+        }
+    }
+
+    /// Rows as JSON objects separated by commas; `columns` are those selected, in their order.
+    pub async fn fetch_json(&mut self, statement: Statement, columns: &[&Column]) -> Result<Vec<u8>, DbError> {
+        match &mut self.inner {
+            Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns),
+            Inner::Postgres(session) => session.fetch_json(statement, columns).await,
+        }
+    }
+
+    /// The first row; `columns` are those selected, in their order.
+    pub async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
+        match &mut self.inner {
+            Inner::Sqlite(connection) => sqlite::fetch_record(connection, &statement, columns),
+            Inner::Postgres(session) => session.fetch_record(statement, columns).await,
+        }
+    }
+
+    /// Runs a definition statement (DDL), which takes no parameters.
+    pub async fn define(&mut self, sql: String) -> Result<(), DbError> {
+        self.execute(Statement { sql, params: Vec::new() }).await.map(|_| ())
+    }
+
+    /// Adds `difference` to the kept count of an object when the transaction commits.
+    pub fn count_rows(&mut self, object_id: i64, difference: i64) {
+        self.effects.counts.push((object_id, difference));
+    }
+
+    /// The kept count of an object: exact in this transaction's view, and free of any scan.
+    pub async fn kept_count(&mut self, object_id: i64) -> Result<i64, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = $1",
+                vec![object_id.into()],
+            )
+            .await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    /// `$1` is written `?1` for SQLite. System statements hold no other dollar sign.
+    fn spell(&self, sql: &'static str) -> String {
+        match self.inner {
+            Inner::Sqlite(_) => sql.replace('$', "?"),
+            Inner::Postgres(_) => sql.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Engine errors by what they mean, and their way to domain errors. One table per engine fills this; nothing else reads driver errors.
+
+use blockbase_schema::{Code, Column, Error, Object};
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// What the engine refused, by meaning.
+#[derive(Debug)]
+pub enum DbError {
+    /// The columns of the violated unique index, as far as the engine tells; else its name.
+    Unique { columns: Vec<String>, index: Option<String> },
+    ForeignKey,
+    NotNull { column: Option<String> },
+    /// The name of the violated check.
+    Check { name: String },
+    /// A result that the column's type cannot hold.
+    OutOfRange,
+    /// A table or column that was there when the request began.
+    SchemaMoved(Cause),
+    /// Connection lost, pool exhausted, disk full, shutting down.
+    Unavailable(Cause),
+    Other(Cause),
+}
+
+impl From<DbError> for Error {
+    fn from(error: DbError) -> Self {
+        match error {
+            DbError::Unavailable(cause) => crate::unavailable(cause),
+            DbError::Other(cause) | DbError::SchemaMoved(cause) => Error::internal(cause),
+            other => Error::internal(format!("{other:?}")),
+        }
+    }
+}
+
+impl DbError {
+    /// The domain error of a data statement on `object`.
+    pub fn on(self, object: &Object) -> Error {
+        match self {
+            DbError::Unique { columns, index } => unique(object, columns, index.as_deref()),
+            DbError::ForeignKey => Error::new(
+                Code::ForeignKeyViolation,
+                "A referenced record does not exist, or the record is still referenced.",
+            ),
+            DbError::NotNull { column } => {
+                let name = column.unwrap_or_default();
+                Error::new(Code::NotNullViolation, format!("`{name}` is required.")).with_field(name)
+            }
+            DbError::Check { name } => check(object, &name),
+            DbError::OutOfRange => {
+                Error::new(Code::InvalidValue, "The result is out of the range of the column's type.")
+            }
+            DbError::SchemaMoved(_) => Error::unknown_object(object.name()),
+            other => other.into(),
+        }
+    }
+}
+
+fn unique(object: &Object, mut columns: Vec<String>, index: Option<&str>) -> Error {
+    if columns.is_empty() {
+        columns = index.map(|index| unique_columns(object, index)).unwrap_or_default();
+    }
+    let error = |message: String| Error::new(Code::UniqueViolation, message);
+    match columns.as_slice() {
+        [] => error(format!("A record of `{}` with these values exists already.", object.name())),
+        [column] => {
+            error(format!("A record of `{}` with this `{column}` exists already.", object.name())).with_field(column.clone())
+        }
+        several => error(format!("A record of `{}` with these values of {} exists already.", object.name(), several.join(", "))),
+    }
+}
+
+/// The columns of the unique index `svc_uq_<object>_<field key>` or `svc_uq_<object>_g<group>`.
+fn unique_columns(object: &Object, index: &str) -> Vec<String> {
+    if index == format!("svc_pk_{}", object.id) {
+        return vec!["id".to_owned()];
+    }
+    let Some(rest) = index.strip_prefix(&format!("svc_uq_{}_", object.id)) else { return Vec::new() };
+    match rest.strip_prefix('g') {
+        Some(group) => group
+            .parse::<usize>()
+            .ok()
+            .and_then(|group| object.definition.constraints.unique_together.get(group).cloned())
+            .unwrap_or_default(),
+        None => column_of_key(object, rest).map(|column| vec![column.name.clone()]).unwrap_or_default(),
+    }
+}
+
+fn column_of_key<'a>(object: &'a Object, key: &str) -> Option<&'a Column> {
+    let key: u32 = key.parse().ok()?;
+    object.columns.iter().find(|column| !column.is_system && column.key == key)
+}
+
+/// The violated check `svc_ck_<object>_<field key>_<rule>`.
+fn check(object: &Object, name: &str) -> Error {
+    let found = name
+        .strip_prefix(&format!("svc_ck_{}_", object.id))
+        .and_then(|rest| rest.split_once('_'))
+        .and_then(|(key, rule)| Some((column_of_key(object, key)?, rule)));
+    match found {
+        Some((column, "range")) => Error::new(
+            Code::InvalidValue,
+            format!("`{}` ({}): the result is out of the type's range.", column.name, column.kind.name()),
+        )
+        .with_field(column.name.clone()),
+        Some((column, rule)) => {
+            let bound = if rule == "min" { column.rules.min } else { column.rules.max };
+            let side = if rule == "min" { "least" } else { "most" };
+            let bound = bound.map(|bound| bound.to_string()).unwrap_or_default();
+            Error::new(Code::ConstraintViolation, format!("`{}` breaks its rule `{rule}`: the {side} is {bound}.", column.name))
+                .with_field(column.name.clone())
+        }
+        None => Error::new(Code::ConstraintViolation, "A rule of the object was broken."),
+    }
+}

@@ -1,0 +1,220 @@
+//! The outbox: events and their deliveries, written in the transaction that they tell of, and read by the feed.
+
+use std::sync::Arc;
+
+use blockbase_schema::{json, time};
+use uuid::Uuid;
+
+use crate::connection::{Connection, Inner};
+use crate::error::DbError;
+
+/// An event to be written.
+#[derive(Clone, Debug)]
+pub struct NewEvent {
+    pub id: Uuid,
+    pub topic: String,
+    /// JSON text.
+    pub payload: String,
+    pub object: Option<String>,
+    pub record_id: Option<String>,
+    /// `created_by` of the record, for row policies on streams.
+    pub owner: Option<String>,
+    /// How many handlers' writes led to it.
+    pub depth: i64,
+    /// Milliseconds since the epoch.
+    pub occurred_at: i64,
+    /// The consumer groups that get it, with their handlers.
+    pub deliveries: Vec<(String, String)>,
+}
+
+/// A committed event as the feed's readers need it; its JSON is made once for all of them.
+#[derive(Debug)]
+pub struct CommittedEvent {
+    pub id: String,
+    pub topic: String,
+    pub object: Option<String>,
+    pub owner: Option<String>,
+    /// `{ id, topic, payload, occurredAt }`.
+    pub envelope: String,
+}
+
+impl CommittedEvent {
+    fn new(id: String, topic: String, payload: &str, object: Option<String>, owner: Option<String>, occurred_at: i64) -> Self {
+        let mut envelope = Vec::with_capacity(payload.len() + topic.len() + 128);
+        envelope.extend_from_slice(b"{\"id\":");
+        json::write_string(&mut envelope, &id);
+        envelope.extend_from_slice(b",\"topic\":");
+        json::write_string(&mut envelope, &topic);
+        envelope.extend_from_slice(b",\"payload\":");
+        envelope.extend_from_slice(payload.as_bytes());
+        envelope.extend_from_slice(b",\"occurredAt\":\"");
+        time::write_datetime(&mut envelope, occurred_at);
+        envelope.extend_from_slice(b"\"}");
+        let envelope = String::from_utf8_lossy(&envelope).into_owned();
+        CommittedEvent { id, topic, object, owner, envelope }
+    }
+}
+
+/// A stored subscription.
+#[derive(Clone, Debug)]
+pub struct SubscriptionRow {
+    pub consumer: String,
+    pub topic: String,
+    pub handler: String,
+    pub config: String,
+    pub per_instance: bool,
+    pub source: Option<String>,
+}
+
+/// Up to where a Postgres feed has read: the oldest transaction that was still under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FeedCursor(String);
+
+impl Connection {
+    /// Writes an event and its delivery rows.
+    pub async fn emit(&mut self, event: NewEvent) -> Result<(), DbError> {
+        let is_sqlite = matches!(self.inner, Inner::Sqlite(_));
+        let committed = is_sqlite.then(|| {
+            CommittedEvent::new(
+                event.id.to_string(),
+                event.topic.clone(),
+                &event.payload,
+                event.object.clone(),
+                event.owner.clone(),
+                event.occurred_at,
+            )
+        });
+        let params = vec![
+            event.id.to_string().into(),
+            event.topic.into(),
+            event.payload.into(),
+            event.object.into(),
+            event.record_id.into(),
+            event.owner.into(),
+            event.depth.into(),
+            event.occurred_at.into(),
+        ];
+        const INSERT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        const INSERT_RETURNING: &str =
+            "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING seq";
+        if event.deliveries.is_empty() {
+            self.run(INSERT, params).await?;
+        } else {
+            let rows = self.fetch(INSERT_RETURNING, params).await?;
+            let seq = rows.first().ok_or_else(|| DbError::Other("an insert gave no row".into()))?.integer(0)?;
+            for (consumer, handler) in event.deliveries {
+                self.run(
+                    "INSERT INTO svc_deliveries (event_seq, consumer, handler, status, dead, attempts, next_attempt_at) \
+                     VALUES ($1, $2, $3, 'pending', FALSE, 0, $4)",
+                    vec![seq.into(), consumer.into(), handler.into(), event.occurred_at.into()],
+                )
+                .await?;
+            }
+        }
+        self.effects.events.extend(committed.map(Arc::new));
+        Ok(())
+    }
+
+    /// Where a Postgres feed that starts now begins.
+    pub async fn feed_start(&mut self) -> Result<FeedCursor, DbError> {
+        let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
+        rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?.text(0).map(FeedCursor)
+    }
+
+    /// The events of the transactions that ended since `cursor`, none of which can have one left to come.
+    pub async fn feed_after(&mut self, cursor: &FeedCursor) -> Result<(Vec<Arc<CommittedEvent>>, FeedCursor), DbError> {
+        let next = self.feed_start().await?;
+        if next == *cursor {
+            return Ok((Vec::new(), next));
+        }
+        let rows = self
+            .fetch(
+                "SELECT id, topic, payload, object, owner, occurred_at FROM svc_events \
+                 WHERE xid >= $1::text::xid8 AND xid < $2::text::xid8 ORDER BY seq",
+                vec![cursor.0.clone().into(), next.0.clone().into()],
+            )
+            .await?;
+        let mut events = Vec::with_capacity(rows.len());
+        for row in rows {
+            events.push(Arc::new(CommittedEvent::new(
+                row.text(0)?,
+                row.text(1)?,
+                &row.text(2)?,
+                row.optional_text(3)?,
+                row.optional_text(4)?,
+                row.integer(5)?,
+            )));
+        }
+        Ok((events, next))
+    }
+
+    /// Wakes the feeds of other instances when the transaction commits. Postgres merges equal notifications of one transaction.
+    pub async fn notify_feeds(&mut self) -> Result<(), DbError> {
+        match self.inner {
+            Inner::Sqlite(_) => Ok(()),
+            Inner::Postgres(_) => self.fetch("SELECT pg_notify('svc_events', '') IS NULL", Vec::new()).await.map(|_| ()),
+        }
+    }
+
+    pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {
+        let rows = self
+            .fetch("SELECT consumer, topic, handler, config, per_instance, source FROM svc_subscriptions ORDER BY consumer", Vec::new())
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(SubscriptionRow {
+                    consumer: row.text(0)?,
+                    topic: row.text(1)?,
+                    handler: row.text(2)?,
+                    config: row.text(3)?,
+                    per_instance: row.boolean(4)?,
+                    source: row.optional_text(5)?,
+                })
+            })
+            .collect()
+    }
+
+    pub async fn insert_subscription(&mut self, row: SubscriptionRow) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_subscriptions (consumer, topic, handler, config, per_instance, source) VALUES ($1, $2, $3, $4, $5, $6)",
+            vec![
+                row.consumer.into(),
+                row.topic.into(),
+                row.handler.into(),
+                row.config.into(),
+                row.per_instance.into(),
+                row.source.into(),
+            ],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// Removes what a block subscribed to, with its deliveries that are not done.
+    pub async fn delete_subscriptions_of(&mut self, source: &str) -> Result<(), DbError> {
+        self.run(
+            "DELETE FROM svc_deliveries WHERE status <> 'delivered' \
+             AND consumer IN (SELECT consumer FROM svc_subscriptions WHERE source = $1)",
+            vec![source.into()],
+        )
+        .await?;
+        self.run("DELETE FROM svc_subscriptions WHERE source = $1", vec![source.into()]).await.map(|_| ())
+    }
+
+    /// Folds the differences that Postgres writers left into one row an object. Readers see the same sum before and after.
+    pub async fn fold_counts(&mut self) -> Result<(), DbError> {
+        if matches!(self.inner, Inner::Sqlite(_)) {
+            return Ok(());
+        }
+        self.run(
+            "WITH crowded AS (SELECT object_id FROM svc_counts GROUP BY object_id HAVING count(*) > 100), \
+             folded AS (DELETE FROM svc_counts WHERE object_id IN (SELECT object_id FROM crowded) RETURNING object_id, rows) \
+             INSERT INTO svc_counts (object_id, rows) SELECT object_id, sum(rows)::bigint FROM folded GROUP BY object_id",
+            Vec::new(),
+        )
+        .await
+        .map(|_| ())
+    }
+}

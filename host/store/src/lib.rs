@@ -1,0 +1,144 @@
+//! The one crate that knows databases: SQLite and Postgres behind one executor.
+//!
+//! [`Store::read`] and [`Store::write`] run a body, an async function over a [`Connection`], on either engine. On SQLite a
+//! body never waits: reads run where they are called (or on the blocking pool when they may scan), writes run on the one
+//! writer thread, which commits many callers' writes at once. On Postgres a body runs on a pooled connection, a write in
+//! a transaction of its own. This crate must not know of HTTP, permissions or blocks; it maps driver errors to domain
+//! errors and lets none of them out.
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod blocks;
+mod catalogue;
+mod connection;
+mod error;
+mod events;
+mod migrate;
+mod postgres;
+mod record;
+mod row;
+mod sqlite;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blockbase_query::Dialect;
+use blockbase_schema::{Error, Result};
+use futures_util::future::BoxFuture;
+
+pub use accounts::{NewSession, NewUser, RoleRow, SessionRow, UserRow};
+pub use blocks::{BlockLogRow, BlockRow, BlockVersionRow};
+pub use catalogue::{ObjectRow, SchemaChangeRow};
+pub use connection::Connection;
+pub use error::DbError;
+pub use events::{CommittedEvent, FeedCursor, NewEvent, SubscriptionRow};
+pub use record::Record;
+pub use row::Row;
+
+/// Called after each commit with its events in commit order. Only SQLite calls it: there this process is the only writer.
+pub type OnCommit = Arc<dyn Fn(Vec<Arc<CommittedEvent>>) + Send + Sync>;
+
+/// What a read may cost, so that SQLite runs it in the right place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadCost {
+    /// A few rows by index: on the calling thread, without a hop.
+    Rows,
+    /// Possibly a scan: on the blocking pool, a bounded number at a time.
+    Scan,
+}
+
+/// Which database, and with how many connections.
+#[derive(Clone, Debug)]
+pub enum Location {
+    Sqlite { file: PathBuf },
+    Postgres { url: String },
+}
+
+/// The database.
+#[derive(Clone)]
+pub struct Store {
+    engine: Engine,
+}
+
+#[derive(Clone)]
+enum Engine {
+    Sqlite(Arc<sqlite::Sqlite>),
+    Postgres(postgres::Postgres),
+}
+
+impl Store {
+    /// Opens the database and brings its system tables to this version.
+    ///
+    /// # Errors
+    /// A sentence for the operator: the database cannot be reached, or was migrated by a newer version.
+    pub async fn open(location: Location, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Store, String> {
+        let engine = match location {
+            Location::Sqlite { file } => {
+                let opened = tokio::task::spawn_blocking(move || sqlite::Sqlite::open(&file, connections_max, on_commit));
+                Engine::Sqlite(Arc::new(opened.await.map_err(|error| error.to_string())??))
+            }
+            Location::Postgres { url } => Engine::Postgres(postgres::Postgres::open(&url, connections_max).await?),
+        };
+        Ok(Store { engine })
+    }
+
+    pub fn dialect(&self) -> Dialect {
+        match self.engine {
+            Engine::Sqlite(_) => Dialect::Sqlite,
+            Engine::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// Runs `body` on a connection that reads.
+    pub async fn read<T, F>(&self, cost: ReadCost, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(cost, body).await,
+            Engine::Postgres(postgres) => postgres.read(body).await,
+        }
+    }
+
+    /// Runs `body` in a transaction and commits it if it answers `Ok`. An answer means that the commit is durable.
+    ///
+    /// A caller that goes away before its turn leaves nothing behind.
+    pub async fn write<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(body).await,
+            Engine::Postgres(postgres) => postgres.write(body).await,
+        }
+    }
+
+    /// Whether the database answers.
+    pub async fn is_ready(&self) -> bool {
+        self.read(ReadCost::Scan, |connection| {
+            Box::pin(async move { Ok(!connection.fetch("SELECT 1", Vec::new()).await?.is_empty()) })
+        })
+        .await
+        .unwrap_or(false)
+    }
+
+    /// Ends the writer after what is queued, and closes the connections.
+    pub async fn close(&self) {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Postgres(postgres) => postgres.close().await,
+        }
+    }
+}
+
+/// The answer while the database cannot be used.
+pub(crate) fn unavailable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let mut error = Error::new(
+        blockbase_schema::Code::Unavailable,
+        "The database cannot be reached at the moment. Try again shortly.",
+    );
+    error.cause = Some(cause.into());
+    error
+}

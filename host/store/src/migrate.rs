@@ -1,0 +1,84 @@
+//! System tables: numbered statements of `migrations/`, applied in order at boot.
+//!
+//! Our own forty lines and not sqlx's migrator, because that one drives SQLite through sqlx's SQLite driver, which the
+//! store does without.
+
+use rusqlite::{Connection as Driver, TransactionBehavior};
+use sqlx::{AssertSqlSafe, PgPool, Row};
+
+struct Migration {
+    version: i64,
+    sqlite: &'static str,
+    postgres: &'static str,
+}
+
+macro_rules! migration {
+    ($version:literal, $file:literal) => {
+        Migration {
+            version: $version,
+            sqlite: include_str!(concat!("../../../migrations/sqlite/", $file)),
+            postgres: include_str!(concat!("../../../migrations/postgres/", $file)),
+        }
+    };
+}
+
+const MIGRATIONS: [Migration; 1] = [migration!(1, "0001_system_tables.sql")];
+
+const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
+
+/// The lock that instances booting at the same time queue for: "blockbase" as a number.
+const POSTGRES_LOCK: i64 = 0x626c_6f63_6b62;
+
+fn newest() -> i64 {
+    MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
+}
+
+fn check_known(applied: i64) -> Result<(), String> {
+    match applied <= newest() {
+        true => Ok(()),
+        false => Err(format!(
+            "The database was migrated to version {applied} by a newer blockbase; this one knows version {}. Run the newer binary.",
+            newest()
+        )),
+    }
+}
+
+pub(crate) fn sqlite(driver: &mut Driver) -> Result<(), String> {
+    let explain = |error: rusqlite::Error| format!("The system tables cannot be migrated: {error}");
+    let transaction = driver.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
+    transaction.execute_batch(TABLE).map_err(explain)?;
+    let applied: i64 = transaction
+        .query_row("SELECT coalesce(max(version), 0) FROM svc_migrations", [], |row| row.get(0))
+        .map_err(explain)?;
+    check_known(applied)?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
+        transaction.execute_batch(migration.sqlite).map_err(explain)?;
+        transaction
+            .execute("INSERT INTO svc_migrations VALUES (?1, CAST(unixepoch('subsec') * 1000 AS INTEGER))", [migration.version])
+            .map_err(explain)?;
+    }
+    transaction.commit().map_err(explain)
+}
+
+pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
+    let explain = |error: sqlx::Error| format!("The system tables cannot be migrated: {error}");
+    let mut transaction = pool.begin().await.map_err(explain)?;
+    // Held to the end of the transaction: of several instances that boot at once, one migrates and the others then find it done.
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(POSTGRES_LOCK).execute(&mut *transaction).await.map_err(explain)?;
+    sqlx::raw_sql(TABLE).execute(&mut *transaction).await.map_err(explain)?;
+    let applied: i64 = sqlx::query("SELECT coalesce(max(version), 0) FROM svc_migrations")
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(explain)?
+        .get(0);
+    check_known(applied)?;
+    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
+        sqlx::raw_sql(AssertSqlSafe(migration.postgres)).execute(&mut *transaction).await.map_err(explain)?;
+        sqlx::query("INSERT INTO svc_migrations VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)")
+            .bind(migration.version)
+            .execute(&mut *transaction)
+            .await
+            .map_err(explain)?;
+    }
+    transaction.commit().await.map_err(explain)
+}

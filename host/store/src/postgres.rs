@@ -1,0 +1,137 @@
+//! Postgres: a pool; a write is a transaction on one of its connections.
+
+mod statement;
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use blockbase_query::Statement;
+use blockbase_schema::{Column, Result};
+use futures_util::future::BoxFuture;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgQueryResult, PgRow};
+use sqlx::{AssertSqlSafe, Postgres as Driver, Transaction};
+
+use crate::connection::{Connection, Inner};
+use crate::error::DbError;
+use crate::migrate;
+use crate::record::{Record, RecordWriter};
+use crate::row::Row;
+
+const CONNECTIONS_DEFAULT: u32 = 16;
+/// How long a request waits for a connection.
+const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
+
+#[derive(Clone)]
+pub(crate) struct Postgres {
+    pool: PgPool,
+}
+
+/// What a body runs on.
+pub(crate) enum Session {
+    Plain(PoolConnection<Driver>),
+    Transaction(Transaction<'static, Driver>),
+}
+
+impl Postgres {
+    pub(crate) async fn open(url: &str, connections_max: Option<u32>) -> Result<Postgres, String> {
+        // The URL may hold a password, so only the parser's own words are shown.
+        let options = PgConnectOptions::from_str(url)
+            .map_err(|_| "SVC_DATABASE_URL is not a Postgres URL like postgres://user:password@host:5432/name.".to_owned())?
+            .application_name("blockbase")
+            .statement_cache_capacity(500)
+            .options([("timezone", "UTC")]);
+        let pool = PgPoolOptions::new()
+            .max_connections(connections_max.unwrap_or(CONNECTIONS_DEFAULT))
+            .acquire_timeout(ACQUIRE_WAIT)
+            // A dead connection shows at its first statement; a ping before each would cost a round trip a request.
+            .test_before_acquire(false)
+            .connect_with(options)
+            .await
+            .map_err(|error| format!("Postgres cannot be reached: {error}"))?;
+        migrate::postgres(&pool).await?;
+        Ok(Postgres { pool })
+    }
+
+    pub(crate) async fn read<T, F>(&self, body: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+    {
+        let session = self.pool.acquire().await.map_err(|error| statement::db_error(error))?;
+        body(&mut Connection::new(Inner::Postgres(Session::Plain(session)))).await
+    }
+
+    pub(crate) async fn write<T, F>(&self, body: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+    {
+        let transaction = self.pool.begin().await.map_err(statement::db_error)?;
+        let mut connection = Connection::new(Inner::Postgres(Session::Transaction(transaction)));
+        // Dropping the transaction on any way out rolls it back.
+        let answer = body(&mut connection).await?;
+        let mut differences = std::collections::BTreeMap::new();
+        for (object_id, difference) in std::mem::take(&mut connection.effects.counts) {
+            *differences.entry(object_id).or_insert(0) += difference;
+        }
+        for (object_id, difference) in differences {
+            // A row of its own, so that writers of one object never wait for each other; `fold_counts` adds them up.
+            connection
+                .run("INSERT INTO svc_counts (object_id, rows) VALUES ($1, $2)", vec![object_id.into(), i64::into(difference)])
+                .await?;
+        }
+        if let Inner::Postgres(Session::Transaction(transaction)) = connection.inner {
+            transaction.commit().await.map_err(statement::db_error)?;
+        }
+        Ok(answer)
+    }
+
+    pub(crate) async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Session {
+    fn driver(&mut self) -> &mut sqlx::PgConnection {
+        match self {
+            Session::Plain(connection) => connection,
+            Session::Transaction(transaction) => transaction,
+        }
+    }
+
+    pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
+        let answer: PgQueryResult = match statement.params.is_empty() {
+            // Definitions are sent plain: a prepared one would only fill the cache.
+            true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()).await.map_err(statement::db_error)?,
+            false => {
+                let arguments = statement::arguments(statement.params)?;
+                sqlx::query_with(AssertSqlSafe(statement.sql), arguments).execute(self.driver()).await.map_err(statement::db_error)?
+            }
+        };
+        Ok(answer.rows_affected())
+    }
+
+    async fn rows(&mut self, statement: Statement) -> Result<Vec<PgRow>, DbError> {
+        let arguments = statement::arguments(statement.params)?;
+        sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch_all(self.driver()).await.map_err(statement::db_error)
+    }
+
+    pub(crate) async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
+        self.rows(statement).await?.iter().map(statement::system_row).collect()
+    }
+
+    pub(crate) async fn fetch_json(&mut self, statement: Statement, columns: &[&Column]) -> Result<Vec<u8>, DbError> {
+        let rows = self.rows(statement).await?;
+        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024);
+        for row in &rows {
+            writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))?;
+        }
+        Ok(writer.finish())
+    }
+
+    pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
+        let rows = self.rows(statement).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let writer = RecordWriter::new(columns, 512);
+        writer.record(|index, out| statement::write_cell(out, columns[index].ty, row, index)).map(Some)
+    }
+}

@@ -1,0 +1,152 @@
+//! SQLite: a pool of readers on WAL and the one writer.
+
+mod statement;
+mod writer;
+
+use std::path::Path;
+use std::time::Duration;
+
+use blockbase_schema::{Error, Result};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::{Connection as Driver, OpenFlags};
+use tokio::sync::Semaphore;
+
+use crate::connection::{Connection, Inner};
+use crate::error::DbError;
+use crate::{OnCommit, ReadCost, migrate};
+
+pub(crate) use statement::{execute, fetch, fetch_json, fetch_record};
+
+/// Reads that may scan, at a time.
+const SCANS_MAX: usize = 4;
+/// Prepared statements kept by each connection.
+const STATEMENTS_KEPT: usize = 256;
+/// Page cache of one reader, in KiB.
+const READER_CACHE_KIB: i64 = 4 * 1024;
+/// Page cache of the writer, in KiB.
+const WRITER_CACHE_KIB: i64 = 16 * 1024;
+/// How much of the file a connection maps. Pages are then read from the system's own cache.
+const MAPPED_BYTES: i64 = 256 * 1024 * 1024;
+/// How long a connection waits for a lock that a foreign process (a backup, a shell) holds.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+pub(crate) struct Sqlite {
+    file: std::path::PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    idle_max: usize,
+    scans: Semaphore,
+    writer: writer::Writer,
+}
+
+impl Sqlite {
+    pub(crate) fn open(file: &Path, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Sqlite, String> {
+        let explain = |error: DbError| format!("The SQLite file {} cannot be opened: {error:?}", file.display());
+        let mut writer = open_driver(file, true).map_err(|error| explain(statement::db_error(error)))?;
+        migrate::sqlite(&mut writer)?;
+        Ok(Sqlite {
+            file: file.to_owned(),
+            idle: Mutex::new(Vec::new()),
+            idle_max: connections_max.map_or(8, |most| most as usize),
+            scans: Semaphore::new(SCANS_MAX),
+            writer: writer::Writer::start(Connection::new(Inner::Sqlite(writer)), on_commit)?,
+        })
+    }
+
+    fn take(&self) -> Result<Connection, DbError> {
+        if let Some(connection) = self.idle.lock().pop() {
+            return Ok(connection);
+        }
+        let driver = open_driver(&self.file, false).map_err(statement::db_error)?;
+        Ok(Connection::new(Inner::Sqlite(driver)))
+    }
+
+    fn give_back(&self, connection: Connection) {
+        let mut idle = self.idle.lock();
+        if idle.len() < self.idle_max {
+            idle.push(connection);
+        }
+    }
+
+    fn read_here<T, F>(&self, body: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+    {
+        let mut connection = self.take()?;
+        // One view of the database for all statements of the body.
+        statement::batch(&mut connection, "BEGIN")?;
+        let answer = run_now(body(&mut connection));
+        // A connection whose transaction cannot be ended is dropped, not reused.
+        if statement::batch(&mut connection, "COMMIT").is_ok() {
+            self.give_back(connection);
+        }
+        answer
+    }
+
+    pub(crate) async fn read<T, F>(self: &std::sync::Arc<Self>, cost: ReadCost, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        match cost {
+            ReadCost::Rows => self.read_here(body),
+            ReadCost::Scan => {
+                let _permit = self.scans.acquire().await.map_err(crate::unavailable)?;
+                let sqlite = std::sync::Arc::clone(self);
+                tokio::task::spawn_blocking(move || sqlite.read_here(body)).await.map_err(Error::internal)?
+            }
+        }
+    }
+
+    pub(crate) async fn write<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        self.writer.write(body).await
+    }
+
+    pub(crate) async fn close(&self) {
+        self.writer.close().await;
+        self.idle.lock().clear();
+    }
+}
+
+/// Runs a body's future to its end. On SQLite none ever waits, so one poll is all.
+fn run_now<T>(future: BoxFuture<'_, Result<T>>) -> Result<T> {
+    future.now_or_never().unwrap_or_else(|| Err(Error::internal("a body waited for something other than its connection")))
+}
+
+fn open_driver(file: &Path, is_writer: bool) -> rusqlite::Result<Driver> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if is_writer {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    let driver = Driver::open_with_flags(file, flags)?;
+    driver.busy_timeout(BUSY_WAIT)?;
+    driver.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    driver.pragma_update(None, "journal_mode", "WAL")?;
+    driver.pragma_update(None, "synchronous", "FULL")?;
+    driver.pragma_update(None, "foreign_keys", true)?;
+    driver.pragma_update(None, "trusted_schema", false)?;
+    driver.pragma_update(None, "temp_store", "MEMORY")?;
+    driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
+    driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
+    driver.pragma_update(None, "query_only", !is_writer)?;
+    // The same fold as Postgres' `upper` in the Unicode root locale.
+    driver.create_scalar_function(
+        "svc_fold",
+        1,
+        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS,
+        |context| {
+            let folded = match context.get_raw(0) {
+                rusqlite::types::ValueRef::Text(text) => Some(String::from_utf8_lossy(text).to_uppercase()),
+                _ => None,
+            };
+            Ok(folded)
+        },
+    )?;
+    Ok(driver)
+}

@@ -1,0 +1,157 @@
+//! Statements on SQLite: binding, rows as JSON, and the table of its errors.
+
+use blockbase_query::{Param, Statement};
+use blockbase_schema::{Column, ColumnType, json, time};
+use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
+use rusqlite::{Connection as Driver, ErrorCode, Rows, ffi};
+
+use crate::connection::{Connection, Inner};
+use crate::error::DbError;
+use crate::record::{Record, RecordWriter};
+use crate::row::{Cell, Row};
+
+/// The table of SQLite's errors. Messages name columns as `table.column`, and checks by their name.
+pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
+    let rusqlite::Error::SqliteFailure(code, message) = &error else { return DbError::Other(error.into()) };
+    let detail = message.as_deref().and_then(|message| message.split_once("constraint failed: ")).map(|(_, detail)| detail);
+    let columns = || -> Vec<String> {
+        detail
+            .into_iter()
+            .flat_map(|detail| detail.split(", "))
+            .filter_map(|column| column.split_once('.').map(|(_, name)| name.to_owned()))
+            .collect()
+    };
+    match (code.code, code.extended_code) {
+        (_, ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
+            DbError::Unique { columns: columns(), index: None }
+        }
+        (_, ffi::SQLITE_CONSTRAINT_NOTNULL) => DbError::NotNull { column: columns().into_iter().next() },
+        (_, ffi::SQLITE_CONSTRAINT_CHECK) => DbError::Check { name: detail.unwrap_or_default().to_owned() },
+        (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => DbError::ForeignKey,
+        (ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen, _) => {
+            DbError::Unavailable(error.into())
+        }
+        (ErrorCode::Unknown, _) if message.as_deref().is_some_and(|message| message.starts_with("no such ") || message.contains("has no column")) => {
+            DbError::SchemaMoved(error.into())
+        }
+        _ => DbError::Other(error.into()),
+    }
+}
+
+/// Runs a statement without parameters or answer.
+pub(crate) fn batch(connection: &mut Connection, sql: &'static str) -> Result<(), DbError> {
+    match &mut connection.inner {
+        Inner::Sqlite(driver) => {
+            driver.prepare_cached(sql).and_then(|mut statement| statement.raw_execute()).map(|_| ()).map_err(db_error)
+        }
+        Inner::Postgres(_) => Err(DbError::Other("not a SQLite connection".into())),
+    }
+}
+
+fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
+    let text = |text: String| ToSqlOutput::Owned(Bound::Text(text));
+    let null = ToSqlOutput::Owned(Bound::Null);
+    Ok(match param {
+        Param::Text(Some(value)) | Param::Json(Some(value)) => ToSqlOutput::Borrowed(ValueRef::Text(value.as_bytes())),
+        Param::Bytes(Some(bytes)) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        Param::TextList(Some(list)) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
+        Param::Integer(Some(number)) => ToSqlOutput::Owned(Bound::Integer(i64::from(*number))),
+        Param::BigInteger(Some(number)) | Param::Decimal(Some((number, _))) => ToSqlOutput::Owned(Bound::Integer(*number)),
+        Param::Float(Some(number)) => ToSqlOutput::Owned(Bound::Real(*number)),
+        Param::Boolean(Some(value)) => ToSqlOutput::Owned(Bound::Integer(i64::from(*value))),
+        Param::Date(Some(days)) => text(time::format_date(*days)),
+        Param::Datetime(Some(millis)) => text(time::format_datetime(*millis)),
+        Param::Time(Some(millis)) => text(time::format_time(*millis)),
+        Param::Uuid(Some(id)) => text(id.hyphenated().to_string()),
+        _ => null,
+    })
+}
+
+fn query<T>(
+    driver: &mut Driver,
+    statement: &Statement,
+    read: impl FnOnce(&mut Rows<'_>) -> Result<T, DbError>,
+) -> Result<T, DbError> {
+    let mut prepared = driver.prepare_cached(&statement.sql).map_err(db_error)?;
+    for (index, param) in statement.params.iter().enumerate() {
+        prepared.raw_bind_parameter(index + 1, bind(param)?).map_err(db_error)?;
+    }
+    let mut rows = prepared.raw_query();
+    read(&mut rows)
+}
+
+pub(crate) fn execute(driver: &mut Driver, statement: &Statement) -> Result<u64, DbError> {
+    query(driver, statement, |rows| {
+        while rows.next().map_err(db_error)?.is_some() {}
+        Ok(())
+    })?;
+    Ok(driver.changes())
+}
+
+pub(crate) fn fetch(driver: &mut Driver, statement: &Statement) -> Result<Vec<Row>, DbError> {
+    query(driver, statement, |rows| {
+        let mut found = Vec::new();
+        let width = rows.as_ref().map_or(0, |statement| statement.column_count());
+        while let Some(row) = rows.next().map_err(db_error)? {
+            let mut cells = Vec::with_capacity(width);
+            for index in 0..width {
+                cells.push(match row.get_ref(index).map_err(db_error)? {
+                    ValueRef::Null => Cell::Null,
+                    ValueRef::Integer(number) => Cell::Integer(number),
+                    ValueRef::Real(_) => return Err(DbError::Other("a real in a system row".into())),
+                    ValueRef::Text(text) => Cell::Text(utf8(text)?.to_owned()),
+                    ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_owned()),
+                });
+            }
+            found.push(Row { cells });
+        }
+        Ok(found)
+    })
+}
+
+pub(crate) fn fetch_json(driver: &mut Driver, statement: &Statement, columns: &[&Column]) -> Result<Vec<u8>, DbError> {
+    query(driver, statement, |rows| {
+        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024);
+        while let Some(row) = rows.next().map_err(db_error)? {
+            writer.row(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
+        }
+        Ok(writer.finish())
+    })
+}
+
+pub(crate) fn fetch_record(driver: &mut Driver, statement: &Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
+    query(driver, statement, |rows| {
+        let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
+        let writer = RecordWriter::new(columns, 512);
+        let record = writer.record(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
+        // An UPDATE … RETURNING does its work when it is stepped to its end.
+        while rows.next().map_err(db_error)?.is_some() {}
+        Ok(Some(record))
+    })
+}
+
+fn utf8(text: &[u8]) -> Result<&str, DbError> {
+    std::str::from_utf8(text).map_err(|error| DbError::Other(error.into()))
+}
+
+/// Appends one value as JSON. Dates, times and ids are stored in their canonical text, so they need quotes alone.
+fn write_cell(out: &mut Vec<u8>, ty: ColumnType, value: ValueRef<'_>) -> Result<(), DbError> {
+    match (ty, value) {
+        (_, ValueRef::Null) => out.extend_from_slice(b"null"),
+        (ColumnType::Text, ValueRef::Text(text)) => json::write_string(out, utf8(text)?),
+        (ColumnType::Json | ColumnType::TextList, ValueRef::Text(text)) => out.extend_from_slice(text),
+        (ColumnType::Uuid | ColumnType::Date | ColumnType::Datetime | ColumnType::Time, ValueRef::Text(text)) => {
+            out.push(b'"');
+            out.extend_from_slice(text);
+            out.push(b'"');
+        }
+        (ColumnType::Integer | ColumnType::BigInteger, ValueRef::Integer(number)) => json::write_integer(out, number),
+        (ColumnType::Decimal { scale }, ValueRef::Integer(number)) => json::write_decimal(out, number, scale),
+        (ColumnType::Float, ValueRef::Real(number)) => json::write_float(out, number),
+        (ColumnType::Boolean, ValueRef::Integer(number)) => {
+            out.extend_from_slice(if number == 0 { b"false" } else { b"true" });
+        }
+        (ty, value) => return Err(DbError::Other(format!("a {ty:?} column holds {:?}", value.data_type()).into())),
+    }
+    Ok(())
+}
