@@ -1,1 +1,34 @@
+//! What end-to-end tests stand on: the real binary on either engine, a Postgres of their own, built example blocks.
+//!
+//! Everything is started here, on free loopback ports, and ends with the test process.
+#![forbid(unsafe_code)]
 
+mod blocks;
+mod postgres;
+mod server;
+
+pub use blocks::{example_block, pack};
+pub use postgres::new_database;
+pub use server::{Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished};
+
+/// Runs one test body on both engines.
+#[macro_export]
+macro_rules! on_both_engines {
+    ($($(#[$meta:meta])* async fn $name:ident($server:ident: Server) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            async fn body($server: $crate::Server) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                body($crate::ServerBuilder::new($crate::Engine::Sqlite).start().await).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                body($crate::ServerBuilder::new($crate::Engine::Postgres).start().await).await;
+            }
+        }
+    )+};
+}

@@ -1,1 +1,163 @@
+//! The operations of the service: records, schema, accounts, blocks, the live feed. The only place that commits.
+//!
+//! Every surface and every block goes through these functions with a [`Caller`]; the permission check is inside them.
+//! This crate must not know of HTTP, GraphQL, MCP or wasmtime. Where it needs what lives above it (running a block) it
+//! defines a trait, and `server` joins the two.
+#![forbid(unsafe_code)]
 
+mod accounts;
+mod blocks;
+mod caller;
+mod clock;
+mod feed;
+mod manifest;
+mod objects;
+mod records;
+mod refresh;
+mod sessions;
+mod topic;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use blockbase_auth::{CookieSigner, PasswordHasher};
+use blockbase_schema::{Error, Registry, Result};
+use blockbase_store::{BlockLogRow, CommittedEvent, Store};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::mpsc;
+
+pub use accounts::{AuthProblem, Identity, SignIn, SignUp, SignedIn, render_session, render_user};
+pub use blockbase_query::{Access, Action, Grant, ListRequest, Paging, RowPolicy};
+pub use blockbase_schema as schema;
+pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, InstalledBlock, Installed, PreparedBlock};
+pub use caller::{Authority, Caller, Credentials};
+pub use clock::Clock;
+pub use feed::{Feed, FeedReader};
+pub use manifest::{ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs, SubscriptionDeclaration};
+pub use records::{ListAnswer, WriteAnswer, WriteRequest};
+pub use topic::TopicPattern;
+
+/// What the operations need to know of the configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether permissions are enforced.
+    pub require_auth: bool,
+    /// Whether sign-up closes once the first admin exists.
+    pub disable_signup: bool,
+    /// Role given to every plain new sign-up.
+    pub signup_role: Option<String>,
+    pub events_enabled: bool,
+    /// Most records of one bulk call.
+    pub bulk_records_max: usize,
+    /// Time of one action call where its manifest names none.
+    pub action_timeout_ms: u64,
+}
+
+/// The service below its surfaces.
+pub struct App {
+    pub(crate) store: Store,
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    pub(crate) hasher: PasswordHasher,
+    pub(crate) cookies: CookieSigner,
+    pub(crate) registry: RwLock<Arc<Registry>>,
+    pub(crate) subscriptions: RwLock<Arc<Vec<feed::Subscription>>>,
+    pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
+    blocks_version: Mutex<i64>,
+    pub(crate) sessions: sessions::SessionCache,
+    feed: Feed,
+    runtime: OnceLock<Arc<dyn BlockRuntime>>,
+    log_lines: mpsc::Sender<BlockLogRow>,
+}
+
+/// Block log lines that may wait to be stored; past it new ones reach the process log alone.
+const LOG_LINES_QUEUE_MAX: usize = 10_000;
+
+impl App {
+    /// Loads the catalogue. The receiver takes what blocks log; somebody has to store it with [`App::store_block_logs`].
+    ///
+    /// # Errors
+    /// The database does not answer, or its catalogue cannot be read.
+    pub async fn new(
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        cookies: CookieSigner,
+        feed: Feed,
+    ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
+        let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
+        let app = Arc::new(App {
+            store,
+            settings,
+            clock,
+            hasher: PasswordHasher::new().map_err(Error::internal)?,
+            cookies,
+            registry: RwLock::default(),
+            subscriptions: RwLock::default(),
+            blocks: RwLock::default(),
+            blocks_version: Mutex::new(-1),
+            sessions: sessions::SessionCache::default(),
+            feed,
+            runtime: OnceLock::new(),
+            log_lines,
+        });
+        app.refresh().await?;
+        if let Some(role) = app.settings.signup_role.clone() {
+            let known = app
+                .store
+                .read(blockbase_store::ReadCost::Rows, move |connection| {
+                    Box::pin(async move { Ok(connection.role_named(&role).await?.is_some()) })
+                })
+                .await?;
+            if !known {
+                tracing::warn!("SVC_SIGNUP_ROLE names a role that does not exist; new users get no role until it does");
+            }
+        }
+        Ok((app, log_receiver))
+    }
+
+    /// Joins the block runtime to the operations. Once, at boot.
+    pub fn set_runtime(&self, runtime: Arc<dyn BlockRuntime>) {
+        let _ = self.runtime.set(runtime);
+    }
+
+    pub(crate) fn runtime(&self) -> Result<&Arc<dyn BlockRuntime>> {
+        self.runtime.get().ok_or_else(|| Error::internal("no block runtime was set"))
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn cookies(&self) -> &CookieSigner {
+        &self.cookies
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Whether other instances may use the same database.
+    pub fn is_shared(&self) -> bool {
+        self.store.dialect() == blockbase_query::Dialect::Postgres
+    }
+
+    /// The schema that new requests begin with.
+    pub fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.registry.read())
+    }
+
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Hands events of other transactions or instances to the live feed.
+    pub fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
+        self.feed.publish(events);
+    }
+
+    /// Whether requests can be served.
+    pub async fn is_ready(&self) -> bool {
+        self.store.is_ready().await
+    }
+}

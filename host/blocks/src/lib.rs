@@ -1,1 +1,22 @@
+//! Blocks: manifest checks, packages, compilation, and calls in a sandbox.
+//!
+//! A call runs in an instance of its own, made from a compiled and linked component, and thrown away afterwards. Whatever a
+//! guest asks of its host goes to operations of `app`. This crate must not know of HTTP routes or of tables.
+#![deny(unsafe_code)]
 
+mod bindings;
+mod cache;
+mod call;
+mod compile;
+mod engine;
+mod host;
+mod manifest;
+mod package;
+mod runtime;
+mod toolchain;
+
+pub use compile::{CompileLimits, compile_child};
+pub use manifest::parse_manifest;
+pub use package::{PackError, manifest_of, pack};
+pub use runtime::{Runtime, RuntimeSettings};
+pub use toolchain::{BuiltBlock, build, rust_toolchain};

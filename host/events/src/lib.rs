@@ -1,1 +1,101 @@
+//! What runs behind the requests: following other instances, storing what blocks log, folding counts.
+//!
+//! It calls operations of `app` and must not know of surfaces. Polling is the truth here; whatever wakes it earlier is a hint.
+#![forbid(unsafe_code)]
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_app::App;
+use blockbase_store::{BlockLogRow, ReadCost};
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often this instance looks whether another changed the schema or the blocks.
+const REFRESH: Duration = Duration::from_millis(500);
+/// How often the feed of Postgres looks for events. Commits are seen by it within this time, on every instance.
+const FEED_POLL: Duration = Duration::from_millis(20);
+/// The same after a failure, so that a database that is away is not asked without pause.
+const FEED_PAUSE: Duration = Duration::from_secs(1);
+/// How often the kept counts of Postgres are folded.
+const FOLD: Duration = Duration::from_secs(5);
+/// How long log lines of blocks gather before they are stored.
+const LOG_GATHER: Duration = Duration::from_millis(100);
+/// Log lines stored at once.
+const LOG_LINES_MAX: usize = 500;
+
+/// Starts the background work; it ends with the runtime.
+pub fn start(app: &Arc<App>, log_lines: mpsc::Receiver<BlockLogRow>) {
+    tokio::spawn(store_logs(Arc::clone(app), log_lines));
+    // One process alone writes a SQLite file, so that it has nobody to follow and its writer feeds the stream itself.
+    if app.is_shared() {
+        tokio::spawn(refresh(Arc::clone(app)));
+        tokio::spawn(fold_counts(Arc::clone(app)));
+        if app.settings().events_enabled {
+            tokio::spawn(follow_events(Arc::clone(app)));
+        }
+    }
+}
+
+async fn refresh(app: Arc<App>) {
+    let mut ticks = interval(REFRESH);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = app.refresh().await {
+            tracing::warn!(error.cause = %error, "the catalogue could not be compared with the database");
+        }
+    }
+}
+
+async fn fold_counts(app: Arc<App>) {
+    let mut ticks = interval(FOLD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let folded = app.store().write(|connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await;
+        if let Err(error) = folded {
+            tracing::warn!(error.cause = %error, "kept counts could not be folded");
+        }
+    }
+}
+
+/// Reads the outbox in transaction order and feeds the streams of this instance.
+async fn follow_events(app: Arc<App>) {
+    let mut cursor = None;
+    loop {
+        let from = cursor.clone();
+        let read = app
+            .store()
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    match from {
+                        None => Ok((Vec::new(), connection.feed_start().await?)),
+                        Some(from) => Ok(connection.feed_after(&from).await?),
+                    }
+                })
+            })
+            .await;
+        match read {
+            Ok((events, next)) => {
+                app.publish(events);
+                cursor = Some(next);
+                tokio::time::sleep(FEED_POLL).await;
+            }
+            Err(error) => {
+                tracing::warn!(error.cause = %error, "the outbox could not be read for the event stream");
+                tokio::time::sleep(FEED_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn store_logs(app: Arc<App>, mut lines: mpsc::Receiver<BlockLogRow>) {
+    let mut gathered = Vec::new();
+    while lines.recv_many(&mut gathered, LOG_LINES_MAX).await > 0 {
+        if let Err(error) = app.store_block_logs(std::mem::take(&mut gathered)).await {
+            tracing::warn!(error.cause = %error, "log lines of blocks could not be stored");
+        }
+        tokio::time::sleep(LOG_GATHER).await;
+    }
+}

@@ -112,6 +112,12 @@ impl Permissions {
         Permissions { grants: Vec::new(), actor_id: None, unrestricted: true }
     }
 
+    /// The same rights with `own` meaning another actor's rows.
+    pub fn of_actor(mut self, actor_id: Option<String>) -> Permissions {
+        self.actor_id = actor_id;
+        self
+    }
+
     /// Whether and to which rows `action` on `resource` is allowed. Deny by default; grants add up, and one without a row
     /// policy beats one with it.
     pub fn decide(&self, resource: &str, action: Action) -> Option<Access> {

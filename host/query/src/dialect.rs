@@ -63,6 +63,7 @@ impl Dialect {
             Dialect::Postgres => postgres::column_type,
         };
         let mut lines = Vec::new();
+        let mut checks = Vec::new();
         if self == Dialect::Sqlite {
             // A rowid that VACUUM keeps, for full-text indexes to point at.
             lines.push("svc_rowid INTEGER PRIMARY KEY".to_owned());
@@ -77,8 +78,9 @@ impl Dialect {
                 line.push_str(" NOT NULL");
             }
             lines.push(line);
-            lines.extend(self.checks(object, column));
+            checks.extend(self.checks(object, column));
         }
+        lines.append(&mut checks);
         let table = quote(object.name());
         let mut statements = vec![format!("CREATE TABLE {table} ({})", lines.join(", "))];
         statements.push(format!("CREATE UNIQUE INDEX svc_pk_{} ON {table} (\"id\")", object.id));

@@ -266,7 +266,7 @@ impl Writer {
     }
 }
 
-/// The page's rows.
+/// The page's rows; where no total is asked for, one more, which tells whether there is a next page.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let mut writer = Writer::new(dialect);
     writer.sql.push_str("SELECT ");
@@ -284,7 +284,7 @@ pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
         .collect();
     writer.sql.push_str(" ORDER BY ");
     writer.sql.push_str(&keys.join(", "));
-    let limit = writer.bind(Param::from(i64::try_from(plan.paging.limit).unwrap_or(i64::MAX)));
+    let limit = writer.bind(Param::from(i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count)));
     let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
     writer.sql.push_str(&format!(" LIMIT {limit} OFFSET {offset}"));
     writer.finish()

@@ -1,1 +1,90 @@
+//! The HTTP surface: REST, the event stream, `/api/auth`, health.
+//!
+//! A handler parses, calls one operation of `app`, and renders; it decides nothing. Statuses live here and nowhere below.
+//! This crate must not know of SQL, wasmtime or the configuration's variables.
+#![forbid(unsafe_code)]
 
+mod address;
+mod auth;
+mod blocks;
+mod body;
+mod data;
+mod error;
+mod events;
+mod extract;
+mod health;
+mod middleware;
+mod objects;
+mod origin;
+mod render;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::{delete, get, post};
+use blockbase_app::App;
+use tokio::sync::{Semaphore, watch};
+
+pub use address::TrustedProxies;
+pub use middleware::Limits;
+pub use origin::TrustedOrigins;
+
+/// What the surface needs to know of the configuration.
+#[derive(Clone)]
+pub struct Settings {
+    pub body_bytes_max: usize,
+    pub block_bytes_max: usize,
+    /// Requests an address may make a minute; 0 for any number.
+    pub requests_per_minute: u32,
+    /// The same for `/api/auth`.
+    pub auth_requests_per_minute: u32,
+    pub trusted_proxies: TrustedProxies,
+    pub trusted_origins: TrustedOrigins,
+}
+
+/// Event streams open at a time.
+const STREAMS_MAX: usize = 10_000;
+
+/// What every handler sees.
+#[derive(Clone)]
+pub(crate) struct AppState {
+    pub(crate) app: Arc<App>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) streams: Arc<Semaphore>,
+    /// Turns true when the server drains: streams end then.
+    pub(crate) draining: watch::Receiver<bool>,
+}
+
+/// All routes. `draining` turning true ends the open streams and makes `/readyz` answer 503.
+pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>) -> Router {
+    let limits = Limits::new(&settings);
+    let state = AppState { app, settings: Arc::new(settings), streams: Arc::new(Semaphore::new(STREAMS_MAX)), draining };
+    Router::new()
+        .route("/api/v1/data", get(data::discover::handle))
+        .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
+        .route(
+            "/api/v1/data/{object}/{id}",
+            get(data::get::handle).patch(data::update::handle).delete(data::delete::handle),
+        )
+        .route("/api/v1/objects", get(objects::list).post(objects::create))
+        .route("/api/v1/objects/{name}", get(objects::get).delete(objects::delete))
+        .route("/api/v1/schema", get(objects::schema))
+        .route("/api/v1/schema/migrations", get(objects::migrations))
+        .route("/api/v1/events/stream", get(events::stream))
+        .route("/api/v1/blocks", get(blocks::list).post(blocks::install))
+        .route("/api/v1/blocks/actions", get(blocks::actions))
+        .route("/api/v1/blocks/{block}", get(blocks::get).patch(blocks::update).merge(delete(blocks::uninstall)))
+        .route("/api/v1/blocks/{block}/logs", get(blocks::logs))
+        .route("/api/v1/blocks/{block}/actions/{action}", post(blocks::call))
+        .route("/api/v1/me", get(auth::me))
+        .route("/api/auth/sign-up/email", post(auth::sign_up))
+        .route("/api/auth/sign-in/email", post(auth::sign_in))
+        .route("/api/auth/sign-out", post(auth::sign_out))
+        .route("/api/auth/get-session", get(auth::get_session))
+        .route("/healthz", get(health::alive))
+        .route("/readyz", get(health::ready))
+        .fallback(error::no_route)
+        .method_not_allowed_fallback(error::no_method)
+        .layer(axum::middleware::from_fn_with_state((state.clone(), limits), middleware::around))
+        .with_state(state)
+}

@@ -1,1 +1,20 @@
-fn main() {}
+//! The binary: command line, configuration, wiring, shutdown.
+//!
+//! Here the floors are joined; nothing is decided that an operation could decide.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod config;
+mod data_dir;
+mod secret;
+mod serve;
+mod telemetry;
+
+use std::process::ExitCode;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    cli::run()
+}

@@ -7,7 +7,7 @@ use blockbase_schema::Column;
 
 use crate::error::DbError;
 use crate::events::CommittedEvent;
-use crate::record::Record;
+use crate::record::{Page, Record};
 use crate::row::Row;
 use crate::{postgres, sqlite};
 
@@ -77,11 +77,11 @@ impl Connection {
         }
     }
 
-    /// Rows as JSON objects separated by commas; `columns` are those selected, in their order.
-    pub async fn fetch_json(&mut self, statement: Statement, columns: &[&Column]) -> Result<Vec<u8>, DbError> {
+    /// At most `rows_max` rows as JSON; `columns` are those selected, in their order.
+    pub async fn fetch_json(&mut self, statement: Statement, columns: &[&Column], rows_max: usize) -> Result<Page, DbError> {
         match &mut self.inner {
-            Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns),
-            Inner::Postgres(session) => session.fetch_json(statement, columns).await,
+            Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns, rows_max),
+            Inner::Postgres(session) => session.fetch_json(statement, columns, rows_max).await,
         }
     }
 

@@ -32,7 +32,7 @@ pub use catalogue::{ObjectRow, SchemaChangeRow};
 pub use connection::Connection;
 pub use error::DbError;
 pub use events::{CommittedEvent, FeedCursor, NewEvent, SubscriptionRow};
-pub use record::Record;
+pub use record::{Page, Record};
 pub use row::Row;
 
 /// Called after each commit with its events in commit order. Only SQLite calls it: there this process is the only writer.

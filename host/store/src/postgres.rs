@@ -15,7 +15,7 @@ use sqlx::{AssertSqlSafe, Postgres as Driver, Transaction};
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
 use crate::migrate;
-use crate::record::{Record, RecordWriter};
+use crate::record::{Page, Record, RecordWriter};
 use crate::row::Row;
 
 const CONNECTIONS_DEFAULT: u32 = 16;
@@ -119,9 +119,9 @@ impl Session {
         self.rows(statement).await?.iter().map(statement::system_row).collect()
     }
 
-    pub(crate) async fn fetch_json(&mut self, statement: Statement, columns: &[&Column]) -> Result<Vec<u8>, DbError> {
+    pub(crate) async fn fetch_json(&mut self, statement: Statement, columns: &[&Column], rows_max: usize) -> Result<Page, DbError> {
         let rows = self.rows(statement).await?;
-        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024);
+        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max);
         for row in &rows {
             writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))?;
         }
@@ -131,7 +131,7 @@ impl Session {
     pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
         let rows = self.rows(statement).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let writer = RecordWriter::new(columns, 512);
+        let writer = RecordWriter::new(columns, 512, 1);
         writer.record(|index, out| statement::write_cell(out, columns[index].ty, row, index)).map(Some)
     }
 }

@@ -24,20 +24,35 @@ pub(crate) struct RecordWriter {
     /// `{"id":`, `,"title":`, … made once for all rows.
     prefixes: Vec<Vec<u8>>,
     rows: usize,
+    rows_max: usize,
+    has_more: bool,
+}
+
+/// Records of one page.
+#[derive(Debug)]
+pub struct Page {
+    /// The records' JSON objects, separated by commas.
+    pub rows: Vec<u8>,
+    /// Whether the statement gave more rows than were asked for.
+    pub has_more: bool,
 }
 
 impl RecordWriter {
-    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = &'a Column>, capacity: usize) -> RecordWriter {
+    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = &'a Column>, capacity: usize, rows_max: usize) -> RecordWriter {
         let prefixes = columns
             .into_iter()
             .enumerate()
             .map(|(index, column)| format!("{}\"{}\":", if index == 0 { '{' } else { ',' }, column.name).into_bytes())
             .collect();
-        RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0 }
+        RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0, rows_max, has_more: false }
     }
 
-    /// Appends one row; `cell` appends the JSON of one column.
+    /// Appends one row, unless there are enough; `cell` appends the JSON of one column.
     pub(crate) fn row<E>(&mut self, mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+        if self.rows == self.rows_max {
+            self.has_more = true;
+            return Ok(());
+        }
         if self.rows > 0 {
             self.out.push(b',');
         }
@@ -64,7 +79,7 @@ impl RecordWriter {
     }
 
     /// The rows without brackets around them.
-    pub(crate) fn finish(self) -> Vec<u8> {
-        self.out
+    pub(crate) fn finish(self) -> Page {
+        Page { rows: self.out, has_more: self.has_more }
     }
 }

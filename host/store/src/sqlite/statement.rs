@@ -7,7 +7,7 @@ use rusqlite::{Connection as Driver, ErrorCode, Rows, ffi};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::record::{Record, RecordWriter};
+use crate::record::{Page, Record, RecordWriter};
 use crate::row::{Cell, Row};
 
 /// The table of SQLite's errors. Messages name columns as `table.column`, and checks by their name.
@@ -109,9 +109,9 @@ pub(crate) fn fetch(driver: &mut Driver, statement: &Statement) -> Result<Vec<Ro
     })
 }
 
-pub(crate) fn fetch_json(driver: &mut Driver, statement: &Statement, columns: &[&Column]) -> Result<Vec<u8>, DbError> {
+pub(crate) fn fetch_json(driver: &mut Driver, statement: &Statement, columns: &[&Column], rows_max: usize) -> Result<Page, DbError> {
     query(driver, statement, |rows| {
-        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024);
+        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max);
         while let Some(row) = rows.next().map_err(db_error)? {
             writer.row(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
         }
@@ -122,7 +122,7 @@ pub(crate) fn fetch_json(driver: &mut Driver, statement: &Statement, columns: &[
 pub(crate) fn fetch_record(driver: &mut Driver, statement: &Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
     query(driver, statement, |rows| {
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
-        let writer = RecordWriter::new(columns, 512);
+        let writer = RecordWriter::new(columns, 512, 1);
         let record = writer.record(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
         // An UPDATE … RETURNING does its work when it is stepped to its end.
         while rows.next().map_err(db_error)?.is_some() {}

@@ -1,0 +1,37 @@
+//! A block with one action, which reads and writes records under the permissions of `block.json`.
+
+use blockbase_sdk::{Context, Error, block, config, data, log};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+#[derive(Deserialize)]
+struct Complete {
+    id: String,
+}
+
+#[derive(Deserialize)]
+struct Settings {
+    cheer: String,
+}
+
+#[derive(Serialize)]
+struct Completed {
+    task: Value,
+    open: Option<u64>,
+    message: String,
+}
+
+fn complete(context: &Context, input: Complete) -> Result<Completed, Error> {
+    let task: Value = data::get("task", &input.id)?.ok_or_else(|| Error::not_found("task"))?;
+    if task["done"] == true {
+        return Err(Error::conflict("The task is done already."));
+    }
+    let task: Value = data::update("task", &input.id, json!({ "done": true }))?;
+    let open = data::query::<Value>("task", json!({ "filters": [{ "field": "done", "value": false }], "limit": 1 }))?;
+    let who = context.actor.as_ref().and_then(|actor| actor.user_id.as_deref());
+    log::with_fields("info", "completed a task", json!({ "task": input.id, "by": who }));
+    let settings: Settings = config::get()?;
+    Ok(Completed { task, open: open.pagination.total_count, message: settings.cheer })
+}
+
+block! { actions: { complete } }

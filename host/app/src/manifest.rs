@@ -1,0 +1,159 @@
+//! A block's manifest: what it offers, and what it asks for.
+//!
+//! Here are its shape and what of it the operations use; the checks that need a component stand with the block runtime.
+
+use blockbase_query::{Action, Grant, RowPolicy};
+use serde::{Deserialize, Serialize};
+
+/// Whose rights bound a data permission, beside the block's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunAs {
+    /// The invoking caller has to hold the right as well.
+    Caller,
+}
+
+/// `{ resource, actions, rowPolicy?, as? }`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DataPermission {
+    pub resource: String,
+    pub actions: Vec<Action>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_policy: Option<RowPolicy>,
+    #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<RunAs>,
+}
+
+impl DataPermission {
+    pub fn grant(&self) -> Grant {
+        Grant { resource: self.resource.clone(), actions: self.actions.clone(), row_policy: self.row_policy }
+    }
+}
+
+/// Everything that the installer consents to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Permissions {
+    pub data: Vec<DataPermission>,
+    pub secrets: Vec<String>,
+    pub http: Vec<String>,
+}
+
+/// The permission that an action needs instead of update on `blocks`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rbac {
+    pub resource: String,
+    pub action: Action,
+}
+
+/// A callable operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ActionDeclaration {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    /// JSON Schema 2020-12 of type object.
+    #[serde(default = "any_object")]
+    pub input: serde_json::Value,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rbac: Option<Rbac>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+fn any_object() -> serde_json::Value {
+    serde_json::json!({ "type": "object" })
+}
+
+/// An inbound receiver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HookDeclaration {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+}
+
+/// Events that the block wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SubscriptionDeclaration {
+    /// Topic pattern.
+    pub event: String,
+    pub consumer: String,
+    pub handler: String,
+    #[serde(default)]
+    pub config: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    pub per_instance: bool,
+}
+
+/// A webhook that the installer provisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebhookDeclaration {
+    pub name: String,
+    pub url: String,
+    pub topics: Vec<String>,
+    #[serde(default)]
+    pub headers: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What has to be there for the block to work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Requires {
+    pub handlers: Vec<String>,
+    /// Host interfaces, or names of installed blocks.
+    pub plugins: Vec<String>,
+}
+
+/// A permission resource that the block declares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResourceDeclaration {
+    pub name: String,
+    pub actions: Vec<Action>,
+}
+
+/// The manifest in the custom section `blockbase:manifest`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    pub name: String,
+    pub version: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authors: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub license: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    #[serde(default)]
+    pub actions: Vec<ActionDeclaration>,
+    #[serde(default)]
+    pub hooks: Vec<HookDeclaration>,
+    #[serde(default)]
+    pub subscriptions: Vec<SubscriptionDeclaration>,
+    #[serde(default)]
+    pub webhooks: Vec<WebhookDeclaration>,
+    #[serde(default)]
+    pub requires: Requires,
+    #[serde(default)]
+    pub permissions: Permissions,
+    /// JSON Schema of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<serde_json::Value>,
+    #[serde(default)]
+    pub resources: Vec<ResourceDeclaration>,
+}
+
+impl Manifest {
+    pub fn action(&self, name: &str) -> Option<&ActionDeclaration> {
+        self.actions.iter().find(|action| action.name == name)
+    }
+}

@@ -1,0 +1,94 @@
+//! Topic patterns: dot-separated segments, `*` for exactly one, `#` for any number.
+
+use blockbase_schema::{Error, Result};
+
+/// A parsed pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicPattern(Vec<Segment>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Segment {
+    One,
+    Any,
+    Literal(String),
+}
+
+/// Longest pattern in bytes.
+const BYTES_MAX: usize = 200;
+/// Most `#` in one pattern; each more multiplies the work of matching.
+const ANY_MAX: usize = 3;
+
+impl TopicPattern {
+    /// # Errors
+    /// `invalid_request` for an empty segment, a wildcard inside a word, or a pattern over the bounds.
+    pub fn parse(text: &str) -> Result<TopicPattern> {
+        let refuse = |why: &str| {
+            Error::invalid_request(format!("The topic pattern {text:?} {why}. Patterns look like data.task.created, data.*.created or data.#."))
+        };
+        if text.len() > BYTES_MAX {
+            return Err(refuse("is too long"));
+        }
+        let segments = text
+            .split('.')
+            .map(|segment| match segment {
+                "" => Err(refuse("has an empty segment")),
+                "*" => Ok(Segment::One),
+                "#" => Ok(Segment::Any),
+                literal if literal.contains(['*', '#']) => Err(refuse("has a wildcard inside a word")),
+                literal => Ok(Segment::Literal(literal.to_owned())),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        match segments.iter().filter(|segment| **segment == Segment::Any).count() <= ANY_MAX {
+            true => Ok(TopicPattern(segments)),
+            false => Err(refuse("has too many `#`")),
+        }
+    }
+
+    pub fn matches(&self, topic: &str) -> bool {
+        let words: Vec<&str> = topic.split('.').collect();
+        matches(&self.0, &words)
+    }
+}
+
+fn matches(pattern: &[Segment], words: &[&str]) -> bool {
+    match pattern.split_first() {
+        None => words.is_empty(),
+        Some((Segment::Any, rest)) => (0..=words.len()).any(|skipped| matches(rest, &words[skipped..])),
+        Some((segment, rest)) => match words.split_first() {
+            None => false,
+            Some((word, words)) => {
+                let fits = match segment {
+                    Segment::Literal(literal) => literal == word,
+                    Segment::One | Segment::Any => true,
+                };
+                fits && matches(rest, words)
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_match_segments() {
+        for (pattern, topic, expected) in [
+            ("data.task.created", "data.task.created", true),
+            ("data.task.created", "data.task.updated", false),
+            ("data.*.created", "data.task.created", true),
+            ("data.*.created", "data.created", false),
+            ("data.#", "data.task.created", true),
+            ("data.#", "data", true),
+            ("data.task.#", "data.tasks.created", false),
+            ("#.created", "data.task.created", true),
+            ("#", "anything.at.all", true),
+            ("data.*", "data.task.created", false),
+        ] {
+            assert_eq!(TopicPattern::parse(pattern).expect("a pattern").matches(topic), expected, "{pattern} {topic}");
+        }
+        for bad in ["", "data..x", "data.ta*", "#.#.#.#"] {
+            assert!(TopicPattern::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Compiled components on disk, so that a restart compiles nothing. Only what this server wrote is ever loaded: each file
+//! carries a MAC made with the master secret over what it is and for which engine.
+
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+const MAC_BYTES: usize = 32;
+
+pub(crate) struct CompileCache {
+    directory: PathBuf,
+    key: Hmac<Sha256>,
+    /// Of the engine's version and settings: code for another is not even looked at.
+    engine: String,
+}
+
+/// A stable hash of whatever the engine says that its code depends on.
+#[derive(Default)]
+struct Sha256Hasher(Sha256);
+
+impl Hasher for Sha256Hasher {
+    fn write(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    fn finish(&self) -> u64 {
+        let digest = self.0.clone().finalize();
+        digest.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+}
+
+impl CompileCache {
+    /// # Errors
+    /// A sentence for the operator.
+    pub(crate) fn open(directory: &Path, secret: &[u8], engine: &Engine) -> Result<CompileCache, String> {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| format!("The directory {} cannot be made: {error}.", directory.display()))?;
+        let mut hasher = Sha256Hasher::default();
+        engine.precompile_compatibility_hash().hash(&mut hasher);
+        Ok(CompileCache {
+            directory: directory.to_owned(),
+            key: Hmac::new_from_slice(secret).map_err(|error| error.to_string())?,
+            engine: format!("{:016x}", hasher.finish()),
+        })
+    }
+
+    fn file(&self, digest: &str) -> PathBuf {
+        self.directory.join(format!("{}-{}.cwasm", digest.replace(':', "-"), self.engine))
+    }
+
+    fn mac(&self, digest: &str, code: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.key.clone();
+        for part in [b"compiled block".as_slice(), digest.as_bytes(), self.engine.as_bytes(), code] {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part);
+        }
+        mac
+    }
+
+    /// The compiled component of a digest, if this server wrote it for this engine.
+    pub(crate) fn load(&self, engine: &Engine, digest: &str) -> Option<Component> {
+        let bytes = std::fs::read(self.file(digest)).ok()?;
+        let (mac, code) = bytes.split_at_checked(MAC_BYTES)?;
+        self.mac(digest, code).verify_slice(mac).ok()?;
+        deserialize(engine, code).ok()
+    }
+
+    /// Keeps what the compiler made and loads it. A cache that cannot be written is slower, not wrong.
+    pub(crate) fn keep(&self, engine: &Engine, digest: &str, code: &[u8]) -> wasmtime::Result<Component> {
+        let file = self.file(digest);
+        let written = self.mac(digest, code).finalize().into_bytes();
+        // Whole or not at all: a reader never sees half of a file.
+        let partial = file.with_extension(format!("{}.partial", std::process::id()));
+        let kept = std::fs::write(&partial, [written.as_slice(), code].concat()).and_then(|()| std::fs::rename(&partial, &file));
+        if let Err(error) = kept {
+            tracing::warn!(error.cause = %error, "a compiled block could not be kept");
+        }
+        deserialize(engine, code)
+    }
+}
+
+/// Loads machine code.
+///
+/// The callers hand in bytes that this server's own compiler wrote a moment ago, or that carry this server's MAC.
+#[allow(unsafe_code)]
+fn deserialize(engine: &Engine, code: &[u8]) -> wasmtime::Result<Component> {
+    // SAFETY: `Component::deserialize` asks that the bytes come unchanged from `precompile_component`. `keep` gets them
+    // from the compiling child over a pipe; `load` has verified a MAC over them with a key that never leaves the server.
+    unsafe { Component::deserialize(engine, code) }
+}

@@ -1,0 +1,119 @@
+//! Compiling, in a child process with bounded time and memory: a component can be made to take any amount of both.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use blockbase_app::schema::{Code, Error, Result};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tokio::sync::Semaphore;
+
+use crate::engine;
+use crate::manifest::invalid;
+
+/// Bounds of one compilation.
+#[derive(Clone, Copy, Debug)]
+pub struct CompileLimits {
+    pub time: Duration,
+    pub memory_bytes: u64,
+}
+
+impl Default for CompileLimits {
+    fn default() -> Self {
+        CompileLimits { time: Duration::from_secs(60), memory_bytes: 2 << 30 }
+    }
+}
+
+/// Compiles components one at a time.
+pub(crate) struct Compiler {
+    /// The program and arguments that run [`compile_child`].
+    command: (PathBuf, &'static str),
+    limits: CompileLimits,
+    turn: Semaphore,
+}
+
+impl Compiler {
+    pub(crate) fn new(program: PathBuf, argument: &'static str, limits: CompileLimits) -> Compiler {
+        Compiler { command: (program, argument), limits, turn: Semaphore::new(1) }
+    }
+
+    /// The machine code of a component.
+    ///
+    /// # Errors
+    /// `invalid_block` where it does not compile, or not within the bounds.
+    pub(crate) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>> {
+        let _turn = self.turn.acquire().await.map_err(Error::internal)?;
+        let (program, argument) = &self.command;
+        let mut child = Command::new(program)
+            .arg(argument)
+            .arg(self.limits.memory_bytes.to_string())
+            .arg(self.limits.time.as_secs().max(1).to_string())
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Whoever stops waiting stops the work.
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(Error::internal)?;
+        let mut input = child.stdin.take().ok_or_else(|| Error::internal("the compiler has no input"))?;
+        let work = async {
+            let (written, output) = tokio::join!(
+                async {
+                    let written = input.write_all(component).await;
+                    drop(input);
+                    written
+                },
+                child.wait_with_output()
+            );
+            // A child that ends early does not read all; its own answer says why.
+            let _ = written;
+            output
+        };
+        let output = match tokio::time::timeout(self.limits.time, work).await {
+            Err(_) => {
+                return Err(invalid(format!("The component takes longer than {} s to compile.", self.limits.time.as_secs())));
+            }
+            Ok(output) => output.map_err(Error::internal)?,
+        };
+        match output.status.code() {
+            Some(0) => Ok(output.stdout),
+            Some(1) => {
+                let reason = String::from_utf8_lossy(&output.stderr);
+                let reason: String = reason.lines().next().unwrap_or_default().chars().take(300).collect();
+                Err(invalid(format!("The component does not compile: {reason}")))
+            }
+            _ => Err(Error::new(Code::InvalidBlock, "The component needs more memory or time to compile than this server allows.")),
+        }
+    }
+}
+
+/// The child: reads a component from standard input and writes its machine code to standard output.
+///
+/// # Errors
+/// A line for the parent: the component does not compile.
+pub fn compile_child(memory_bytes: u64, seconds: u64) -> std::result::Result<(), String> {
+    limit_itself(memory_bytes, seconds)?;
+    let mut component = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut component).map_err(|error| error.to_string())?;
+    let engine = engine::compiling().map_err(|error| error.to_string())?;
+    let code = engine.precompile_component(&component).map_err(|error| format!("{error:#}").replace('\n', " "))?;
+    std::io::stdout().lock().write_all(&code).map_err(|error| error.to_string())
+}
+
+#[cfg(unix)]
+fn limit_itself(memory_bytes: u64, seconds: u64) -> std::result::Result<(), String> {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let limit = |most: u64| Rlimit { current: Some(most), maximum: Some(most) };
+    for (resource, most) in [(Resource::Data, memory_bytes), (Resource::Cpu, seconds), (Resource::Core, 0)] {
+        setrlimit(resource, limit(most)).map_err(|error| format!("the compiler cannot be bounded: {error}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn limit_itself(_memory_bytes: u64, _seconds: u64) -> std::result::Result<(), String> {
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! The engine: what guests may use, how they are bounded, how their code is compiled.
+
+use std::time::Duration;
+
+use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
+
+/// WebAssembly stack of a call.
+const WASM_STACK_BYTES: usize = 512 * 1024;
+/// Stack of the fiber that a call runs on: the guest's and what host functions need.
+const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
+/// Calls that run at a time on one server; further ones wait for a place.
+pub(crate) const CALLS_MAX: u32 = 128;
+/// Core instances, memories and tables of one component: languages with an adapter have a handful of each.
+const PARTS_A_COMPONENT: u32 = 16;
+/// Memory and stack of a free slot that stay resident, so that the next call finds them warm.
+const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
+/// How often running guests give way to others, and notice that they are cancelled.
+pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config
+        .wasm_component_model(true)
+        .epoch_interruption(true)
+        .cranelift_opt_level(OptLevel::Speed)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .async_stack_size(FIBER_STACK_BYTES)
+        .wasm_memory64(false)
+        .wasm_backtrace_max_frames(None);
+    config
+}
+
+/// The engine that runs calls.
+pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
+    let mut pool = PoolingAllocationConfig::default();
+    pool.total_component_instances(CALLS_MAX)
+        .total_core_instances(CALLS_MAX * PARTS_A_COMPONENT)
+        .total_memories(CALLS_MAX * 4)
+        .total_tables(CALLS_MAX * PARTS_A_COMPONENT)
+        .total_stacks(CALLS_MAX)
+        .max_core_instances_per_component(PARTS_A_COMPONENT)
+        .max_memories_per_component(4)
+        .max_tables_per_component(PARTS_A_COMPONENT)
+        .max_memory_size(memory_bytes_max)
+        .linear_memory_keep_resident(KEPT_RESIDENT_BYTES)
+        .async_stack_keep_resident(KEPT_RESIDENT_BYTES);
+    let mut config = config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    Engine::new(&config)
+}
+
+/// The engine that only compiles: the same code, without the pool's address space.
+pub(crate) fn compiling() -> wasmtime::Result<Engine> {
+    Engine::new(&config())
+}
+
+/// Lets running guests give way, as long as the engine lives.
+pub(crate) fn start_ticker(engine: &Engine) -> std::io::Result<()> {
+    let engine = engine.weak();
+    std::thread::Builder::new()
+        .name("block-epochs".to_owned())
+        .spawn(move || {
+            while let Some(engine) = engine.upgrade() {
+                engine.increment_epoch();
+                drop(engine);
+                std::thread::sleep(EPOCH_TICK);
+            }
+        })
+        .map(|_| ())
+}

@@ -1,0 +1,32 @@
+//! What a block may ask of its host: one file an interface.
+
+mod config;
+mod data;
+mod deadline;
+mod log;
+
+use blockbase_app::schema::{Code, Error};
+
+use crate::bindings::blockbase::block::types;
+
+/// The interfaces that a manifest's `requires.plugins` may name.
+pub(crate) const INTERFACES: [&str; 3] = ["data", "config", "log"];
+
+impl types::Host for crate::call::CallState {}
+
+/// A domain error as the guest sees it; of the inside it sees nothing.
+fn guest_error(error: Error) -> types::Error {
+    if let Some(cause) = &error.cause {
+        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "a host call of a block failed");
+    }
+    let details = match (&error.field, error.issues.is_empty()) {
+        (None, true) => None,
+        (field, _) => Some(serde_json::json!({ "field": field, "issues": error.issues }).to_string()),
+    };
+    types::Error { code: error.code.as_str().to_owned(), message: error.message, details }
+}
+
+/// The error of an operation that this server has not got for blocks.
+fn not_offered(operation: &str) -> types::Error {
+    guest_error(Error::new(Code::Unavailable, format!("This server does not offer `{operation}` to blocks yet.")))
+}

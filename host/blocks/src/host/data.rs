@@ -1,0 +1,184 @@
+//! `data`: records, through the operations that every surface uses.
+
+use blockbase_app::schema::json::{Members, malformed, parse_members};
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{ListRequest, WriteAnswer, WriteRequest};
+use serde::Deserialize;
+
+use super::{guest_error, not_offered};
+use crate::bindings::blockbase::block::data::Host;
+use crate::bindings::blockbase::block::types;
+use crate::call::{CallState, Service};
+
+type Answer<T> = wasmtime::Result<std::result::Result<T, types::Error>>;
+
+impl CallState {
+    /// Counts the call and gives the service to its operation.
+    fn service(&mut self) -> wasmtime::Result<std::result::Result<&Service, types::Error>> {
+        self.count_host_call()?;
+        Ok(self
+            .service
+            .as_ref()
+            .ok_or_else(|| guest_error(Error::new(Code::Unavailable, "There is no data while a block is being installed."))))
+    }
+}
+
+/// Takes the service, or answers with why there is none.
+macro_rules! service {
+    ($state:expr) => {
+        match $state.service()? {
+            Ok(service) => service,
+            Err(error) => return Ok(Err(error)),
+        }
+    };
+}
+
+fn text(json: Vec<u8>) -> Result<String> {
+    String::from_utf8(json).map_err(Error::internal)
+}
+
+/// One operation of a batch.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BatchOperation {
+    op: String,
+    object: String,
+    id: Option<String>,
+    values: Option<Members>,
+}
+
+impl BatchOperation {
+    fn request(self) -> Result<WriteRequest> {
+        let lacks = |key: &str, op: &str| Error::invalid_request(format!("A batch operation `{op}` needs `{key}`."));
+        let Self { op, object, id, values } = self;
+        match op.as_str() {
+            "create" => Ok(WriteRequest::Create { object, values: values.ok_or_else(|| lacks("values", &op))? }),
+            "update" => Ok(WriteRequest::Update {
+                object,
+                id: id.ok_or_else(|| lacks("id", &op))?,
+                changes: values.ok_or_else(|| lacks("values", &op))?,
+            }),
+            "delete" => Ok(WriteRequest::Delete { object, id: id.ok_or_else(|| lacks("id", &op))? }),
+            _ => Err(Error::invalid_request(format!("A batch operation is create, update or delete; {op:?} is none."))),
+        }
+    }
+}
+
+async fn query(service: &Service, object: &str, query: &str) -> Result<String> {
+    let answer = service.app.list(&service.caller, object, ListRequest::from_json(query)?).await?;
+    text(answer.json())
+}
+
+async fn create_many(service: &Service, object: &str, values: &str) -> Result<String> {
+    let records: Vec<Members> = serde_json::from_str(values).map_err(|error| malformed(&error))?;
+    let requests = records.into_iter().map(|values| WriteRequest::Create { object: object.to_owned(), values }).collect();
+    let mut ids = Vec::new();
+    for answer in service.app.write_all(&service.caller, requests).await? {
+        if let WriteAnswer::Created { id, .. } = answer {
+            ids.push(id.to_string());
+        }
+    }
+    Ok(serde_json::json!({ "count": ids.len(), "ids": ids }).to_string())
+}
+
+async fn delete_many(service: &Service, object: &str, ids: Vec<String>) -> Result<Vec<String>> {
+    let requests = ids.into_iter().map(|id| WriteRequest::Delete { object: object.to_owned(), id }).collect();
+    let answers = service.app.write_all(&service.caller, requests).await?;
+    Ok(answers
+        .into_iter()
+        .filter_map(|answer| match answer {
+            WriteAnswer::Deleted { id } => Some(id.to_string()),
+            _ => None,
+        })
+        .collect())
+}
+
+async fn batch(service: &Service, operations: &str) -> Result<String> {
+    let operations: Vec<BatchOperation> = serde_json::from_str(operations).map_err(|error| malformed(&error))?;
+    let requests = operations.into_iter().map(BatchOperation::request).collect::<Result<Vec<_>>>()?;
+    let mut out = vec![b'['];
+    for (index, answer) in service.app.write_all(&service.caller, requests).await?.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        match answer {
+            WriteAnswer::Created { json, .. } | WriteAnswer::Updated { json } => out.extend_from_slice(&json),
+            WriteAnswer::Deleted { .. } => out.extend_from_slice(b"true"),
+            WriteAnswer::Missing => out.extend_from_slice(b"null"),
+        }
+    }
+    out.push(b']');
+    text(out)
+}
+
+impl Host for CallState {
+    async fn query(&mut self, object: String, query_text: String) -> Answer<String> {
+        let service = service!(self);
+        Ok(query(service, &object, &query_text).await.map_err(guest_error))
+    }
+
+    async fn get(&mut self, object: String, id: String, _options: Option<String>) -> Answer<Option<String>> {
+        let service = service!(self);
+        let record = service.app.get(&service.caller, &object, &id).await;
+        Ok(record.and_then(|record| record.map(text).transpose()).map_err(guest_error))
+    }
+
+    async fn create(&mut self, object: String, values: String) -> Answer<String> {
+        let service = service!(self);
+        let members = match parse_members(&values) {
+            Ok(members) => members,
+            Err(error) => return Ok(Err(guest_error(error))),
+        };
+        Ok(service.app.create(&service.caller, &object, members).await.and_then(text).map_err(guest_error))
+    }
+
+    async fn create_many(&mut self, object: String, values: String) -> Answer<String> {
+        let service = service!(self);
+        Ok(create_many(service, &object, &values).await.map_err(guest_error))
+    }
+
+    async fn update(&mut self, object: String, id: String, changes: String) -> Answer<String> {
+        let service = service!(self);
+        let members = match parse_members(&changes) {
+            Ok(members) => members,
+            Err(error) => return Ok(Err(guest_error(error))),
+        };
+        let updated = service.app.update(&service.caller, &object, &id, members).await;
+        Ok(updated.and_then(|record| text(record.ok_or_else(|| Error::not_found("record"))?)).map_err(guest_error))
+    }
+
+    async fn delete(&mut self, object: String, id: String) -> Answer<bool> {
+        let service = service!(self);
+        Ok(service.app.delete(&service.caller, &object, &id).await.map_err(guest_error))
+    }
+
+    async fn delete_many(&mut self, object: String, ids: Vec<String>) -> Answer<Vec<String>> {
+        let service = service!(self);
+        Ok(delete_many(service, &object, ids).await.map_err(guest_error))
+    }
+
+    async fn batch(&mut self, operations: String) -> Answer<String> {
+        let service = service!(self);
+        Ok(batch(service, &operations).await.map_err(guest_error))
+    }
+
+    async fn aggregate(&mut self, _object: String, _query: String) -> Answer<String> {
+        self.count_host_call()?;
+        Ok(Err(not_offered("aggregate")))
+    }
+
+    async fn upsert(&mut self, _object: String, _values: String, _on_conflict: Vec<String>) -> Answer<String> {
+        self.count_host_call()?;
+        Ok(Err(not_offered("upsert")))
+    }
+
+    async fn link(&mut self, _object: String, _id: String, _relation: String, _ids: Vec<String>) -> Answer<u32> {
+        self.count_host_call()?;
+        Ok(Err(not_offered("link")))
+    }
+
+    async fn unlink(&mut self, _object: String, _id: String, _relation: String, _ids: Vec<String>) -> Answer<u32> {
+        self.count_host_call()?;
+        Ok(Err(not_offered("unlink")))
+    }
+}

@@ -1,0 +1,17 @@
+//! `deadline`: how long the call may still run.
+
+use crate::bindings::blockbase::block::deadline::Host;
+use crate::call::CallState;
+
+impl Host for CallState {
+    async fn remaining_ms(&mut self) -> wasmtime::Result<u64> {
+        self.count_host_call()?;
+        Ok(u64::try_from(self.remaining().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// A call that is cancelled or past its deadline does not run any more, so that one which asks is neither, but for the last moment.
+    async fn is_cancelled(&mut self) -> wasmtime::Result<bool> {
+        self.count_host_call()?;
+        Ok(self.remaining().is_zero())
+    }
+}

@@ -1,0 +1,16 @@
+//! `log`: lines for the block's log.
+
+use crate::bindings::blockbase::block::log::Host;
+use crate::call::CallState;
+
+impl Host for CallState {
+    async fn log(&mut self, level: String, message: String, fields: Option<String>) -> wasmtime::Result<()> {
+        self.count_host_call()?;
+        // What is no JSON is kept as text rather than lost.
+        let fields = fields.map(|fields| match serde_json::from_str::<serde::de::IgnoredAny>(&fields) {
+            Ok(_) => fields,
+            Err(_) => serde_json::Value::from(fields).to_string(),
+        });
+        CallState::log(self, &level, &message, fields)
+    }
+}

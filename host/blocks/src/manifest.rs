@@ -1,0 +1,161 @@
+//! Checks of a manifest: names, versions, schemas, and that its parts fit each other.
+
+use std::collections::HashSet;
+
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{Manifest, TopicPattern};
+use serde_json::Value;
+
+/// Longest name in characters.
+const NAME_CHARS_MAX: usize = 48;
+/// Names that are path segments beside blocks.
+const RESERVED: [&str; 1] = ["actions"];
+/// Most declarations of one kind.
+const DECLARATIONS_MAX: usize = 200;
+
+/// A refusal of the block.
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(Code::InvalidBlock, message)
+}
+
+/// Reads and checks a manifest.
+///
+/// # Errors
+/// `invalid_block` naming the key or name that is wrong.
+pub fn parse_manifest(text: &str) -> Result<Manifest> {
+    let manifest: Manifest =
+        serde_json::from_str(text).map_err(|error| invalid(format!("The manifest is not of the expected form: {error}.")))?;
+    check(&manifest)?;
+    Ok(manifest)
+}
+
+fn check(manifest: &Manifest) -> Result<()> {
+    let name = &manifest.name;
+    if !is_name(name, b'-') || RESERVED.contains(&name.as_str()) {
+        return Err(invalid(format!(
+            "Block names are 1 to {NAME_CHARS_MAX} lower-case letters, digits and `-`, and begin with a letter; {name:?} is not, or is reserved."
+        )));
+    }
+    if semver::Version::parse(&manifest.version).is_err() {
+        return Err(invalid(format!("`version` needs a semantic version like 1.2.0; it is {:?}.", manifest.version)));
+    }
+    let actions = manifest.actions.iter().map(|action| action.name.as_str());
+    let hooks = manifest.hooks.iter().map(|hook| hook.name.as_str());
+    let handlers = manifest.subscriptions.iter().map(|subscription| subscription.handler.as_str());
+    check_names("action", actions, true)?;
+    check_names("hook", hooks, true)?;
+    check_names("handler", handlers, false)?;
+    for action in &manifest.actions {
+        if action.input.get("type") != Some(&Value::from("object")) {
+            return Err(invalid(format!("`input` of the action `{}` has to be a JSON Schema of type object.", action.name)));
+        }
+        if action.timeout_ms == Some(0) {
+            return Err(invalid(format!("`timeoutMs` of the action `{}` has to be greater than 0.", action.name)));
+        }
+        validator(&action.input).map_err(|error| error.within(format_args!("`input` of the action `{}`", action.name)))?;
+    }
+    if let Some(schema) = &manifest.config {
+        validator(schema).map_err(|error| error.within("`config`"))?;
+    }
+    let mut consumers = HashSet::new();
+    for subscription in &manifest.subscriptions {
+        TopicPattern::parse(&subscription.event).map_err(|error| invalid(error.message))?;
+        if !subscription.consumer.starts_with(&format!("{name}:")) || subscription.consumer.len() > 200 {
+            return Err(invalid(format!("The consumer {:?} has to begin with `{name}:`.", subscription.consumer)));
+        }
+        if !consumers.insert(&subscription.consumer) {
+            return Err(invalid(format!("The consumer {:?} stands twice.", subscription.consumer)));
+        }
+    }
+    for resource in &manifest.resources {
+        let fits = resource.name.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix(':')).is_some_and(|rest| is_name(rest, b'_'));
+        if !fits {
+            return Err(invalid(format!("The resource {:?} has to be `{name}:` and a name.", resource.name)));
+        }
+    }
+    if !manifest.webhooks.is_empty() {
+        return Err(invalid("This server does not provision webhooks of blocks yet; leave `webhooks` out."));
+    }
+    if !manifest.permissions.secrets.is_empty() || !manifest.permissions.http.is_empty() {
+        return Err(invalid("This server does not offer secrets or http to blocks yet; leave them out of `permissions`."));
+    }
+    Ok(())
+}
+
+fn is_name(text: &str, joiner: u8) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() <= NAME_CHARS_MAX
+        && bytes.first().is_some_and(u8::is_ascii_lowercase)
+        && bytes.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || *byte == joiner)
+}
+
+fn check_names<'a>(kind: &str, names: impl Iterator<Item = &'a str>, unique: bool) -> Result<()> {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !is_name(name, b'_') {
+            return Err(invalid(format!(
+                "{kind} names are 1 to {NAME_CHARS_MAX} lower-case letters, digits and `_`, and begin with a letter; {name:?} is not."
+            )));
+        }
+        if !seen.insert(name) && unique {
+            return Err(invalid(format!("The {kind} `{name}` is declared twice.")));
+        }
+    }
+    match seen.len() <= DECLARATIONS_MAX {
+        true => Ok(()),
+        false => Err(invalid(format!("A manifest declares {DECLARATIONS_MAX} of {kind} at most."))),
+    }
+}
+
+/// A validator of a schema that stands by itself: references to other documents are not followed.
+pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator> {
+    jsonschema::draft202012::new(schema).map_err(|error| invalid(format!("not a JSON Schema: {error}.")))
+}
+
+/// The configuration that a schema's defaults make, `given` over them.
+pub(crate) fn with_defaults(schema: Option<&Value>, given: Value) -> Value {
+    let Value::Object(mut members) = given else { return given };
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        match members.get_mut(name) {
+            Some(value) => *value = with_defaults(Some(property), value.take()),
+            None => {
+                if let Some(default) = property.get("default") {
+                    members.insert(name.clone(), default.clone());
+                }
+            }
+        }
+    }
+    Value::Object(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn message(manifest: Value) -> String {
+        parse_manifest(&manifest.to_string()).expect_err("a refusal").message
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert!(message(json!({ "name": "a", "version": "1.0.0", "colour": 1 })).contains("colour"));
+        assert!(message(json!({ "name": "A", "version": "1.0.0" })).contains("\"A\""));
+        assert!(message(json!({ "name": "actions", "version": "1.0.0" })).contains("reserved"));
+        assert!(message(json!({ "name": "a", "version": "1" })).contains("semantic version"));
+        let action = |action: Value| message(json!({ "name": "a", "version": "1.0.0", "actions": [action] }));
+        assert!(action(json!({ "name": "x", "input": { "type": "string" } })).contains("type object"));
+        assert!(action(json!({ "name": "x", "input": { "type": "object", "minProperties": "many" } })).contains("`x`"));
+        assert!(action(json!({ "name": "x y" })).contains("x y"));
+    }
+
+    #[test]
+    fn defaults_fill_what_is_not_given() {
+        let schema = json!({ "properties": {
+            "a": { "default": 1 }, "b": { "properties": { "c": { "default": 2 } } }, "d": {},
+        } });
+        assert_eq!(with_defaults(Some(&schema), json!({ "b": {} })), json!({ "b": { "c": 2 }, "a": 1 }));
+        assert_eq!(with_defaults(Some(&schema), json!({ "a": 7 })), json!({ "a": 7 }));
+    }
+}

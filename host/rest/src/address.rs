@@ -1,0 +1,58 @@
+//! Who is at the other end of a connection.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::HeaderMap;
+use ipnet::IpNet;
+
+/// The networks whose `X-Forwarded-For` is believed.
+#[derive(Clone, Debug, Default)]
+pub struct TrustedProxies(pub Vec<IpNet>);
+
+impl TrustedProxies {
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(&address))
+    }
+
+    /// The client's address: the socket's, or the last one in `X-Forwarded-For` that no trusted proxy has.
+    pub(crate) fn client(&self, socket: SocketAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = socket.ip().to_canonical();
+        if !self.trusts(client) {
+            return client;
+        }
+        let hops: Vec<&str> = headers
+            .get_all("x-forwarded-for")
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .map(str::trim)
+            .collect();
+        for hop in hops.into_iter().rev() {
+            let Ok(address) = hop.parse::<IpAddr>() else { break };
+            client = address.to_canonical();
+            if !self.trusts(client) {
+                break;
+            }
+        }
+        client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_trusted_proxies_are_believed() {
+        let proxies = TrustedProxies(vec!["10.0.0.0/8".parse().expect("a network")]);
+        let client = |socket: &str, forwarded: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-forwarded-for", axum::http::HeaderValue::from_static(forwarded));
+            proxies.client(SocketAddr::new(socket.parse().expect("an address"), 1), &headers).to_string()
+        };
+        assert_eq!(client("192.0.2.1", "198.51.100.7"), "192.0.2.1");
+        assert_eq!(client("10.0.0.1", "198.51.100.7"), "198.51.100.7");
+        assert_eq!(client("10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2"), "198.51.100.7");
+        assert_eq!(client("::ffff:10.0.0.1", "not an address"), "10.0.0.1");
+    }
+}

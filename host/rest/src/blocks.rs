@@ -1,0 +1,105 @@
+//! `/api/v1/blocks`: install, list, configure, call, logs, uninstall.
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use blockbase_app::schema::Error;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::AppState;
+use crate::body::{self, JsonBody, JsonText};
+use crate::error::ApiError;
+use crate::extract::{Authenticated, PathParts, QueryPairs, RequestInfo};
+use crate::render;
+
+pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.list_blocks(&caller)?))
+}
+
+pub(crate) async fn install(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    query: QueryPairs,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, ApiError> {
+    // Before a large body is read for nothing.
+    caller.access("blocks", blockbase_app::Action::Create)?;
+    body::expect_media_type(&headers, "application/wasm")?;
+    let dry_run = query.flag("dryRun")?;
+    let file = body::read(request, state.settings.block_bytes_max).await?;
+    let installed = state.app.install_block(&caller, file, dry_run).await?;
+    let (status, answer) = match installed.block {
+        Some(block) => (StatusCode::CREATED, json!({ "data": block, "report": installed.report })),
+        None => (StatusCode::OK, json!({ "report": installed.report })),
+    };
+    Ok(render::json_bytes(status, answer.to_string().into_bytes()))
+}
+
+pub(crate) async fn actions(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.declared_actions(&caller)?))
+}
+
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(block): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.block(&caller, &block)?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Changes {
+    enabled: Option<bool>,
+    config: Option<Value>,
+}
+
+pub(crate) async fn update(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(block): PathParts<String>,
+    JsonBody(changes): JsonBody<Changes>,
+) -> Result<Response, ApiError> {
+    let block = state.app.update_block(&caller, &block, changes.enabled, changes.config).await?;
+    Ok(render::data(StatusCode::OK, &block))
+}
+
+pub(crate) async fn uninstall(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(block): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.uninstall_block(&caller, &block).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+const LOG_LINES_DEFAULT: i64 = 100;
+const LOG_LINES_MAX: i64 = 1000;
+
+pub(crate) async fn logs(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(block): PathParts<String>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let limit = match query.get("limit").map(str::parse::<i64>) {
+        None => LOG_LINES_DEFAULT,
+        Some(Ok(limit)) if limit >= 1 => limit.min(LOG_LINES_MAX),
+        Some(_) => return Err(Error::invalid_request("`limit` needs a whole number of at least 1.").into()),
+    };
+    let level = query.get("level").map(str::to_owned);
+    Ok(render::data(StatusCode::OK, &state.app.block_logs(&caller, &block, level, limit).await?))
+}
+
+pub(crate) async fn call(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts((block, action)): PathParts<(String, String)>,
+    axum::Extension(info): axum::Extension<RequestInfo>,
+    JsonText(input): JsonText,
+) -> Result<Response, ApiError> {
+    let result = state.app.call_action(&caller, &block, &action, input, info.request_id).await?;
+    Ok(render::data_bytes(StatusCode::OK, result.as_bytes()))
+}

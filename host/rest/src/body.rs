@@ -1,0 +1,84 @@
+//! Request bodies: read whole within a bound, and JSON where JSON is due.
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, header};
+use blockbase_app::schema::json::{Members, malformed, parse_members};
+use blockbase_app::schema::{Code, Error};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+
+use crate::AppState;
+use crate::error::ApiError;
+
+/// Reads a body of at most `bytes_max` bytes.
+///
+/// # Errors
+/// `payload_too_large` past it; `invalid_request` for one that was cut short.
+pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let too_large = || {
+        ApiError(Error::new(Code::PayloadTooLarge, format!("The body is larger than {bytes_max} bytes, the most that is taken here.")))
+    };
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > bytes_max as u64) {
+        return Err(too_large());
+    }
+    match Limited::new(request.into_body(), bytes_max).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+        Err(_) => Err(Error::invalid_request("The body was cut short.").into()),
+    }
+}
+
+fn media_type(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
+    Some(value.split(';').next().unwrap_or_default().trim())
+}
+
+/// Checks the content type.
+pub(crate) fn expect_media_type(headers: &HeaderMap, expected: &str) -> Result<(), ApiError> {
+    match media_type(headers) {
+        Some(actual) if actual.eq_ignore_ascii_case(expected) => Ok(()),
+        _ => Err(Error::new(Code::UnsupportedMediaType, format!("Send the body with `Content-Type: {expected}`.")).into()),
+    }
+}
+
+/// The text of a JSON body.
+pub(crate) struct JsonText(pub(crate) String);
+
+impl FromRequest<AppState> for JsonText {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        expect_media_type(request.headers(), "application/json")?;
+        let bytes = read(request, state.settings.body_bytes_max).await?;
+        match String::from_utf8(bytes.into()) {
+            Ok(text) => Ok(JsonText(text)),
+            Err(_) => Err(Error::invalid_request("The body is not valid UTF-8.").into()),
+        }
+    }
+}
+
+/// A JSON object as its members, each still text.
+pub(crate) struct JsonMembers(pub(crate) Members);
+
+impl FromRequest<AppState> for JsonMembers {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let JsonText(text) = JsonText::from_request(request, state).await?;
+        Ok(JsonMembers(parse_members(&text)?))
+    }
+}
+
+/// A JSON body of a fixed form.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let JsonText(text) = JsonText::from_request(request, state).await?;
+        serde_json::from_str(&text).map(JsonBody).map_err(|error| ApiError(malformed(&error)))
+    }
+}

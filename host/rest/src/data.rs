@@ -1,0 +1,8 @@
+//! `/api/v1/data`: one verb a file.
+
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod discover;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod update;

@@ -1,0 +1,22 @@
+//! `GET /api/v1/data/:object`: search, filters, sort, page.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::ListRequest;
+
+use crate::AppState;
+use crate::error::ApiError;
+use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::render;
+
+pub(crate) async fn handle(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(object): PathParts<String>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let request = ListRequest::from_parameters(query.iter())?;
+    let answer = state.app.list(&caller, &object, request).await?;
+    Ok(render::json_bytes(StatusCode::OK, answer.json()))
+}

@@ -1,0 +1,85 @@
+//! Errors as responses: one envelope, one status a code.
+
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::schema::{Code, Error};
+use serde_json::{Value, json};
+
+/// A domain error on its way out.
+#[derive(Debug)]
+pub(crate) struct ApiError(pub(crate) Error);
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        ApiError(error)
+    }
+}
+
+pub(crate) fn status(code: Code) -> StatusCode {
+    match code {
+        Code::InvalidRequest
+        | Code::UnknownField
+        | Code::InvalidSchema
+        | Code::InvalidBlock
+        | Code::MissingRequirement
+        | Code::ValidationFailed
+        | Code::NotNullViolation
+        | Code::InvalidValue
+        | Code::ConstraintViolation
+        | Code::InvalidAtomicOp => StatusCode::BAD_REQUEST,
+        Code::Unauthorized => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::NotFound => StatusCode::NOT_FOUND,
+        Code::UniqueViolation
+        | Code::ForeignKeyViolation
+        | Code::ObjectExists
+        | Code::ObjectInUse
+        | Code::BlockExists
+        | Code::NewPermissions
+        | Code::Conflict => StatusCode::CONFLICT,
+        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        Code::ActionFailed | Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::ActionTimeout => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+/// `{ error, message, field?, issues? }`.
+fn envelope(error: &Error) -> Value {
+    let mut envelope = json!({ "error": error.code.as_str(), "message": error.message });
+    if let Some(field) = &error.field {
+        envelope["field"] = json!(field);
+    }
+    if !error.issues.is_empty() {
+        envelope["issues"] = json!(error.issues);
+    }
+    envelope
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let ApiError(error) = self;
+        if let Some(cause) = &error.cause {
+            // The span carries the request id.
+            tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "a request failed");
+        }
+        let mut response = (status(error.code), axum::Json(envelope(&error))).into_response();
+        if error.code == Code::Unauthorized {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// No route has this path.
+pub(crate) async fn no_route(uri: Uri) -> ApiError {
+    Error::new(Code::NotFound, format!("There is nothing at {}.", uri.path())).into()
+}
+
+/// The path has no such method; axum adds `Allow`.
+pub(crate) async fn no_method(method: Method, uri: Uri) -> Response {
+    let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", uri.path());
+    (StatusCode::METHOD_NOT_ALLOWED, axum::Json(json!({ "error": "method_not_allowed", "message": message }))).into_response()
+}

@@ -1,0 +1,117 @@
+//! `GET /api/v1/events/stream`: the live feed as Server-Sent Events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{App, Caller, Credentials, FeedReader, TopicPattern};
+use bytes::Bytes;
+use futures_util::stream;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::AppState;
+use crate::error::ApiError;
+use crate::extract::{Authenticated, QueryPairs, credentials};
+
+/// How often a comment shows that the stream lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the caller is looked at again, so that an ended session ends its streams.
+const RECHECK: Duration = Duration::from_secs(4);
+/// Topics of a stream that names none.
+const TOPICS_DEFAULT: &str = "data.#";
+/// Most patterns of one stream.
+const PATTERNS_MAX: usize = 50;
+
+pub(crate) async fn stream(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    query: QueryPairs,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let settings = state.app.settings();
+    if settings.require_auth && !caller.is_known() {
+        return Err(Error::new(Code::Unauthorized, "Authentication required. An event stream needs a session or an API key.").into());
+    }
+    let topics = query.get("topics").filter(|topics| !topics.is_empty()).unwrap_or(TOPICS_DEFAULT);
+    let patterns = topics.split(',').map(|topic| TopicPattern::parse(topic.trim())).collect::<Result<Vec<_>, _>>()?;
+    if patterns.len() > PATTERNS_MAX {
+        return Err(Error::invalid_request(format!("A stream takes {PATTERNS_MAX} topic patterns at most.")).into());
+    }
+    let permit = Arc::clone(&state.streams).try_acquire_owned().map_err(|_| {
+        Error::new(Code::Unavailable, "This server has as many event streams open as it allows. Try again later.")
+    })?;
+    let interval = |period: Duration| {
+        let mut interval = interval_at(Instant::now() + period, period);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        interval
+    };
+    let open = OpenStream {
+        reader: state.app.feed().read(patterns),
+        app: Arc::clone(&state.app),
+        credentials: credentials(&headers),
+        caller,
+        heartbeat: interval(HEARTBEAT),
+        recheck: interval(RECHECK),
+        draining: state.draining.clone(),
+        is_new: true,
+        _permit: permit,
+    };
+    let frames = stream::unfold(open, |mut open| async move {
+        let frame = open.next_frame().await?;
+        Some((Ok::<_, std::convert::Infallible>(frame), open))
+    });
+    let mut response = Response::new(Body::from_stream(frames));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+struct OpenStream {
+    reader: FeedReader,
+    app: Arc<App>,
+    credentials: Credentials,
+    caller: Caller,
+    heartbeat: Interval,
+    recheck: Interval,
+    draining: watch::Receiver<bool>,
+    is_new: bool,
+    /// Counts the stream among those that are open.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl OpenStream {
+    /// The next frame; `None` ends the stream: the reader fell behind, the session ended, or the server drains.
+    async fn next_frame(&mut self) -> Option<Bytes> {
+        if std::mem::take(&mut self.is_new) {
+            return Some(Bytes::from_static(b": open\n\n"));
+        }
+        loop {
+            tokio::select! {
+                event = self.reader.next(&self.caller) => {
+                    let event = event?;
+                    return Some(Bytes::from(format!("id: {}\ndata: {}\n\n", event.id, event.envelope)));
+                }
+                _ = self.heartbeat.tick() => return Some(Bytes::from_static(b": heartbeat\n\n")),
+                _ = self.recheck.tick() => {
+                    self.caller = self.app.authenticate(&self.credentials).await.ok()?;
+                    if self.app.settings().require_auth && !self.caller.is_known() {
+                        return None;
+                    }
+                }
+                () = drained(&mut self.draining) => return None,
+            }
+        }
+    }
+}
+
+/// Waits until the server drains, or is gone.
+async fn drained(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|draining| *draining).await;
+}

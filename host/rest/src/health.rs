@@ -1,0 +1,25 @@
+//! `/healthz` and `/readyz`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+
+use crate::AppState;
+
+/// 200 while the process lives.
+pub(crate) async fn alive() -> Response {
+    axum::Json(json!({ "status": "ok" })).into_response()
+}
+
+/// 200 while requests can be served: the database answers and the server does not drain.
+pub(crate) async fn ready(State(state): State<AppState>) -> Response {
+    let draining = *state.draining.borrow();
+    match !draining && state.app.is_ready().await {
+        true => axum::Json(json!({ "status": "ready" })).into_response(),
+        false => {
+            let body = json!({ "error": "unavailable", "message": "The server cannot serve requests at the moment." });
+            (StatusCode::SERVICE_UNAVAILABLE, axum::Json(body)).into_response()
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The configuration: environment variables, read once, checked whole.
+//!
+//! A malformed value stops the boot with one line that names its variable. A value that may hold a secret is never shown.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use url::Url;
+
+/// Every setting, with its default where the environment names none.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    /// `None`: `http://` and the bound address.
+    pub(crate) public_url: Option<Url>,
+    pub(crate) data_dir: PathBuf,
+    /// `None`: the SQLite file in the data directory.
+    pub(crate) database_url: Option<String>,
+    pub(crate) database_connections_max: Option<u32>,
+    pub(crate) secret: Option<String>,
+    pub(crate) require_auth: bool,
+    /// Whether the pair that makes the first admin at boot is set.
+    pub(crate) has_admin_pair: bool,
+    pub(crate) disable_signup: bool,
+    pub(crate) anonymous_auth: bool,
+    pub(crate) signup_role: Option<String>,
+    pub(crate) events_enabled: bool,
+    pub(crate) action_timeout: Duration,
+    pub(crate) block_memory_bytes: usize,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) block_bytes_max: usize,
+    pub(crate) bulk_records_max: usize,
+    pub(crate) requests_per_minute: u32,
+    pub(crate) auth_requests_per_minute: u32,
+    pub(crate) trusted_proxies: Vec<IpNet>,
+    pub(crate) trusted_origins: Vec<String>,
+    pub(crate) telemetry: bool,
+    pub(crate) log: String,
+    pub(crate) log_format: LogFormat,
+    /// Names beginning with `SVC_` that mean nothing here.
+    pub(crate) unknown: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    Pretty,
+    Json,
+}
+
+/// All variables with a line on each, for `--help` and for finding misspelt ones.
+pub(crate) const VARIABLES: [(&str, &str); 32] = [
+    ("SVC_LISTEN", "address to listen on; port 0 picks a free one [127.0.0.1:4000]"),
+    ("SVC_PUBLIC_URL", "external base address; https makes cookies Secure [http://<listen>]"),
+    ("SVC_DATA_DIR", "SQLite file, generated secret, compiled blocks [./svc-data]"),
+    ("SVC_DATABASE_URL", "postgres://… [SQLite in the data directory]"),
+    ("SVC_DATABASE_MAX_CONNECTIONS", "size of the connection pool [8 on SQLite, 16 on Postgres]"),
+    ("SVC_SECRET", "master secret, at least 32 characters [generated on SQLite; needed on Postgres]"),
+    ("SVC_REQUIRE_AUTH", "whether permissions are enforced [true]"),
+    ("SVC_ALLOW_INSECURE", "allows SVC_REQUIRE_AUTH=false on an address that is not loopback [false]"),
+    ("SVC_ADMIN_EMAIL", "address of the first admin, made at boot"),
+    ("SVC_ADMIN_PASSWORD", "password of the first admin"),
+    ("SVC_ADMIN_PASSWORD_FILE", "file that holds the password of the first admin"),
+    ("SVC_DISABLE_SIGNUP", "closes sign-up once the first admin exists [false; true with SVC_ADMIN_EMAIL]"),
+    ("SVC_ANONYMOUS_AUTH", "guest sign-in [false]"),
+    ("SVC_SIGNUP_ROLE", "role given to every plain new sign-up"),
+    ("SVC_EVENTS_ENABLED", "whether writes emit events [true]"),
+    ("SVC_EVENTS_POLL_INTERVAL_MS", "how often the dispatcher looks by itself [2000]"),
+    ("SVC_EVENTS_RETENTION_DAYS", "age at which settled events are purged; 0 keeps all [30]"),
+    ("SVC_RETRY_BASE_MS", "base of the delivery backoff [5000]"),
+    ("SVC_WEBHOOK_TIMEOUT_MS", "time of one webhook call [10000]"),
+    ("SVC_ACTION_TIMEOUT_MS", "time of one action, hook or handler [30000]"),
+    ("SVC_BLOCK_MEMORY_MB", "linear memory of one block instance [256]"),
+    ("SVC_ALLOW_PRIVATE_NETWORK", "whether webhooks and blocks may reach private addresses [false]"),
+    ("SVC_MAX_BODY_BYTES", "largest request body [10485760]"),
+    ("SVC_MAX_BLOCK_BYTES", "largest block upload [67108864]"),
+    ("SVC_MAX_BULK", "records of one bulk call [1000]"),
+    ("SVC_RATE_LIMIT_RPM", "requests a minute and address; 0 is off [6000]"),
+    ("SVC_AUTH_RATE_LIMIT_RPM", "the same for /api/auth [60]"),
+    ("SVC_TRUSTED_PROXIES", "CIDRs whose X-Forwarded-For is believed [none]"),
+    ("SVC_TRUSTED_ORIGINS", "origins of cookie-authenticated writes [the public URL's]"),
+    ("SVC_TELEMETRY", "mounts /metrics [false]"),
+    ("SVC_LOG", "log filter, as in RUST_LOG [info]"),
+    ("SVC_LOG_FORMAT", "pretty or json [pretty]"),
+];
+
+/// Shortest master secret in characters.
+const SECRET_CHARS_MIN: usize = 32;
+
+struct Source<F>(F);
+
+impl<F: Fn(&str) -> Option<String>> Source<F> {
+    /// An unset and an empty variable are the same.
+    fn text(&self, name: &str) -> Option<String> {
+        (self.0)(name).filter(|value| !value.is_empty())
+    }
+
+    fn parsed<T>(&self, name: &str, default: T, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+        match self.text(name) {
+            None => Ok(default),
+            Some(text) => parse(text.trim()).ok_or_else(|| format!("{name} needs {need}; it is {text:?}.")),
+        }
+    }
+
+    fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
+        self.parsed(name, default, "true or false", |text| match text.to_ascii_lowercase().as_str() {
+            "true" | "1" | "yes" | "on" => Some(true),
+            "false" | "0" | "no" | "off" => Some(false),
+            _ => None,
+        })
+    }
+
+    fn number(&self, name: &str, default: u64, least: u64, most: u64) -> Result<u64, String> {
+        self.parsed(name, default, &format!("a whole number from {least} to {most}"), |text| {
+            text.parse().ok().filter(|number| (least..=most).contains(number))
+        })
+    }
+
+    fn list<T>(&self, name: &str, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, String> {
+        let text = self.text(name).unwrap_or_default();
+        text.split(',')
+            .map(str::trim)
+            .filter(|item| !item.is_empty())
+            .map(|item| parse(item).ok_or_else(|| format!("{name} needs {need}, comma-separated; {item:?} is none.")))
+            .collect()
+    }
+}
+
+fn base_url(text: &str) -> Option<Url> {
+    Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
+}
+
+impl Config {
+    /// Reads the process's environment.
+    pub(crate) fn from_env() -> Result<Config, String> {
+        for (name, value) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if name.starts_with("SVC_") && value.to_str().is_none() {
+                return Err(format!("{name} is not valid UTF-8."));
+            }
+        }
+        let names = std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("SVC_"));
+        Config::read(|name| std::env::var(name).ok(), names)
+    }
+
+    fn read(lookup: impl Fn(&str) -> Option<String>, names: impl Iterator<Item = String>) -> Result<Config, String> {
+        let source = Source(lookup);
+        let listen = source.parsed("SVC_LISTEN", SocketAddr::from(([127, 0, 0, 1], 4000)), "an address like 127.0.0.1:4000", |text| {
+            text.parse().ok()
+        })?;
+        let database_url = source.text("SVC_DATABASE_URL");
+        if database_url.as_ref().is_some_and(|url| !url.starts_with("postgres://") && !url.starts_with("postgresql://")) {
+            return Err("SVC_DATABASE_URL needs a postgres:// URL; leave it out for SQLite in SVC_DATA_DIR.".to_owned());
+        }
+        let secret = source.text("SVC_SECRET");
+        if secret.as_ref().is_some_and(|secret| secret.chars().count() < SECRET_CHARS_MIN) {
+            return Err(format!("SVC_SECRET needs at least {SECRET_CHARS_MIN} characters."));
+        }
+        if secret.is_none() && database_url.is_some() {
+            return Err("SVC_SECRET is needed with Postgres: every instance has to know the same one. `openssl rand -base64 32` makes one.".to_owned());
+        }
+        let require_auth = source.flag("SVC_REQUIRE_AUTH", true)?;
+        let allow_insecure = source.flag("SVC_ALLOW_INSECURE", false)?;
+        if !require_auth && !listen.ip().is_loopback() && !allow_insecure {
+            return Err(format!(
+                "SVC_REQUIRE_AUTH=false lets everybody who reaches {listen} do everything. Listen on 127.0.0.1, or set SVC_ALLOW_INSECURE=true if you mean it."
+            ));
+        }
+        let has_admin_pair = has_admin_pair(&source)?;
+        let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 256, 1, 4096)?;
+        // These take effect with the parts of the service that they are for; a malformed one stops the boot all the same.
+        source.number("SVC_EVENTS_POLL_INTERVAL_MS", 2000, 10, 3_600_000)?;
+        source.number("SVC_EVENTS_RETENTION_DAYS", 30, 0, 36_500)?;
+        source.number("SVC_RETRY_BASE_MS", 5000, 1, 3_600_000)?;
+        source.number("SVC_WEBHOOK_TIMEOUT_MS", 10_000, 1, 600_000)?;
+        source.flag("SVC_ALLOW_PRIVATE_NETWORK", false)?;
+        let size = |name: &str, default: u64| {
+            source.number(name, default, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
+        };
+        let rate = |name: &str, default: u64| {
+            source.number(name, default, 0, u64::from(u32::MAX)).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX))
+        };
+        let connections = source.number("SVC_DATABASE_MAX_CONNECTIONS", 0, 0, 10_000)?;
+        Ok(Config {
+            listen,
+            public_url: source.parsed("SVC_PUBLIC_URL", None, "an absolute http or https URL", |text| base_url(text).map(Some))?,
+            data_dir: source.text("SVC_DATA_DIR").unwrap_or_else(|| "./svc-data".to_owned()).into(),
+            database_url,
+            database_connections_max: u32::try_from(connections).ok().filter(|connections| *connections > 0),
+            secret,
+            require_auth,
+            disable_signup: source.flag("SVC_DISABLE_SIGNUP", has_admin_pair)?,
+            has_admin_pair,
+            anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH", false)?,
+            signup_role: source.text("SVC_SIGNUP_ROLE"),
+            events_enabled: source.flag("SVC_EVENTS_ENABLED", true)?,
+            action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS", 30_000, 1, 3_600_000)?),
+            block_memory_bytes: usize::try_from(megabytes << 20).unwrap_or(usize::MAX),
+            body_bytes_max: size("SVC_MAX_BODY_BYTES", 10_485_760)?,
+            block_bytes_max: size("SVC_MAX_BLOCK_BYTES", 64 << 20)?,
+            bulk_records_max: usize::try_from(source.number("SVC_MAX_BULK", 1000, 1, 100_000)?).unwrap_or(1000),
+            requests_per_minute: rate("SVC_RATE_LIMIT_RPM", 6000)?,
+            auth_requests_per_minute: rate("SVC_AUTH_RATE_LIMIT_RPM", 60)?,
+            trusted_proxies: source.list("SVC_TRUSTED_PROXIES", "networks like 10.0.0.0/8", |text| {
+                text.parse::<IpNet>().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
+            })?,
+            trusted_origins: source.list("SVC_TRUSTED_ORIGINS", "origins like https://app.example.com", |text| {
+                base_url(text).map(|url| url.origin().ascii_serialization())
+            })?,
+            telemetry: source.flag("SVC_TELEMETRY", false)?,
+            log: source.text("SVC_LOG").unwrap_or_else(|| "info".to_owned()),
+            log_format: source.parsed("SVC_LOG_FORMAT", LogFormat::Pretty, "pretty or json", |text| match text {
+                "pretty" => Some(LogFormat::Pretty),
+                "json" => Some(LogFormat::Json),
+                _ => None,
+            })?,
+            unknown: names.filter(|name| VARIABLES.iter().all(|(known, _)| known != name)).collect(),
+        })
+    }
+}
+
+/// The bootstrap pair: both halves or none.
+fn has_admin_pair(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<bool, String> {
+    let has_password = source.text("SVC_ADMIN_PASSWORD").is_some() || source.text("SVC_ADMIN_PASSWORD_FILE").is_some();
+    match (source.text("SVC_ADMIN_EMAIL").is_some(), has_password) {
+        (true, true) => Ok(true),
+        (false, false) => Ok(false),
+        (true, false) => Err("SVC_ADMIN_EMAIL needs SVC_ADMIN_PASSWORD or SVC_ADMIN_PASSWORD_FILE beside it.".to_owned()),
+        (false, true) => Err("SVC_ADMIN_PASSWORD needs SVC_ADMIN_EMAIL beside it.".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&'static str, &'static str)]) -> Result<Config, String> {
+        let names: Vec<String> = pairs.iter().map(|(name, _)| (*name).to_owned()).collect();
+        Config::read(
+            |name| pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned()),
+            names.into_iter(),
+        )
+    }
+
+    #[test]
+    fn nothing_set_is_a_working_configuration() {
+        let config = read(&[]).expect("defaults");
+        assert_eq!(config.listen.to_string(), "127.0.0.1:4000");
+        assert!(config.require_auth && config.events_enabled && config.database_url.is_none());
+    }
+
+    #[test]
+    fn a_malformed_value_names_its_variable_and_shows_no_secret() {
+        for (name, value) in [
+            ("SVC_LISTEN", "here"),
+            ("SVC_PUBLIC_URL", "example.com"),
+            ("SVC_REQUIRE_AUTH", "maybe"),
+            ("SVC_MAX_BULK", "0"),
+            ("SVC_RATE_LIMIT_RPM", "-1"),
+            ("SVC_TRUSTED_PROXIES", "10.0.0.0/99"),
+            ("SVC_TRUSTED_ORIGINS", "app"),
+            ("SVC_LOG_FORMAT", "xml"),
+            ("SVC_RETRY_BASE_MS", "soon"),
+            ("SVC_EVENTS_RETENTION_DAYS", "x"),
+        ] {
+            let problem = read(&[(name, value)]).expect_err(name);
+            assert!(problem.starts_with(name) && !problem.contains('\n'), "{problem}");
+        }
+        let problem = read(&[("SVC_SECRET", "hunter2")]).expect_err("too short");
+        assert!(!problem.contains("hunter2"), "{problem}");
+        let problem = read(&[("SVC_DATABASE_URL", "mysql://u:hunter2@h/d")]).expect_err("not Postgres");
+        assert!(!problem.contains("hunter2"), "{problem}");
+    }
+
+    #[test]
+    fn combinations_that_are_unsafe_or_halves_are_refused() {
+        assert!(read(&[("SVC_DATABASE_URL", "postgres://h/d")]).expect_err("no secret").contains("SVC_SECRET"));
+        assert!(read(&[("SVC_REQUIRE_AUTH", "false"), ("SVC_LISTEN", "0.0.0.0:80")]).is_err());
+        assert!(read(&[("SVC_REQUIRE_AUTH", "false"), ("SVC_LISTEN", "0.0.0.0:80"), ("SVC_ALLOW_INSECURE", "true")]).is_ok());
+        assert!(read(&[("SVC_ADMIN_EMAIL", "a@b.c")]).is_err());
+        assert!(read(&[("SVC_ADMIN_PASSWORD", "x")]).is_err());
+        let config = read(&[("SVC_ADMIN_EMAIL", "a@b.c"), ("SVC_ADMIN_PASSWORD", "x")]).expect("a pair");
+        assert!(config.disable_signup);
+    }
+
+    #[test]
+    fn unknown_names_are_found() {
+        let config = read(&[("SVC_LISTNE", "x")]).expect("only a warning");
+        assert_eq!(config.unknown, ["SVC_LISTNE"]);
+    }
+}

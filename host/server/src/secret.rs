@@ -1,0 +1,39 @@
+//! The master secret: given, or generated once into the data directory.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+
+/// Characters of a generated secret: 256 bits in hexadecimal.
+const GENERATED_BYTES: usize = 32;
+
+/// The secret in the file, made if there is none. The file is readable to its owner alone.
+pub(crate) fn load_or_generate(file: &Path) -> Result<String, String> {
+    let explain = |error: std::io::Error| format!("The secret in {} cannot be used: {error}.", file.display());
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(file) {
+        Ok(mut created) => {
+            let mut bytes = [0_u8; GENERATED_BYTES];
+            getrandom::fill(&mut bytes).map_err(|error| format!("The system gives no randomness: {error}."))?;
+            let secret: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            created.write_all(secret.as_bytes()).and_then(|()| created.sync_all()).map_err(explain)?;
+            Ok(secret)
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let mut secret = String::new();
+            std::fs::File::open(file).and_then(|mut file| file.read_to_string(&mut secret)).map_err(explain)?;
+            let secret = secret.trim().to_owned();
+            match secret.len() >= GENERATED_BYTES {
+                true => Ok(secret),
+                false => Err(format!(
+                    "{} holds no whole secret (a boot was cut short?). Delete the file to make a new one; sessions end then.",
+                    file.display()
+                )),
+            }
+        }
+        Err(error) => Err(explain(error)),
+    }
+}

@@ -1,0 +1,224 @@
+//! `blockbase serve`: boot, serve, drain.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use blockbase_app::{App, Clock, Feed, Settings as AppSettings};
+use blockbase_auth::CookieSigner;
+use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
+use blockbase_rest::{Settings as RestSettings, TrustedOrigins, TrustedProxies};
+use blockbase_store::{Location, Store};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tower::ServiceExt;
+
+use crate::config::Config;
+use crate::data_dir::DataDir;
+use crate::{cli, secret, telemetry};
+
+/// How long running requests may go on once the server drains.
+const DRAIN: Duration = Duration::from_secs(10);
+/// How long a client may take to send a request's head.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Pause after a failure to accept (out of file descriptors, say).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Why the server did not start or ended: the exit code and a line for the operator.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The configuration is wrong: exit code 2.
+    Configuration(String),
+    /// Something else is: exit code 1.
+    Boot(String),
+}
+
+/// Runs the server until it is told to stop.
+pub(crate) fn serve() -> Result<(), Failure> {
+    let config = Config::from_env().map_err(Failure::Configuration)?;
+    telemetry::start_log(&config).map_err(Failure::Configuration)?;
+    warn_about(&config);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Boot(format!("The async runtime cannot start: {error}.")))?;
+    let outcome = runtime.block_on(run(config));
+    // Blocking work that is still under way does not hold the exit up.
+    runtime.shutdown_background();
+    outcome
+}
+
+fn warn_about(config: &Config) {
+    for name in &config.unknown {
+        tracing::warn!("{name} is set, but means nothing to this server; is it misspelt?");
+    }
+    if !config.require_auth {
+        tracing::warn!("SVC_REQUIRE_AUTH=false: everybody who reaches this server may do everything");
+    }
+    let without_effect = [
+        ("SVC_ADMIN_EMAIL", config.has_admin_pair),
+        ("SVC_ANONYMOUS_AUTH", config.anonymous_auth),
+        ("SVC_TELEMETRY", config.telemetry),
+    ];
+    for (name, _) in without_effect.into_iter().filter(|(_, is_set)| *is_set) {
+        tracing::warn!("{name} has no effect in this version yet");
+    }
+}
+
+async fn run(config: Config) -> Result<(), Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::Boot(format!("Signals cannot be handled: {error}.")))?;
+    let on_sqlite = config.database_url.is_none();
+    let data_dir = DataDir::open(&config.data_dir, on_sqlite).map_err(Failure::Boot)?;
+    let secret = match &config.secret {
+        Some(secret) => secret.clone(),
+        None => secret::load_or_generate(&data_dir.join("svc.secret")).map_err(Failure::Boot)?,
+    };
+    let feed = Feed::default();
+    let store = open_store(&config, &data_dir, &feed).await?;
+
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .map_err(|error| Failure::Boot(format!("SVC_LISTEN: {} cannot be listened on: {error}.", config.listen)))?;
+    let address = listener.local_addr().map_err(|error| Failure::Boot(error.to_string()))?;
+    let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{address}"), |url| url.to_string());
+
+    let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
+    let (app, log_lines) = App::new(store.clone(), app_settings(&config), Clock::system(), cookies, feed)
+        .await
+        .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
+    let program = std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
+    let runtime = Runtime::new(RuntimeSettings {
+        cache_directory: data_dir.join("blocks"),
+        secret: secret.into_bytes(),
+        memory_bytes_max: config.block_memory_bytes,
+        compiler: (program, cli::COMPILE_COMMAND),
+        compile_limits: CompileLimits::default(),
+    })
+    .map_err(Failure::Boot)?;
+    app.set_runtime(Arc::new(runtime));
+    blockbase_events::start(&app, log_lines);
+
+    let (drain, draining) = watch::channel(false);
+    let router = blockbase_rest::router(Arc::clone(&app), rest_settings(&config, &public_url), draining);
+    tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
+    cli::print_line(&format!("blockbase listens on http://{address}"));
+
+    let connections = GracefulShutdown::new();
+    tokio::select! {
+        () = accept(&listener, router, &connections) => {}
+        name = signals.next() => tracing::info!(server.signal = name, "draining"),
+    }
+    drop(listener);
+    let _ = drain.send(true);
+    tokio::select! {
+        () = connections.shutdown() => {}
+        () = tokio::time::sleep(DRAIN) => tracing::warn!("requests still run; they are cut off"),
+        _ = signals.next() => {
+            tracing::warn!("a second signal; leaving at once");
+            return Ok(());
+        }
+    }
+    store.close().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed) -> Result<Store, Failure> {
+    let location = match &config.database_url {
+        Some(url) => Location::Postgres { url: url.clone() },
+        None => Location::Sqlite { file: data_dir.join("svc.db") },
+    };
+    let feed = feed.clone();
+    Store::open(location, config.database_connections_max, Arc::new(move |events| feed.publish(events))).await.map_err(Failure::Boot)
+}
+
+fn app_settings(config: &Config) -> AppSettings {
+    AppSettings {
+        require_auth: config.require_auth,
+        disable_signup: config.disable_signup,
+        signup_role: config.signup_role.clone(),
+        events_enabled: config.events_enabled,
+        bulk_records_max: config.bulk_records_max,
+        action_timeout_ms: u64::try_from(config.action_timeout.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn rest_settings(config: &Config, public_url: &str) -> RestSettings {
+    let origins = match config.trusted_origins.is_empty() {
+        false => config.trusted_origins.clone(),
+        true => url::Url::parse(public_url).map(|url| vec![url.origin().ascii_serialization()]).unwrap_or_default(),
+    };
+    RestSettings {
+        body_bytes_max: config.body_bytes_max,
+        block_bytes_max: config.block_bytes_max,
+        requests_per_minute: config.requests_per_minute,
+        auth_requests_per_minute: config.auth_requests_per_minute,
+        trusted_proxies: TrustedProxies(config.trusted_proxies.clone()),
+        trusted_origins: TrustedOrigins(origins),
+    }
+}
+
+/// Accepts connections until it is dropped. Each connection is a task that the drain waits for.
+async fn accept(listener: &TcpListener, router: axum::Router, connections: &GracefulShutdown) {
+    loop {
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(error.cause = %error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let _ = stream.set_nodelay(true);
+        let router = router.clone();
+        let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            let mut request = request.map(Body::new);
+            request.extensions_mut().insert(ConnectInfo::<SocketAddr>(address));
+            router.clone().oneshot(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIMEOUT)
+            .serve_connection(TokioIo::new(stream), service);
+        let connection = connections.watch(connection);
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error.cause = %error, "a connection ended");
+            }
+        });
+    }
+}
+
+/// The signals that end the server.
+struct Signals {
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {
+            #[cfg(unix)]
+            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        #[cfg(unix)]
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = tokio::signal::ctrl_c() => "SIGINT",
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = tokio::signal::ctrl_c().await;
+            "interrupt"
+        }
+    }
+}
