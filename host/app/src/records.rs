@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use blockbase_query::plan::{CreatePlan, ListPlan, RecordPlan, Stamp, UpdatePlan};
+use blockbase_query::plan::{Assignment, CreatePlan, ListPlan, RecordPlan, Stamp, UpdatePlan};
 use blockbase_query::{Action, ListRequest, Paging, sql};
 use blockbase_schema::json::Members;
 use blockbase_schema::{Error, Object, Result, system};
@@ -279,7 +279,10 @@ async fn update(connection: &mut Connection, plan: UpdatePlan, context: &EventCo
         return Ok(WriteAnswer::Updated { json: before.json });
     }
     let statement = sql::update(dialect, &plan);
-    let after = connection.fetch_record(statement, &object.columns).await.map_err(|error| error.on(object))?;
+    let after = connection.fetch_record(statement, &object.columns).await.map_err(|error| {
+        let added = plan.assignments.iter().filter(|(_, assignment)| matches!(assignment, Assignment::Add(_)));
+        error.on_update(object, &added.map(|(index, _)| *index).collect::<Vec<_>>())
+    })?;
     let Some(after) = after else { return Ok(WriteAnswer::Missing) };
     let diff = diff(object, &before, &after);
     let images = Images { before: &before.json, after: &after.json, diff: &diff };

@@ -130,8 +130,14 @@ impl Writer {
     }
 
     fn bind(&mut self, param: Param) -> String {
+        let is_json = matches!(param, Param::Json(_));
         self.params.push(param);
-        self.dialect.placeholder(self.params.len())
+        let placeholder = self.dialect.placeholder(self.params.len());
+        match (self.dialect, is_json) {
+            // Bound as text, since that keeps it byte for byte.
+            (Dialect::Postgres, true) => format!("{placeholder}::json"),
+            _ => placeholder,
+        }
     }
 
     fn finish(self) -> Statement {

@@ -55,6 +55,21 @@ impl DbError {
     }
 }
 
+impl DbError {
+    /// As [`DbError::on`], for an update that adds to the columns `added`: Postgres does not say whose range was left.
+    pub fn on_update(self, object: &Object, added: &[usize]) -> Error {
+        match (self, added) {
+            (DbError::OutOfRange, [index]) => out_of_range(&object.columns[*index]),
+            (error, _) => error.on(object),
+        }
+    }
+}
+
+fn out_of_range(column: &Column) -> Error {
+    let message = format!("`{}` ({}): the result is out of the type's range.", column.name, column.kind.name());
+    Error::new(Code::InvalidValue, message).with_field(column.name.clone())
+}
+
 fn unique(object: &Object, mut columns: Vec<String>, index: Option<&str>) -> Error {
     if columns.is_empty() {
         columns = index.map(|index| unique_columns(object, index)).unwrap_or_default();
@@ -97,11 +112,7 @@ fn check(object: &Object, name: &str) -> Error {
         .and_then(|rest| rest.split_once('_'))
         .and_then(|(key, rule)| Some((column_of_key(object, key)?, rule)));
     match found {
-        Some((column, "range")) => Error::new(
-            Code::InvalidValue,
-            format!("`{}` ({}): the result is out of the type's range.", column.name, column.kind.name()),
-        )
-        .with_field(column.name.clone()),
+        Some((column, "range")) => out_of_range(column),
         Some((column, rule)) => {
             let bound = if rule == "min" { column.rules.min } else { column.rules.max };
             let side = if rule == "min" { "least" } else { "most" };

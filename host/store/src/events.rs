@@ -124,6 +124,9 @@ impl Connection {
     }
 
     /// The events of the transactions that ended since `cursor`, none of which can have one left to come.
+    ///
+    /// By transaction, so that every instance sees one order. A transaction that changes one record draws its number when it
+    /// has the record's lock, so that the events of a record are in the order of their commits.
     pub async fn feed_after(&mut self, cursor: &FeedCursor) -> Result<(Vec<Arc<CommittedEvent>>, FeedCursor), DbError> {
         let next = self.feed_start().await?;
         if next == *cursor {
@@ -132,7 +135,7 @@ impl Connection {
         let rows = self
             .fetch(
                 "SELECT id, topic, payload, object, owner, occurred_at FROM svc_events \
-                 WHERE xid >= $1::text::xid8 AND xid < $2::text::xid8 ORDER BY seq",
+                 WHERE xid >= $1::text::xid8 AND xid < $2::text::xid8 ORDER BY xid, seq",
                 vec![cursor.0.clone().into(), next.0.clone().into()],
             )
             .await?;

@@ -10,7 +10,7 @@ use blockbase_schema::{Column, Result};
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgQueryResult, PgRow};
-use sqlx::{AssertSqlSafe, Postgres as Driver, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, Postgres as Driver, Transaction};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
@@ -41,14 +41,19 @@ impl Postgres {
             .application_name("blockbase")
             .statement_cache_capacity(500)
             .options([("timezone", "UTC")]);
+        // Once by itself first: a pool would try again until its time is over before it says what is wrong.
+        let explain = |error: String| format!("Postgres (SVC_DATABASE_URL) cannot be reached: {error}.");
+        match tokio::time::timeout(ACQUIRE_WAIT, sqlx::PgConnection::connect_with(&options)).await {
+            Ok(Ok(connection)) => drop(connection.close().await),
+            Ok(Err(error)) => return Err(explain(error.to_string())),
+            Err(_) => return Err(explain("no answer in time".to_owned())),
+        }
         let pool = PgPoolOptions::new()
             .max_connections(connections_max.unwrap_or(CONNECTIONS_DEFAULT))
             .acquire_timeout(ACQUIRE_WAIT)
             // A dead connection shows at its first statement; a ping before each would cost a round trip a request.
             .test_before_acquire(false)
-            .connect_with(options)
-            .await
-            .map_err(|error| format!("Postgres cannot be reached: {error}"))?;
+            .connect_lazy_with(options);
         migrate::postgres(&pool).await?;
         Ok(Postgres { pool })
     }

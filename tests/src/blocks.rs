@@ -1,0 +1,68 @@
+//! The example blocks, built once a test process by the real command line.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+use crate::server::{blockbase, target_directory};
+
+/// The root of the checkout.
+fn checkout() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
+}
+
+/// The packed file of `examples/<name>`.
+pub async fn example_block(name: &'static str) -> Vec<u8> {
+    static BUILT: OnceLock<Mutex<HashMap<&'static str, Vec<u8>>>> = OnceLock::new();
+    tokio::task::spawn_blocking(move || {
+        let mut built = BUILT.get_or_init(Mutex::default).lock().expect("no poison");
+        built.entry(name).or_insert_with(|| build(name)).clone()
+    })
+    .await
+    .expect("a built block")
+}
+
+fn build(name: &str) -> Vec<u8> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let out = directory.path().join("block.wasm");
+    let output = Command::new(blockbase())
+        .args(["block", "build"])
+        .arg(checkout().join("examples").join(name))
+        .arg("--out")
+        .arg(&out)
+        // One target directory for all, so that the standard library is built once.
+        .env("CARGO_TARGET_DIR", target_directory().join("guests"))
+        .output()
+        .expect("blockbase block build");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::read(out).expect("a packed block")
+}
+
+/// Packs a component anew with another manifest.
+///
+/// # Errors
+/// What the command line says.
+pub async fn pack(wasm: Vec<u8>, manifest: serde_json::Value) -> Result<Vec<u8>, String> {
+    tokio::task::spawn_blocking(move || {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        std::fs::write(path("in.wasm"), wasm).expect("a file");
+        std::fs::write(path("block.json"), manifest.to_string()).expect("a file");
+        let output = Command::new(blockbase())
+            .args(["block", "pack"])
+            .arg(path("in.wasm"))
+            .arg("--manifest")
+            .arg(path("block.json"))
+            .arg("--out")
+            .arg(path("out.wasm"))
+            .output()
+            .expect("blockbase block pack");
+        match output.status.success() {
+            true => Ok(std::fs::read(path("out.wasm")).expect("a packed block")),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    })
+    .await
+    .expect("a pack that ends")
+}

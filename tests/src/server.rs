@@ -1,0 +1,374 @@
+//! The real binary as a process of its own, and a client for it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use crate::postgres::new_database;
+
+/// Which database a server runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    Sqlite,
+    Postgres,
+}
+
+/// Where cargo puts what it builds: this test binary lies in `<target>/<profile>/deps`.
+pub(crate) fn target_directory() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    test.ancestors().nth(3).expect("target directory").to_owned()
+}
+
+/// The binary, built if it is not there yet.
+pub fn blockbase() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--package", "blockbase-server"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("cargo");
+        assert!(built.success());
+        let test = std::env::current_exe().expect("a path");
+        test.ancestors().nth(2).expect("profile directory").join("blockbase")
+    })
+}
+
+/// How a server is to be started.
+#[derive(Clone)]
+pub struct ServerBuilder {
+    engine: Engine,
+    environment: Vec<(String, String)>,
+    database: Option<String>,
+    directory: Option<Arc<tempfile::TempDir>>,
+}
+
+impl ServerBuilder {
+    pub fn new(engine: Engine) -> ServerBuilder {
+        ServerBuilder { engine, environment: Vec::new(), database: None, directory: None }
+    }
+
+    pub fn env(mut self, name: &str, value: &str) -> ServerBuilder {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// A command with a clean environment, in a directory of its own.
+    fn command(&self, directory: &Path) -> Command {
+        let mut command = Command::new(blockbase());
+        command
+            .arg("serve")
+            .current_dir(directory)
+            .env_clear()
+            .env("SVC_LISTEN", "127.0.0.1:0")
+            .env("SVC_RATE_LIMIT_RPM", "0")
+            .env("SVC_AUTH_RATE_LIMIT_RPM", "0")
+            .env("SVC_LOG", "info,sqlx=warn")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(url) = &self.database {
+            command.env("SVC_DATABASE_URL", url).env("SVC_SECRET", "a secret for tests, long enough for it");
+        }
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+        command
+    }
+
+    /// Starts the server and waits until it listens.
+    pub async fn start(mut self) -> Server {
+        if self.engine == Engine::Postgres && self.database.is_none() {
+            self.database = Some(new_database().await);
+        }
+        let directory = self.directory.get_or_insert_with(|| Arc::new(tempfile::tempdir().expect("a directory"))).clone();
+        let builder = self.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut child = builder.command(directory.path()).spawn().expect("blockbase serve");
+            let log = Arc::new(Mutex::new(String::new()));
+            let stderr = child.stderr.take().expect("a pipe");
+            let sink = log.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                    let mut log = sink.lock().expect("no poison");
+                    log.push_str(&line);
+                    log.push('\n');
+                }
+            });
+            let mut line = String::new();
+            BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+            let base = line
+                .trim()
+                .strip_prefix("blockbase listens on ")
+                .unwrap_or_else(|| panic!("the server did not start: {line}{}", log.lock().expect("no poison")))
+                .to_owned();
+            Server { base, builder, child: Some(child), log, client: reqwest::Client::new() }
+        })
+        .await
+        .expect("a server that starts")
+    }
+
+    /// Runs a server that is expected to end by itself: its exit status and what it wrote to standard error.
+    pub async fn fail(mut self) -> (ExitStatus, String) {
+        let directory = self.directory.get_or_insert_with(|| Arc::new(tempfile::tempdir().expect("a directory"))).clone();
+        tokio::task::spawn_blocking(move || finished(self.command(directory.path()))).await.expect("an end")
+    }
+}
+
+/// Runs a command to its end, ten seconds at most.
+pub fn finished(mut command: Command) -> (ExitStatus, String) {
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a process");
+    let status = wait(&mut child, Duration::from_secs(10)).expect("the process ends");
+    let mut text = String::new();
+    child.stderr.take().expect("a pipe").read_to_string(&mut text).expect("text");
+    (status, text)
+}
+
+fn wait(child: &mut Child, most: Duration) -> Option<ExitStatus> {
+    let deadline = Instant::now() + most;
+    loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            return Some(status);
+        }
+        if Instant::now() > deadline {
+            let _ = child.kill();
+            let _ = child.wait();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A running server.
+pub struct Server {
+    pub base: String,
+    builder: ServerBuilder,
+    child: Option<Child>,
+    log: Arc<Mutex<String>>,
+    client: reqwest::Client,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("--- log of the server ---\n{}", self.log());
+        }
+    }
+}
+
+/// An answer, read whole.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("no JSON: {} {:?}", self.status, self.text))
+    }
+
+    /// The value of `data`.
+    #[track_caller]
+    pub fn data(&self) -> Value {
+        assert!((200..300).contains(&self.status), "{} {}", self.status, self.text);
+        self.json()["data"].take()
+    }
+
+    /// Asserts the status and the code of an error in the envelope, and that nothing of the inside shows.
+    #[track_caller]
+    pub fn expect_error(&self, status: u16, code: &str) -> Value {
+        let json = self.json();
+        assert_eq!((self.status, json["error"].as_str()), (status, Some(code)), "{}", self.text);
+        assert!(json["message"].as_str().is_some_and(|message| !message.is_empty()), "{}", self.text);
+        assert!(self.headers.contains_key("x-request-id"), "{:?}", self.headers);
+        for inside in ["svc_ck", "svc_uq", "svc_pk", "svc_ix", "rusqlite", "sqlx", "SQLITE", "constraint failed", "panicked", "0x", "src/"] {
+            assert!(!self.text.contains(inside), "{} shows {inside}", self.text);
+        }
+        json
+    }
+}
+
+impl Server {
+    pub fn engine(&self) -> Engine {
+        self.builder.engine
+    }
+
+    /// What the server has logged so far.
+    pub fn log(&self) -> String {
+        self.log.lock().expect("no poison").clone()
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.child.as_ref().expect("a running server").id()
+    }
+
+    /// The builder that makes a server on the same data.
+    pub fn builder(&self) -> ServerBuilder {
+        self.builder.clone()
+    }
+
+    pub fn directory(&self) -> PathBuf {
+        self.builder.directory.as_ref().expect("a directory").path().to_owned()
+    }
+
+    /// Kills the process as a power cut would.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("a kill");
+            child.wait().expect("an end");
+        }
+    }
+
+    /// Sends a signal by name.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.process_id().to_string()).status().expect("kill");
+        assert!(sent.success());
+    }
+
+    /// Waits for the process to end by itself.
+    pub async fn ended(mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("a running server");
+        let status = tokio::task::spawn_blocking(move || wait(&mut child, Duration::from_secs(20))).await.expect("a wait");
+        status.expect("the server ends")
+    }
+
+    /// Kills the process and starts another on the same data.
+    pub async fn restart(mut self) -> Server {
+        self.kill();
+        self.builder.clone().start().await
+    }
+
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = method.parse().expect("a method");
+        self.client.request(method, format!("{}{path}", self.base)).timeout(Duration::from_secs(60))
+    }
+
+    pub async fn send(&self, request: reqwest::RequestBuilder) -> Answer {
+        let response = request.send().await.expect("an answer");
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Answer { status, headers, text: response.text().await.expect("a body") }
+    }
+
+    /// A request without a credential.
+    pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let request = self.request(method, path);
+        self.send(match body {
+            Some(body) => request.json(&body),
+            None => request,
+        })
+        .await
+    }
+
+    /// Signs up; the token.
+    pub async fn sign_up(&self, name: &str) -> String {
+        let body = json!({ "name": name, "email": format!("{name}@example.com"), "password": "correct horse battery" });
+        let answer = self.call("POST", "/api/auth/sign-up/email", Some(body)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()["token"].as_str().expect("a token").to_owned()
+    }
+
+    /// The first user, who is admin.
+    pub async fn admin(&self) -> Admin<'_> {
+        Admin { server: self, token: self.sign_up("admin").await }
+    }
+
+    pub fn with_token(&self, token: String) -> Admin<'_> {
+        Admin { server: self, token }
+    }
+
+    /// Rows of the database itself, each as its columns' text.
+    pub async fn sql(&self, sql: &str) -> Vec<Vec<String>> {
+        match &self.builder.database {
+            Some(url) => {
+                let mut connection = PgConnection::connect(url).await.expect("a connection");
+                let rows: Vec<sqlx::postgres::PgRow> =
+                    sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await.expect("rows");
+                rows.iter()
+                    .map(|row| {
+                        use sqlx::Row;
+                        (0..row.len())
+                            .map(|index| {
+                                let text = row.try_get::<Option<String>, _>(index).map(Option::unwrap_or_default);
+                                text.or_else(|_| row.try_get::<i64, _>(index).map(|number| number.to_string())).expect("text or bigint")
+                            })
+                            .collect()
+                    })
+                    .collect()
+            }
+            None => {
+                let file = self.directory().join("svc-data/svc.db");
+                let connection = rusqlite::Connection::open(file).expect("the database");
+                connection.busy_timeout(Duration::from_secs(10)).expect("a timeout");
+                let mut statement = connection.prepare(sql).expect("SQL");
+                let width = statement.column_count();
+                let mut rows = statement.query([]).expect("rows");
+                let mut found = Vec::new();
+                while let Some(row) = rows.next().expect("a row") {
+                    let cell = |index| match row.get_ref(index).expect("a cell") {
+                        rusqlite::types::ValueRef::Integer(number) => number.to_string(),
+                        rusqlite::types::ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned(),
+                        _ => String::new(),
+                    };
+                    found.push((0..width).map(cell).collect());
+                }
+                found
+            }
+        }
+    }
+}
+
+/// A client with a token.
+#[derive(Clone)]
+pub struct Admin<'a> {
+    pub server: &'a Server,
+    pub token: String,
+}
+
+impl Admin<'_> {
+    pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        self.server.request(method, path).bearer_auth(&self.token)
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        self.server.send(self.request("GET", path)).await
+    }
+
+    pub async fn post(&self, path: &str, body: Value) -> Answer {
+        self.server.send(self.request("POST", path).json(&body)).await
+    }
+
+    pub async fn patch(&self, path: &str, body: Value) -> Answer {
+        self.server.send(self.request("PATCH", path).json(&body)).await
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        self.server.send(self.request("DELETE", path)).await
+    }
+
+    /// Uploads a packed block.
+    pub async fn install(&self, query: &str, file: Vec<u8>) -> Answer {
+        let request = self.request("POST", &format!("/api/v1/blocks{query}")).header("content-type", "application/wasm");
+        self.server.send(request.body(file)).await
+    }
+
+    /// An object `task` with a title, a flag and a priority from 0 to 9.
+    pub async fn make_task_object(&self) {
+        let definition = json!({ "name": "task", "fields": [
+            { "name": "title", "type": "text", "required": true, "max": 200 },
+            { "name": "done", "type": "boolean", "default": false },
+            { "name": "priority", "type": "integer", "min": 0, "max": 9 },
+        ] });
+        assert_eq!(self.post("/api/v1/objects", definition).await.status, 201);
+    }
+}
