@@ -9,7 +9,7 @@ mod server;
 
 pub use blocks::{example_block, pack};
 pub use postgres::new_database;
-pub use server::{Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished};
+pub use server::{Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, target_directory};
 
 /// Runs one test body on both engines.
 #[macro_export]

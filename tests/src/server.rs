@@ -19,7 +19,7 @@ pub enum Engine {
 }
 
 /// Where cargo puts what it builds: this test binary lies in `<target>/<profile>/deps`.
-pub(crate) fn target_directory() -> PathBuf {
+pub fn target_directory() -> PathBuf {
     let test = std::env::current_exe().expect("a path");
     test.ancestors().nth(3).expect("target directory").to_owned()
 }
@@ -192,7 +192,9 @@ impl Answer {
         assert_eq!((self.status, json["error"].as_str()), (status, Some(code)), "{}", self.text);
         assert!(json["message"].as_str().is_some_and(|message| !message.is_empty()), "{}", self.text);
         assert!(self.headers.contains_key("x-request-id"), "{:?}", self.headers);
-        for inside in ["svc_ck", "svc_uq", "svc_pk", "svc_ix", "rusqlite", "sqlx", "SQLITE", "constraint failed", "panicked", "0x", "src/"] {
+        for inside in
+            ["svc_ck", "svc_uq", "svc_pk", "svc_ix", "rusqlite", "sqlx", "SQLITE", "constraint failed", "panicked", "0x", "src/"]
+        {
             assert!(!self.text.contains(inside), "{} shows {inside}", self.text);
         }
         json
@@ -300,7 +302,8 @@ impl Server {
                         (0..row.len())
                             .map(|index| {
                                 let text = row.try_get::<Option<String>, _>(index).map(Option::unwrap_or_default);
-                                text.or_else(|_| row.try_get::<i64, _>(index).map(|number| number.to_string())).expect("text or bigint")
+                                text.or_else(|_| row.try_get::<i64, _>(index).map(|number| number.to_string()))
+                                    .expect("text or bigint")
                             })
                             .collect()
                     })

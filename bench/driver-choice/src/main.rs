@@ -36,7 +36,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await?;
     let direct: Arc<Mutex<Vec<rusqlite::Connection>>> = Arc::new(Mutex::new(
         (0..CONNECTIONS)
-            .map(|_| rusqlite::Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX))
+            .map(|_| {
+                rusqlite::Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
+            })
             .collect::<Result<_, _>>()?,
     ));
     for _ in 0..3 {

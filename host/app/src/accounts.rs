@@ -116,7 +116,9 @@ fn normal_email(email: &str) -> Option<String> {
         && domain.contains('.')
         && !domain.starts_with('.')
         && !domain.ends_with('.')
-        && !email.chars().any(|character| character.is_whitespace() || character.is_control() || matches!(character, '<' | '>' | ','))
+        && !email
+            .chars()
+            .any(|character| character.is_whitespace() || character.is_control() || matches!(character, '<' | '>' | ','))
         && !domain.contains('@');
     fits.then_some(email)
 }
@@ -211,9 +213,7 @@ impl App {
     }
 
     async fn has_admin(&self) -> Result<bool, Error> {
-        self.store
-            .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) }))
-            .await
+        self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) })).await
     }
 
     fn new_session(
@@ -250,9 +250,7 @@ impl App {
             return Err(AuthProblem::InvalidEmailOrPassword);
         };
         let (session, token) = self.new_session(&user.id, request.remember, request.ip_address, request.user_agent)?;
-        self.store
-            .write(move |connection| Box::pin(async move { Ok(connection.insert_session(session).await?) }))
-            .await?;
+        self.store.write(move |connection| Box::pin(async move { Ok(connection.insert_session(session).await?) })).await?;
         Ok(SignedIn { token, user: render_user(&user), remember: request.remember })
     }
 
@@ -260,9 +258,7 @@ impl App {
     pub async fn sign_out(&self, credentials: &Credentials) -> Result<(), Error> {
         let Some(token) = self.presented_token(credentials) else { return Ok(()) };
         let hash = hash_token(&token);
-        self.store
-            .write(move |connection| Box::pin(async move { Ok(connection.delete_session(&hash).await?) }))
-            .await?;
+        self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_session(&hash).await?) })).await?;
         self.sessions.forget();
         Ok(())
     }

@@ -258,7 +258,9 @@ impl App {
         let missing = |what: String| Err(Error::new(Code::MissingRequirement, what));
         for plugin in &manifest.requires.plugins {
             if !interfaces.contains(&plugin.as_str()) && !blocks.contains_key(plugin) {
-                return missing(format!("The block requires `{plugin}`, which is neither an interface of this server nor an installed block."));
+                return missing(format!(
+                    "The block requires `{plugin}`, which is neither an interface of this server nor an installed block."
+                ));
             }
         }
         for handler in &manifest.requires.handlers {

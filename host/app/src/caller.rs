@@ -201,11 +201,7 @@ impl App {
     async fn caller_of_token(&self, token: &str) -> Result<Option<Caller>> {
         let Some(session) = self.session_of_hash(hash_token(token)).await? else { return Ok(None) };
         Ok(Some(Caller {
-            principal: Principal::Known(Actor {
-                user_id: Some(session.user.id.clone()),
-                api_key_id: None,
-                via: Via::Session,
-            }),
+            principal: Principal::Known(Actor { user_id: Some(session.user.id.clone()), api_key_id: None, via: Via::Session }),
             authority: Authority::Own(Arc::clone(&session.permissions)),
             depth: 0,
             session: Some(session),

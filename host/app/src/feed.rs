@@ -59,9 +59,7 @@ impl FeedReader {
 /// `data.<object>.…` needs read on the object, by the row's owner where the grant is for own rows; all else needs read on `events`.
 fn may_see(caller: &Caller, event: &CommittedEvent) -> bool {
     match &event.object {
-        Some(object) => {
-            caller.access(object, Action::Read).is_ok_and(|access| access.reaches(event.owner.as_deref()))
-        }
+        Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(event.owner.as_deref())),
         None => caller.may("events", Action::Read),
     }
 }

@@ -29,11 +29,14 @@ use tokio::sync::mpsc;
 pub use accounts::{AuthProblem, Identity, SignIn, SignUp, SignedIn, render_session, render_user};
 pub use blockbase_query::{Access, Action, Grant, ListRequest, Paging, RowPolicy};
 pub use blockbase_schema as schema;
-pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, InstalledBlock, Installed, PreparedBlock};
+pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, Installed, InstalledBlock, PreparedBlock};
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use feed::{Feed, FeedReader};
-pub use manifest::{ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs, SubscriptionDeclaration};
+pub use manifest::{
+    ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
+    SubscriptionDeclaration,
+};
 pub use records::{ListAnswer, WriteAnswer, WriteRequest};
 pub use topic::TopicPattern;
 

@@ -48,10 +48,7 @@ impl App {
                     let version = connection.raise_version("schema").await?;
                     let registry = load_registry(connection).await?;
                     if registry.object(&definition.name).is_some() {
-                        return Err(Error::new(
-                            Code::ObjectExists,
-                            format!("There is an object `{}` already.", definition.name),
-                        ));
+                        return Err(Error::new(Code::ObjectExists, format!("There is an object `{}` already.", definition.name)));
                     }
                     if connection.table_exists(&definition.name).await? {
                         return Err(Error::new(
@@ -119,7 +116,11 @@ impl App {
 
     fn schema_event(&self, caller: &Caller, op: &str, name: &str) -> Option<NewEvent> {
         let actor = caller.actor_json();
-        self.platform_event(caller, format!("schema.object.{op}"), format!(r#"{{"object":"{name}","op":"{op}","actor":{actor}}}"#))
+        self.platform_event(
+            caller,
+            format!("schema.object.{op}"),
+            format!(r#"{{"object":"{name}","op":"{op}","actor":{actor}}}"#),
+        )
     }
 
     /// An event that is not of a record; none where events are off.

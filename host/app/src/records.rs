@@ -59,10 +59,17 @@ pub enum WriteRequest {
 #[derive(Debug)]
 pub enum WriteAnswer {
     /// The new record's JSON.
-    Created { id: Uuid, json: Vec<u8> },
+    Created {
+        id: Uuid,
+        json: Vec<u8>,
+    },
     /// The record as it is now.
-    Updated { json: Vec<u8> },
-    Deleted { id: Uuid },
+    Updated {
+        json: Vec<u8>,
+    },
+    Deleted {
+        id: Uuid,
+    },
     /// There is no such record within the caller's reach.
     Missing,
 }
@@ -90,8 +97,12 @@ impl App {
         let registry = self.registry();
         let (object, access) = caller.object(&registry, object, Action::Read)?;
         let plan = ListPlan::new(&object, &access, request)?;
+        let plan = Arc::new(plan);
         self.store
-            .read(list_cost(&plan), move |connection| Box::pin(async move { run_list(connection, &plan).await }))
+            .read_of_unknown_cost(move |connection| {
+                let plan = Arc::clone(&plan);
+                Box::pin(async move { run_list(connection, &plan).await })
+            })
             .await
     }
 
@@ -156,7 +167,9 @@ impl App {
         let steps = requests
             .into_iter()
             .enumerate()
-            .map(|(index, request)| self.step(caller, request, now).map_err(|error| error.within(format_args!("At index {index}"))))
+            .map(|(index, request)| {
+                self.step(caller, request, now).map_err(|error| error.within(format_args!("At index {index}")))
+            })
             .collect::<Result<Vec<_>>>()?;
         self.run_steps(caller, steps).await
     }
@@ -218,14 +231,6 @@ impl App {
 /// An id in any usual spelling; what is none cannot be the id of a record.
 fn record_id(text: &str) -> Option<Uuid> {
     text.parse().ok()
-}
-
-/// A page by an index costs a few rows; what filters, searches or skips far may scan.
-fn list_cost(plan: &ListPlan) -> ReadCost {
-    let sorts_by_creation = plan.object.columns[plan.order[0].0].name == system::CREATED_AT;
-    let is_near = plan.paging.offset <= 1000;
-    let is_cheap = plan.selection.search.is_none() && plan.selection.predicates.is_empty() && sorts_by_creation && is_near;
-    if is_cheap { ReadCost::Rows } else { ReadCost::Scan }
 }
 
 async fn run_list(connection: &mut Connection, plan: &ListPlan) -> Result<ListAnswer> {

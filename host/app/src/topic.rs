@@ -23,7 +23,9 @@ impl TopicPattern {
     /// `invalid_request` for an empty segment, a wildcard inside a word, or a pattern over the bounds.
     pub fn parse(text: &str) -> Result<TopicPattern> {
         let refuse = |why: &str| {
-            Error::invalid_request(format!("The topic pattern {text:?} {why}. Patterns look like data.task.created, data.*.created or data.#."))
+            Error::invalid_request(format!(
+                "The topic pattern {text:?} {why}. Patterns look like data.task.created, data.*.created or data.#."
+            ))
         };
         if text.len() > BYTES_MAX {
             return Err(refuse("is too long"));

@@ -22,7 +22,8 @@ fn encode_component(text: &str) -> String {
 }
 
 fn decode_component(text: &str) -> String {
-    let replace = |text: &str, upper: &str, lower: &str, character: &str| text.replace(upper, character).replace(lower, character);
+    let replace =
+        |text: &str, upper: &str, lower: &str, character: &str| text.replace(upper, character).replace(lower, character);
     let text = replace(text, "%2B", "%2b", "+");
     let text = replace(&text, "%2F", "%2f", "/");
     replace(&text, "%3D", "%3d", "=")

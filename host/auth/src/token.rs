@@ -59,11 +59,14 @@ mod tests {
         assert_eq!(base62([0; 32]), "0".repeat(43));
         let greatest = base62([255; 32]);
         assert_eq!(greatest.len(), 43);
-        assert_ne!(greatest, base62({
-            let mut number = [255; 32];
-            number[31] = 254;
-            number
-        }));
+        assert_ne!(
+            greatest,
+            base62({
+                let mut number = [255; 32];
+                number[31] = 254;
+                number
+            })
+        );
         assert_ne!(SessionToken::random().expect("randomness").as_str(), SessionToken::random().expect("randomness").as_str());
     }
 }

@@ -144,7 +144,9 @@ impl CallState {
 
 /// Text without what could steer a terminal.
 fn printable(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() && !matches!(character, '\n' | '\t') { '\u{fffd}' } else { character }).collect()
+    text.chars()
+        .map(|character| if character.is_control() && !matches!(character, '\n' | '\t') { '\u{fffd}' } else { character })
+        .collect()
 }
 
 impl WasiView for CallState {

@@ -85,7 +85,9 @@ impl Compiler {
                 let reason: String = reason.lines().next().unwrap_or_default().chars().take(300).collect();
                 Err(invalid(format!("The component does not compile: {reason}")))
             }
-            _ => Err(Error::new(Code::InvalidBlock, "The component needs more memory or time to compile than this server allows.")),
+            _ => {
+                Err(Error::new(Code::InvalidBlock, "The component needs more memory or time to compile than this server allows."))
+            }
         }
     }
 }

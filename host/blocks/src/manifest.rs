@@ -68,7 +68,11 @@ fn check(manifest: &Manifest) -> Result<()> {
         }
     }
     for resource in &manifest.resources {
-        let fits = resource.name.strip_prefix(name.as_str()).and_then(|rest| rest.strip_prefix(':')).is_some_and(|rest| is_name(rest, b'_'));
+        let fits = resource
+            .name
+            .strip_prefix(name.as_str())
+            .and_then(|rest| rest.strip_prefix(':'))
+            .is_some_and(|rest| is_name(rest, b'_'));
         if !fits {
             return Err(invalid(format!("The resource {:?} has to be `{name}:` and a name.", resource.name)));
         }

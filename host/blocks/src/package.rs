@@ -32,7 +32,8 @@ impl std::error::Error for PackError {}
 /// `invalid_block`: text, truncated, not a component, precompiled, without a manifest or with a wrong one.
 pub fn manifest_of(file: &[u8]) -> Result<Manifest> {
     check_component(file)?;
-    let sections = custom_sections(file, MANIFEST_SECTION).map_err(|error| invalid(format!("The file is not whole: {error}.")))?;
+    let sections =
+        custom_sections(file, MANIFEST_SECTION).map_err(|error| invalid(format!("The file is not whole: {error}.")))?;
     match sections.as_slice() {
         [] => Err(invalid("The component has no manifest. `blockbase block pack` puts it in.")),
         [section] => {
@@ -217,7 +218,8 @@ mod tests {
         assert!(message(b"").contains("not WebAssembly"));
         assert!(message(&wasm_encoder::Module::new().finish()).contains("core module"));
         assert!(message(&wasm_encoder::Component::new().finish()).contains("no manifest"));
-        let packed = pack(&wasm_encoder::Component::new().finish(), r#"{ "name": "a", "version": "1.0.0" }"#).expect("a packed file");
+        let packed =
+            pack(&wasm_encoder::Component::new().finish(), r#"{ "name": "a", "version": "1.0.0" }"#).expect("a packed file");
         assert!(message(&packed[..packed.len() - 3]).contains("not a valid component"));
     }
 }

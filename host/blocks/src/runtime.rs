@@ -143,7 +143,10 @@ impl Inner {
     }
 
     fn link(&self, component: &Component) -> Result<Loaded> {
-        let pre = self.linker.instantiate_pre(component).map_err(|error| invalid(format!("The component cannot be linked: {error}.")))?;
+        let pre = self
+            .linker
+            .instantiate_pre(component)
+            .map_err(|error| invalid(format!("The component cannot be linked: {error}.")))?;
         let registry = registry::GuestIndices::new(&pre)
             .map_err(|_| invalid("The component does not export `blockbase:block/registry@0.1.0`."))?;
         let actions = actions::GuestIndices::new(&pre).ok();
@@ -202,7 +205,9 @@ impl Inner {
         let handlers = self.handlers(&loaded).await?;
         check_handlers(&manifest, &handlers)?;
         if !manifest.actions.is_empty() && loaded.actions.is_none() {
-            return Err(invalid("The manifest declares actions, but the component does not export `blockbase:block/actions@0.1.0`."));
+            return Err(invalid(
+                "The manifest declares actions, but the component does not export `blockbase:block/actions@0.1.0`.",
+            ));
         }
         let config = checked_config(&manifest, Value::Object(serde_json::Map::new()))?;
         self.loaded.write().insert(digest.clone(), Arc::new(loaded));
@@ -295,7 +300,9 @@ fn check_imports<'a>(manifest: &Manifest, imports: impl Iterator<Item = &'a str>
 fn check_handlers(manifest: &Manifest, handlers: &[registry::Handler]) -> Result<()> {
     let has = |name: &str, kind: &str| handlers.iter().any(|handler| handler.name == name && handler.kind == kind);
     let mut missing = Vec::new();
-    missing.extend(manifest.actions.iter().filter(|action| !has(&action.name, "action")).map(|action| format!("action `{}`", action.name)));
+    missing.extend(
+        manifest.actions.iter().filter(|action| !has(&action.name, "action")).map(|action| format!("action `{}`", action.name)),
+    );
     missing.extend(manifest.hooks.iter().filter(|hook| !has(&hook.name, "hook")).map(|hook| format!("hook `{}`", hook.name)));
     missing.extend(
         manifest
@@ -322,7 +329,8 @@ fn validation_failed(what: &str, issues: Vec<Issue>) -> Result<()> {
     if issues.is_empty() {
         return Ok(());
     }
-    let mut error = Error::new(Code::ValidationFailed, format!("{what} does not match its schema; `issues` lists every failure."));
+    let mut error =
+        Error::new(Code::ValidationFailed, format!("{what} does not match its schema; `issues` lists every failure."));
     error.issues = issues;
     Err(error)
 }

@@ -116,7 +116,8 @@ impl Dialect {
             for (rule, operator, limit) in [("min", ">=", &column.rules.min), ("max", "<=", &column.rules.max)] {
                 if let Some(limit) = limit {
                     let limit = bound(bounds::bound(column.ty, *limit, rule == "min"));
-                    checks.push(format!("CONSTRAINT svc_ck_{}_{}_{rule} CHECK ({name} {operator} {limit})", object.id, column.key));
+                    checks
+                        .push(format!("CONSTRAINT svc_ck_{}_{}_{rule} CHECK ({name} {operator} {limit})", object.id, column.key));
                 }
             }
             if self == Dialect::Sqlite {
@@ -183,9 +184,13 @@ mod bounds {
     mod tests {
         #[test]
         fn bounds_finer_than_the_scale_are_drawn_inwards() {
-            for (plain, is_min, scaled) in
-                [("1.5", true, "150"), ("1.234", true, "124"), ("1.234", false, "123"), ("-1.234", true, "-123"), ("-1.234", false, "-124")]
-            {
+            for (plain, is_min, scaled) in [
+                ("1.5", true, "150"),
+                ("1.234", true, "124"),
+                ("1.234", false, "123"),
+                ("-1.234", true, "-123"),
+                ("-1.234", false, "-124"),
+            ] {
                 assert_eq!(super::scale_text(plain, 2, is_min), scaled, "{plain}");
             }
         }

@@ -22,11 +22,17 @@ pub enum Test {
     /// `eq neq gt gte lt lte`, the value not null.
     Compare(Operator, Value),
     /// `in`; negated it also keeps nulls.
-    In { values: Vec<Value>, negated: bool },
+    In {
+        values: Vec<Value>,
+        negated: bool,
+    },
     IsNull,
     IsNotNull,
     /// `like`, or `ilike` where case is folded.
-    Contains { text: String, fold_case: bool },
+    Contains {
+        text: String,
+        fold_case: bool,
+    },
 }
 
 /// Which rows, by policy and by request.
@@ -60,8 +66,7 @@ impl ListPlan {
     /// # Errors
     /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
     pub fn new(object: &Arc<Object>, access: &Access, request: ListRequest) -> Result<ListPlan> {
-        let predicates =
-            request.filters.iter().map(|filter| predicate(object, filter)).collect::<Result<Vec<_>>>()?;
+        let predicates = request.filters.iter().map(|filter| predicate(object, filter)).collect::<Result<Vec<_>>>()?;
         Ok(ListPlan {
             selection: Selection { scope: access.scope().clone(), search: request.search, predicates },
             order: order(object, &request.sort)?,
@@ -204,9 +209,7 @@ fn atomic_amount(column: &Column, raw: &str) -> Result<Value> {
     if !column.kind.is_numeric() {
         return Err(refuse(format!("`{}` is {}; atomic operators are for numeric fields.", column.name, column.kind.name())));
     }
-    let shape = || {
-        refuse(format!("`{}` needs a number, or exactly one of {{\"$inc\": n}} and {{\"$dec\": n}}.", column.name))
-    };
+    let shape = || refuse(format!("`{}` needs a number, or exactly one of {{\"$inc\": n}} and {{\"$dec\": n}}.", column.name));
     let members: Members = serde_json::from_str(raw).map_err(|_| shape())?;
     let [(operator, amount)] = members.0.as_slice() else { return Err(shape()) };
     if !amount.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {

@@ -83,9 +83,10 @@ impl PagingParameters {
 }
 
 fn whole_number(name: &str, text: &str, least: u64) -> Result<u64> {
-    text.parse().ok().filter(|number| *number >= least).ok_or_else(|| {
-        Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is {text:?}."))
-    })
+    text.parse()
+        .ok()
+        .filter(|number| *number >= least)
+        .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is {text:?}.")))
 }
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
@@ -203,9 +204,7 @@ impl ListRequest {
             Some(term) if term.len() > SEARCH_BYTES_MAX => {
                 Err(Error::invalid_request(format!("A search term has {SEARCH_BYTES_MAX} bytes at most.")))
             }
-            Some(term) if term.contains('\0') => {
-                Err(Error::invalid_request("A search term cannot hold the NUL character."))
-            }
+            Some(term) if term.contains('\0') => Err(Error::invalid_request("A search term cannot hold the NUL character.")),
             _ => Ok(self),
         }
     }
@@ -250,9 +249,8 @@ mod tests {
 
     #[test]
     fn operators_have_aliases_in_any_case() {
-        let operator = |name: &'static str| {
-            ListRequest::from_parameters([(name, "1")]).map(|request| request.filters[0].operator).ok()
-        };
+        let operator =
+            |name: &'static str| ListRequest::from_parameters([(name, "1")]).map(|request| request.filters[0].operator).ok();
         assert_eq!(operator("a"), Some(Operator::Eq));
         assert_eq!(operator("a[GTE]"), Some(Operator::Gte));
         assert_eq!(operator("a[<>]"), Some(Operator::Neq));

@@ -201,9 +201,7 @@ impl Writer {
             .map(|column| {
                 let name = quote(&column.name);
                 match column.ty {
-                    ColumnType::TextList => {
-                        dialect.any_element(&name, |item| dialect.contains(item, &placeholder, true))
-                    }
+                    ColumnType::TextList => dialect.any_element(&name, |item| dialect.contains(item, &placeholder, true)),
                     _ => dialect.contains(&name, &placeholder, true),
                 }
             })
@@ -252,11 +250,8 @@ impl Writer {
     /// `in` with nulls among the items also finds nulls; `nin` keeps nulls unless they are among the items.
     fn in_list(&mut self, name: &str, ty: ColumnType, values: &[Value], negated: bool) -> String {
         let with_null = values.contains(&Value::Null);
-        let placeholders: Vec<String> = values
-            .iter()
-            .filter(|value| **value != Value::Null)
-            .map(|value| self.bind(Param::of(ty, value.clone())))
-            .collect();
+        let placeholders: Vec<String> =
+            values.iter().filter(|value| **value != Value::Null).map(|value| self.bind(Param::of(ty, value.clone()))).collect();
         let list = placeholders.join(", ");
         let matches = match (placeholders.is_empty(), ty) {
             (true, _) => "1 = 0".to_owned(),

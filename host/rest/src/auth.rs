@@ -77,12 +77,8 @@ struct SignInBody {
 
 /// Reads the known members of a body; what is not known is ignored, as the protocol has it.
 fn body_of<T: serde::de::DeserializeOwned>(members: JsonMembers) -> Result<T, AuthError> {
-    let object: serde_json::Map<String, Value> = members
-        .0
-        .0
-        .into_iter()
-        .map(|(name, raw)| (name, serde_json::from_str(raw.get()).unwrap_or_default()))
-        .collect();
+    let object: serde_json::Map<String, Value> =
+        members.0.0.into_iter().map(|(name, raw)| (name, serde_json::from_str(raw.get()).unwrap_or_default())).collect();
     serde_json::from_value(Value::Object(object)).map_err(|error| AuthError(AuthProblem::Validation(error.to_string())))
 }
 

@@ -17,7 +17,10 @@ use crate::error::ApiError;
 /// `payload_too_large` past it; `invalid_request` for one that was cut short.
 pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
     let too_large = || {
-        ApiError(Error::new(Code::PayloadTooLarge, format!("The body is larger than {bytes_max} bytes, the most that is taken here.")))
+        ApiError(Error::new(
+            Code::PayloadTooLarge,
+            format!("The body is larger than {bytes_max} bytes, the most that is taken here."),
+        ))
     };
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > bytes_max as u64) {

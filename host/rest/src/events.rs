@@ -35,7 +35,9 @@ pub(crate) async fn stream(
 ) -> Result<Response, ApiError> {
     let settings = state.app.settings();
     if settings.require_auth && !caller.is_known() {
-        return Err(Error::new(Code::Unauthorized, "Authentication required. An event stream needs a session or an API key.").into());
+        return Err(
+            Error::new(Code::Unauthorized, "Authentication required. An event stream needs a session or an API key.").into()
+        );
     }
     let topics = query.get("topics").filter(|topics| !topics.is_empty()).unwrap_or(TOPICS_DEFAULT);
     let patterns = topics.split(',').map(|topic| TopicPattern::parse(topic.trim())).collect::<Result<Vec<_>, _>>()?;

@@ -62,10 +62,7 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
     Router::new()
         .route("/api/v1/data", get(data::discover::handle))
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
-        .route(
-            "/api/v1/data/{object}/{id}",
-            get(data::get::handle).patch(data::update::handle).delete(data::delete::handle),
-        )
+        .route("/api/v1/data/{object}/{id}", get(data::get::handle).patch(data::update::handle).delete(data::delete::handle))
         .route("/api/v1/objects", get(objects::list).post(objects::create))
         .route("/api/v1/objects/{name}", get(objects::get).delete(objects::delete))
         .route("/api/v1/schema", get(objects::schema))

@@ -34,9 +34,8 @@ const ADDRESSES_MAX: usize = 50_000;
 
 impl Limits {
     pub(crate) fn new(settings: &Settings) -> Limits {
-        let limiter = |per_minute: u32| {
-            NonZeroU32::new(per_minute).map(|rate| Arc::new(RateLimiter::dashmap(Quota::per_minute(rate))))
-        };
+        let limiter =
+            |per_minute: u32| NonZeroU32::new(per_minute).map(|rate| Arc::new(RateLimiter::dashmap(Quota::per_minute(rate))));
         Limits { all: limiter(settings.requests_per_minute), auth: limiter(settings.auth_requests_per_minute) }
     }
 
@@ -66,9 +65,10 @@ pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mu
             return *refused;
         }
         // A defect in one handler is that request's 500 and nobody else's.
-        AssertUnwindSafe(next.run(request)).catch_unwind().await.unwrap_or_else(|_| {
-            ApiError(Error::internal("a handler panicked")).into_response()
-        })
+        AssertUnwindSafe(next.run(request))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| ApiError(Error::internal("a handler panicked")).into_response())
     };
     let mut response = answered.instrument(span.clone()).await;
     if let Ok(value) = HeaderValue::from_str(&request_id) {
@@ -94,7 +94,9 @@ fn admit(state: &AppState, limits: &Limits, address: IpAddr, request: &Request) 
     }
     state.settings.trusted_origins.check(request.method(), path, request.headers()).map_err(|problem| {
         let (code, message) = match problem {
-            OriginProblem::Untrusted => ("INVALID_ORIGIN", "The request comes from an origin that is not trusted (SVC_TRUSTED_ORIGINS)."),
+            OriginProblem::Untrusted => {
+                ("INVALID_ORIGIN", "The request comes from an origin that is not trusted (SVC_TRUSTED_ORIGINS).")
+            }
             OriginProblem::Missing => ("MISSING_OR_NULL_ORIGIN", "A write with a cookie needs an Origin or Referer header."),
         };
         let body = json!({ "code": code, "error": code, "message": message });

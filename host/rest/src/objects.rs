@@ -53,7 +53,10 @@ pub(crate) async fn schema(State(state): State<AppState>, Authenticated(caller):
     Ok(render::data(StatusCode::OK, &json!({ "version": version, "objects": objects, "relationships": [] })))
 }
 
-pub(crate) async fn migrations(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+pub(crate) async fn migrations(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+) -> Result<Response, ApiError> {
     let changes: Vec<_> = state
         .app
         .schema_changes(&caller)

@@ -57,7 +57,10 @@ mod tests {
         assert_eq!(check(Method::POST, &[]), Ok(()));
         assert_eq!(check(Method::POST, &[(header::ORIGIN, "http://evil.example")]), Ok(()));
         assert_eq!(check(Method::POST, std::slice::from_ref(&cookie)), Err(OriginProblem::Missing));
-        assert_eq!(check(Method::POST, &[cookie.clone(), (header::ORIGIN, "http://evil.example")]), Err(OriginProblem::Untrusted));
+        assert_eq!(
+            check(Method::POST, &[cookie.clone(), (header::ORIGIN, "http://evil.example")]),
+            Err(OriginProblem::Untrusted)
+        );
         assert_eq!(check(Method::POST, &[cookie.clone(), (header::ORIGIN, "http://localhost:4000")]), Ok(()));
         assert_eq!(check(Method::POST, &[cookie.clone(), (header::REFERER, "http://localhost:4000/x?y")]), Ok(()));
         assert_eq!(check(Method::GET, &[cookie]), Ok(()));

@@ -34,7 +34,9 @@ pub enum ColumnType {
     /// 64 bits.
     BigInteger,
     /// A whole number of `10^-scale`, 18 digits at most.
-    Decimal { scale: u8 },
+    Decimal {
+        scale: u8,
+    },
     Float,
     Boolean,
     Date,
@@ -137,9 +139,10 @@ impl Column {
         }
         if let Some(pattern) = &field.pattern {
             // The crate's own size limit bounds the memory of a compiled pattern.
-            rules.pattern = Some(Regex::new(pattern).map_err(|error| {
-                invalid(format!("`pattern` of `{}` is not a regular expression: {error}", field.name))
-            })?);
+            rules.pattern = Some(
+                Regex::new(pattern)
+                    .map_err(|error| invalid(format!("`pattern` of `{}` is not a regular expression: {error}", field.name)))?,
+            );
         }
         let mut column = Column {
             name: field.name.clone(),

@@ -104,10 +104,8 @@ impl Error {
 
     /// A fault of the service itself. The caller learns only that; `cause` goes to the log.
     pub fn internal(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        let mut error = Error::new(
-            Code::Internal,
-            "The server could not complete the request. The log has the cause under the request id.",
-        );
+        let mut error =
+            Error::new(Code::Internal, "The server could not complete the request. The log has the cause under the request id.");
         error.cause = Some(cause.into());
         error
     }
@@ -122,10 +120,7 @@ impl Error {
 
     /// An object that does not exist, or that the caller may not know of.
     pub fn unknown_object(name: &str) -> Self {
-        Error::new(
-            Code::NotFound,
-            format!("There is no object `{name}`. GET /api/v1/data lists those that you may use."),
-        )
+        Error::new(Code::NotFound, format!("There is no object `{name}`. GET /api/v1/data lists those that you may use."))
     }
 
     pub fn unknown_field(object: &str, field: &str) -> Self {

@@ -197,7 +197,10 @@ impl Field {
         }
         for text in [&self.label, &self.description].into_iter().flatten() {
             if text.chars().count() > DESCRIPTION_CHARS_MAX {
-                return refuse(format!("Label and description of `{}` hold {DESCRIPTION_CHARS_MAX} characters at most.", self.name));
+                return refuse(format!(
+                    "Label and description of `{}` hold {DESCRIPTION_CHARS_MAX} characters at most.",
+                    self.name
+                ));
             }
         }
         Ok(())

@@ -105,9 +105,14 @@ mod tests {
 
     #[test]
     fn decimals_show_exact_digits() {
-        for (scaled, scale, text) in
-            [(0, 2, "0"), (5, 2, "0.05"), (-5, 2, "-0.05"), (150, 2, "1.5"), (12300, 2, "123"), (i64::MAX, 6, "9223372036854.775807")]
-        {
+        for (scaled, scale, text) in [
+            (0, 2, "0"),
+            (5, 2, "0.05"),
+            (-5, 2, "-0.05"),
+            (150, 2, "1.5"),
+            (12300, 2, "123"),
+            (i64::MAX, 6, "9223372036854.775807"),
+        ] {
             assert_eq!(written(|out| write_decimal(out, scaled, scale)), text);
         }
     }

@@ -16,8 +16,7 @@ fn two(out: &mut Vec<u8>, value: u32) {
 
 /// Appends `YYYY-MM-DD`.
 pub fn write_date(out: &mut Vec<u8>, days_since_epoch: i32) {
-    let date = NaiveDate::from_num_days_from_ce_opt(days_since_epoch.saturating_add(EPOCH_DAY_FROM_CE))
-        .unwrap_or(NaiveDate::MIN);
+    let date = NaiveDate::from_num_days_from_ce_opt(days_since_epoch.saturating_add(EPOCH_DAY_FROM_CE)).unwrap_or(NaiveDate::MIN);
     let year = date.year().clamp(0, 9999) as u32;
     two(out, year / 100);
     two(out, year % 100);

@@ -18,7 +18,10 @@ pub enum Value {
     TextList(Vec<String>),
     Integer(i64),
     /// `scaled / 10^scale`.
-    Decimal { scaled: i64, scale: u8 },
+    Decimal {
+        scaled: i64,
+        scale: u8,
+    },
     Float(f64),
     Boolean(bool),
     /// Days since 1970-01-01.
@@ -159,9 +162,9 @@ impl Column {
                 Value::Text(text.into_owned())
             }
             ColumnType::TextList => match input {
-                Input::Composite(raw) => Value::TextList(
-                    serde_json::from_str(raw).map_err(|_| self.invalid("needs an array of strings"))?,
-                ),
+                Input::Composite(raw) => {
+                    Value::TextList(serde_json::from_str(raw).map_err(|_| self.invalid("needs an array of strings"))?)
+                }
                 Input::Text(text) if !with_rules => Value::Text(text.into_owned()),
                 _ => return Err(self.invalid("needs an array of strings")),
             },
@@ -177,9 +180,8 @@ impl Column {
                 Value::Integer(whole)
             }
             ColumnType::Decimal { scale } => {
-                let mut number = self
-                    .decimal(&input)?
-                    .round_dp_with_strategy(u32::from(scale), RoundingStrategy::MidpointAwayFromZero);
+                let mut number =
+                    self.decimal(&input)?.round_dp_with_strategy(u32::from(scale), RoundingStrategy::MidpointAwayFromZero);
                 number.rescale(u32::from(scale));
                 let scaled = i64::try_from(number.mantissa())
                     .ok()
@@ -201,7 +203,9 @@ impl Column {
                 Input::Text(text) if text == "false" => Value::Boolean(false),
                 _ => return Err(self.invalid("needs true or false")),
             },
-            ColumnType::Date => self.text_as(&input, "needs a date like 2026-01-31", |text| time::parse_date(text).map(Value::Date))?,
+            ColumnType::Date => {
+                self.text_as(&input, "needs a date like 2026-01-31", |text| time::parse_date(text).map(Value::Date))?
+            }
             ColumnType::Datetime => self.text_as(&input, "needs an RFC 3339 instant like 2026-01-31T12:00:00Z", |text| {
                 time::parse_datetime(text).map(Value::Datetime)
             })?,

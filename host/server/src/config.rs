@@ -146,9 +146,10 @@ impl Config {
 
     fn read(lookup: impl Fn(&str) -> Option<String>, names: impl Iterator<Item = String>) -> Result<Config, String> {
         let source = Source(lookup);
-        let listen = source.parsed("SVC_LISTEN", SocketAddr::from(([127, 0, 0, 1], 4000)), "an address like 127.0.0.1:4000", |text| {
-            text.parse().ok()
-        })?;
+        let listen =
+            source.parsed("SVC_LISTEN", SocketAddr::from(([127, 0, 0, 1], 4000)), "an address like 127.0.0.1:4000", |text| {
+                text.parse().ok()
+            })?;
         let database_url = source.text("SVC_DATABASE_URL");
         if database_url.as_ref().is_some_and(|url| !url.starts_with("postgres://") && !url.starts_with("postgresql://")) {
             return Err("SVC_DATABASE_URL needs a postgres:// URL; leave it out for SQLite in SVC_DATA_DIR.".to_owned());
@@ -184,7 +185,8 @@ impl Config {
         let connections = source.number("SVC_DATABASE_MAX_CONNECTIONS", 0, 0, 10_000)?;
         Ok(Config {
             listen,
-            public_url: source.parsed("SVC_PUBLIC_URL", None, "an absolute http or https URL", |text| base_url(text).map(Some))?,
+            public_url: source
+                .parsed("SVC_PUBLIC_URL", None, "an absolute http or https URL", |text| base_url(text).map(Some))?,
             data_dir: source.text("SVC_DATA_DIR").unwrap_or_else(|| "./svc-data".to_owned()).into(),
             database_url,
             database_connections_max: u32::try_from(connections).ok().filter(|connections| *connections > 0),

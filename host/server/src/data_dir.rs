@@ -12,7 +12,8 @@ pub(crate) struct DataDir {
 impl DataDir {
     /// Opens the directory. `exclusive` on SQLite, where two processes on one file would each believe to be the only writer.
     pub(crate) fn open(path: &Path, exclusive: bool) -> Result<DataDir, String> {
-        let explain = |error: std::io::Error| format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display());
+        let explain =
+            |error: std::io::Error| format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display());
         std::fs::create_dir_all(path).map_err(explain)?;
         #[cfg(unix)]
         {
@@ -23,7 +24,8 @@ impl DataDir {
         let lock = match exclusive {
             false => None,
             true => {
-                let file = OpenOptions::new().create(true).truncate(false).write(true).open(path.join("svc.lock")).map_err(explain)?;
+                let file =
+                    OpenOptions::new().create(true).truncate(false).write(true).open(path.join("svc.lock")).map_err(explain)?;
                 match file.try_lock() {
                     Ok(()) => Some(file),
                     Err(TryLockError::WouldBlock) => {

@@ -92,7 +92,8 @@ async fn run(config: Config) -> Result<(), Failure> {
     let (app, log_lines) = App::new(store.clone(), app_settings(&config), Clock::system(), cookies, feed)
         .await
         .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
-    let program = std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
+    let program =
+        std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
     let runtime = Runtime::new(RuntimeSettings {
         cache_directory: data_dir.join("blocks"),
         secret: secret.into_bytes(),
@@ -135,7 +136,9 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed) -> Result<
         None => Location::Sqlite { file: data_dir.join("svc.db") },
     };
     let feed = feed.clone();
-    Store::open(location, config.database_connections_max, Arc::new(move |events| feed.publish(events))).await.map_err(Failure::Boot)
+    Store::open(location, config.database_connections_max, Arc::new(move |events| feed.publish(events)))
+        .await
+        .map_err(Failure::Boot)
 }
 
 fn app_settings(config: &Config) -> AppSettings {

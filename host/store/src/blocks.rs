@@ -58,9 +58,8 @@ impl Connection {
                 Vec::new(),
             )
             .await?;
-        let versions = self
-            .fetch("SELECT block, version FROM svc_block_versions ORDER BY block, installed_at DESC", Vec::new())
-            .await?;
+        let versions =
+            self.fetch("SELECT block, version FROM svc_block_versions ORDER BY block, installed_at DESC", Vec::new()).await?;
         let read = |row: &Row| -> Result<BlockRow, DbError> {
             let name = row.text(0)?;
             let mut kept = Vec::new();
@@ -96,7 +95,12 @@ impl Connection {
     }
 
     /// Enters a block with its first version. `false` where one of this name is installed.
-    pub async fn insert_block(&mut self, row: BlockVersionRow, config: String, installed_by: Option<String>) -> Result<bool, DbError> {
+    pub async fn insert_block(
+        &mut self,
+        row: BlockVersionRow,
+        config: String,
+        installed_by: Option<String>,
+    ) -> Result<bool, DbError> {
         let inserted = self
             .run(
                 "INSERT INTO svc_blocks (name, version, enabled, config, installed_at, installed_by) \

@@ -41,13 +41,17 @@ impl Connection {
 
     pub async fn objects(&mut self) -> Result<Vec<ObjectRow>, DbError> {
         let rows = self.fetch("SELECT id, definition, field_keys FROM svc_objects ORDER BY id", Vec::new()).await?;
-        rows.iter()
-            .map(|row| Ok(ObjectRow { id: row.integer(0)?, definition: row.text(1)?, field_keys: row.text(2)? }))
-            .collect()
+        rows.iter().map(|row| Ok(ObjectRow { id: row.integer(0)?, definition: row.text(1)?, field_keys: row.text(2)? })).collect()
     }
 
     /// Enters an object and answers its number. Its table is made by the caller, in the same transaction.
-    pub async fn insert_object(&mut self, name: &str, definition: String, field_keys: String, next_key: i64) -> Result<i64, DbError> {
+    pub async fn insert_object(
+        &mut self,
+        name: &str,
+        definition: String,
+        field_keys: String,
+        next_key: i64,
+    ) -> Result<i64, DbError> {
         let rows = self
             .fetch(
                 "INSERT INTO svc_objects (name, definition, field_keys, next_field_key) VALUES ($1, $2, $3, $4) RETURNING id",

@@ -106,10 +106,7 @@ impl Connection {
     /// The kept count of an object: exact in this transaction's view, and free of any scan.
     pub async fn kept_count(&mut self, object_id: i64) -> Result<i64, DbError> {
         let rows = self
-            .fetch(
-                "SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = $1",
-                vec![object_id.into()],
-            )
+            .fetch("SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = $1", vec![object_id.into()])
             .await?;
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }

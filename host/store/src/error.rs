@@ -8,15 +8,24 @@ type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug)]
 pub enum DbError {
     /// The columns of the violated unique index, as far as the engine tells; else its name.
-    Unique { columns: Vec<String>, index: Option<String> },
+    Unique {
+        columns: Vec<String>,
+        index: Option<String>,
+    },
     ForeignKey,
-    NotNull { column: Option<String> },
+    NotNull {
+        column: Option<String>,
+    },
     /// The name of the violated check.
-    Check { name: String },
+    Check {
+        name: String,
+    },
     /// A result that the column's type cannot hold.
     OutOfRange,
     /// A table or column that was there when the request began.
     SchemaMoved(Cause),
+    /// A read went past the budget that it was given.
+    Interrupted,
     /// Connection lost, pool exhausted, disk full, shutting down.
     Unavailable(Cause),
     Other(Cause),
@@ -37,18 +46,15 @@ impl DbError {
     pub fn on(self, object: &Object) -> Error {
         match self {
             DbError::Unique { columns, index } => unique(object, columns, index.as_deref()),
-            DbError::ForeignKey => Error::new(
-                Code::ForeignKeyViolation,
-                "A referenced record does not exist, or the record is still referenced.",
-            ),
+            DbError::ForeignKey => {
+                Error::new(Code::ForeignKeyViolation, "A referenced record does not exist, or the record is still referenced.")
+            }
             DbError::NotNull { column } => {
                 let name = column.unwrap_or_default();
                 Error::new(Code::NotNullViolation, format!("`{name}` is required.")).with_field(name)
             }
             DbError::Check { name } => check(object, &name),
-            DbError::OutOfRange => {
-                Error::new(Code::InvalidValue, "The result is out of the range of the column's type.")
-            }
+            DbError::OutOfRange => Error::new(Code::InvalidValue, "The result is out of the range of the column's type."),
             DbError::SchemaMoved(_) => Error::unknown_object(object.name()),
             other => other.into(),
         }

@@ -96,8 +96,7 @@ impl Connection {
         ];
         const INSERT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        const INSERT_RETURNING: &str =
-            "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
+        const INSERT_RETURNING: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING seq";
         if event.deliveries.is_empty() {
             self.run(INSERT, params).await?;
@@ -163,7 +162,10 @@ impl Connection {
 
     pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {
         let rows = self
-            .fetch("SELECT consumer, topic, handler, config, per_instance, source FROM svc_subscriptions ORDER BY consumer", Vec::new())
+            .fetch(
+                "SELECT consumer, topic, handler, config, per_instance, source FROM svc_subscriptions ORDER BY consumer",
+                Vec::new(),
+            )
             .await?;
         rows.iter()
             .map(|row| {

@@ -101,6 +101,21 @@ impl Store {
         }
     }
 
+    /// Runs `body`, whose cost nobody knows beforehand, on a connection that reads.
+    ///
+    /// On SQLite it begins on the calling thread, where most reads end within their budget. One that does not is given up and
+    /// run again on the blocking pool, which is why `body` may be called twice.
+    pub async fn read_of_unknown_cost<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read_of_unknown_cost(body).await,
+            Engine::Postgres(postgres) => postgres.read(body).await,
+        }
+    }
+
     /// Runs `body` in a transaction and commits it if it answers `Ok`. An answer means that the commit is durable.
     ///
     /// A caller that goes away before its turn leaves nothing behind.
@@ -135,10 +150,8 @@ impl Store {
 
 /// The answer while the database cannot be used.
 pub(crate) fn unavailable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    let mut error = Error::new(
-        blockbase_schema::Code::Unavailable,
-        "The database cannot be reached at the moment. Try again shortly.",
-    );
+    let mut error =
+        Error::new(blockbase_schema::Code::Unavailable, "The database cannot be reached at the moment. Try again shortly.");
     error.cause = Some(cause.into());
     error
 }

@@ -47,9 +47,8 @@ pub(crate) fn sqlite(driver: &mut Driver) -> Result<(), String> {
     let explain = |error: rusqlite::Error| format!("The system tables cannot be migrated: {error}");
     let transaction = driver.transaction_with_behavior(TransactionBehavior::Immediate).map_err(explain)?;
     transaction.execute_batch(TABLE).map_err(explain)?;
-    let applied: i64 = transaction
-        .query_row("SELECT coalesce(max(version), 0) FROM svc_migrations", [], |row| row.get(0))
-        .map_err(explain)?;
+    let applied: i64 =
+        transaction.query_row("SELECT coalesce(max(version), 0) FROM svc_migrations", [], |row| row.get(0)).map_err(explain)?;
     check_known(applied)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
         transaction.execute_batch(migration.sqlite).map_err(explain)?;

@@ -62,7 +62,7 @@ impl Postgres {
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let session = self.pool.acquire().await.map_err(|error| statement::db_error(error))?;
+        let session = self.pool.acquire().await.map_err(statement::db_error)?;
         body(&mut Connection::new(Inner::Postgres(Session::Plain(session)))).await
     }
 
@@ -109,7 +109,10 @@ impl Session {
             true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()).await.map_err(statement::db_error)?,
             false => {
                 let arguments = statement::arguments(statement.params)?;
-                sqlx::query_with(AssertSqlSafe(statement.sql), arguments).execute(self.driver()).await.map_err(statement::db_error)?
+                sqlx::query_with(AssertSqlSafe(statement.sql), arguments)
+                    .execute(self.driver())
+                    .await
+                    .map_err(statement::db_error)?
             }
         };
         Ok(answer.rows_affected())
@@ -124,7 +127,12 @@ impl Session {
         self.rows(statement).await?.iter().map(statement::system_row).collect()
     }
 
-    pub(crate) async fn fetch_json(&mut self, statement: Statement, columns: &[&Column], rows_max: usize) -> Result<Page, DbError> {
+    pub(crate) async fn fetch_json(
+        &mut self,
+        statement: Statement,
+        columns: &[&Column],
+        rows_max: usize,
+    ) -> Result<Page, DbError> {
         let rows = self.rows(statement).await?;
         let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max);
         for row in &rows {

@@ -4,6 +4,7 @@ mod statement;
 mod writer;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use blockbase_schema::{Error, Result};
@@ -22,6 +23,8 @@ pub(crate) use statement::{execute, fetch, fetch_json, fetch_record};
 
 /// Reads that may scan, at a time.
 const SCANS_MAX: usize = 4;
+/// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
+const BUDGET_STEPS: i32 = 50_000;
 /// Prepared statements kept by each connection.
 const STATEMENTS_KEPT: usize = 256;
 /// Page cache of one reader, in KiB.
@@ -74,7 +77,14 @@ impl Sqlite {
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let mut connection = self.take()?;
+        let connection = self.take()?;
+        self.read_on(connection, body)
+    }
+
+    fn read_on<T, F>(&self, mut connection: Connection, body: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+    {
         // One view of the database for all statements of the body.
         statement::batch(&mut connection, "BEGIN")?;
         let answer = run_now(body(&mut connection));
@@ -97,6 +107,31 @@ impl Sqlite {
                 let sqlite = std::sync::Arc::clone(self);
                 tokio::task::spawn_blocking(move || sqlite.read_here(body)).await.map_err(Error::internal)?
             }
+        }
+    }
+
+    pub(crate) async fn read_of_unknown_cost<T, F>(self: &std::sync::Arc<Self>, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+    {
+        let body = std::sync::Arc::new(body);
+        let spent = std::sync::Arc::new(AtomicBool::new(false));
+        let within_budget = {
+            let connection = self.take()?;
+            let (flag, body) = (std::sync::Arc::clone(&spent), std::sync::Arc::clone(&body));
+            self.read_on(connection, move |connection| {
+                Box::pin(async move {
+                    statement::set_budget(connection, Some((BUDGET_STEPS, flag)))?;
+                    let answer = body(connection).await;
+                    statement::set_budget(connection, None)?;
+                    answer
+                })
+            })
+        };
+        match spent.load(Ordering::Relaxed) {
+            false => within_budget,
+            true => self.read(ReadCost::Scan, move |connection| body(connection)).await,
         }
     }
 

@@ -9,5 +9,6 @@ mod data;
 mod events;
 mod faults;
 mod process;
+mod readme;
 mod same_bytes;
 mod schema;

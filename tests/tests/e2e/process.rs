@@ -26,7 +26,9 @@ on_both_engines! {
 
 #[tokio::test]
 async fn a_malformed_setting_stops_the_boot_with_one_line() {
-    for (name, value) in [("SVC_LISTEN", "nowhere"), ("SVC_REQUIRE_AUTH", "maybe"), ("SVC_MAX_BULK", "many"), ("SVC_LOG", "a=b=c")] {
+    for (name, value) in
+        [("SVC_LISTEN", "nowhere"), ("SVC_REQUIRE_AUTH", "maybe"), ("SVC_MAX_BULK", "many"), ("SVC_LOG", "a=b=c")]
+    {
         let (status, text) = ServerBuilder::new(Engine::Sqlite).env(name, value).fail().await;
         assert_eq!(status.code(), Some(2), "{text}");
         assert!(text.starts_with(&format!("blockbase: {name}")) && text.trim_end().lines().count() == 1, "{text}");
@@ -34,7 +36,8 @@ async fn a_malformed_setting_stops_the_boot_with_one_line() {
     let (status, text) = ServerBuilder::new(Engine::Sqlite).env("SVC_SECRET", "hunter2").fail().await;
     assert_eq!(status.code(), Some(2));
     assert!(text.contains("SVC_SECRET") && !text.contains("hunter2"), "{text}");
-    let (status, text) = ServerBuilder::new(Engine::Sqlite).env("SVC_DATABASE_URL", "postgres://u:hunter2@127.0.0.1:1/d").fail().await;
+    let (status, text) =
+        ServerBuilder::new(Engine::Sqlite).env("SVC_DATABASE_URL", "postgres://u:hunter2@127.0.0.1:1/d").fail().await;
     assert_eq!(status.code(), Some(2), "a secret is needed: {text}");
     let unreachable = ServerBuilder::new(Engine::Sqlite)
         .env("SVC_DATABASE_URL", "postgres://u:hunter2@127.0.0.1:1/d")

@@ -6,8 +6,23 @@ use serde_json::{Value, json};
 fn every_type() -> Value {
     let field = |name: &str, kind: &str| json!({ "name": name, "type": kind });
     let mut fields: Vec<Value> = [
-        "text", "email", "url", "slug", "integer", "big_integer", "decimal", "float", "percentage", "currency", "rating", "boolean", "date",
-        "datetime", "time", "json", "uuid",
+        "text",
+        "email",
+        "url",
+        "slug",
+        "integer",
+        "big_integer",
+        "decimal",
+        "float",
+        "percentage",
+        "currency",
+        "rating",
+        "boolean",
+        "date",
+        "datetime",
+        "time",
+        "json",
+        "uuid",
     ]
     .iter()
     .map(|kind| field(&format!("a_{kind}"), kind))

@@ -1,5 +1,8 @@
 //! Statements on SQLite: binding, rows as JSON, and the table of its errors.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use blockbase_query::{Param, Statement};
 use blockbase_schema::{Column, ColumnType, json, time};
 use rusqlite::types::{ToSqlOutput, Value as Bound, ValueRef};
@@ -28,10 +31,18 @@ pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
         (_, ffi::SQLITE_CONSTRAINT_NOTNULL) => DbError::NotNull { column: columns().into_iter().next() },
         (_, ffi::SQLITE_CONSTRAINT_CHECK) => DbError::Check { name: detail.unwrap_or_default().to_owned() },
         (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => DbError::ForeignKey,
-        (ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen, _) => {
-            DbError::Unavailable(error.into())
-        }
-        (ErrorCode::Unknown, _) if message.as_deref().is_some_and(|message| message.starts_with("no such ") || message.contains("has no column")) => {
+        (ErrorCode::OperationInterrupted, _) => DbError::Interrupted,
+        (
+            ErrorCode::DiskFull
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::CannotOpen,
+            _,
+        ) => DbError::Unavailable(error.into()),
+        (ErrorCode::Unknown, _)
+            if message.as_deref().is_some_and(|message| message.starts_with("no such ") || message.contains("has no column")) =>
+        {
             DbError::SchemaMoved(error.into())
         }
         _ => DbError::Other(error.into()),
@@ -46,6 +57,22 @@ pub(crate) fn batch(connection: &mut Connection, sql: &'static str) -> Result<()
         }
         Inner::Postgres(_) => Err(DbError::Other("not a SQLite connection".into())),
     }
+}
+
+/// Gives what runs on a connection a number of steps, past which it is interrupted and the flag raised; or takes the bound away.
+pub(crate) fn set_budget(connection: &mut Connection, budget: Option<(i32, Arc<AtomicBool>)>) -> Result<(), DbError> {
+    let Inner::Sqlite(driver) = &mut connection.inner else { return Ok(()) };
+    match budget {
+        Some((steps, spent)) => driver.progress_handler(
+            steps,
+            Some(move || {
+                spent.store(true, Ordering::Relaxed);
+                true
+            }),
+        ),
+        None => driver.progress_handler(0, None::<fn() -> bool>),
+    }
+    .map_err(db_error)
 }
 
 fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
@@ -109,7 +136,12 @@ pub(crate) fn fetch(driver: &mut Driver, statement: &Statement) -> Result<Vec<Ro
     })
 }
 
-pub(crate) fn fetch_json(driver: &mut Driver, statement: &Statement, columns: &[&Column], rows_max: usize) -> Result<Page, DbError> {
+pub(crate) fn fetch_json(
+    driver: &mut Driver,
+    statement: &Statement,
+    columns: &[&Column],
+    rows_max: usize,
+) -> Result<Page, DbError> {
     query(driver, statement, |rows| {
         let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max);
         while let Some(row) = rows.next().map_err(db_error)? {

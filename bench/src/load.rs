@@ -1,0 +1,97 @@
+//! The load: keep-alive connections that send one request after another, as cheaply as may be, and time each.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// What one side did.
+#[derive(Clone, Debug)]
+pub(crate) struct Measured {
+    pub(crate) requests_a_second: f64,
+    pub(crate) p50_us: u64,
+    pub(crate) p99_us: u64,
+}
+
+/// A request's bytes, made for the `number`th request of a connection.
+pub(crate) type MakeRequest = std::sync::Arc<dyn Fn(usize, usize) -> Vec<u8> + Send + Sync>;
+
+/// The bytes of a request.
+pub(crate) fn request(method: &str, path: &str, token: Option<&str>, body: Option<&str>) -> Vec<u8> {
+    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n");
+    if let Some(token) = token {
+        text.push_str(&format!("authorization: Bearer {token}\r\n"));
+    }
+    if let Some(body) = body {
+        text.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len()));
+    } else {
+        text.push_str("\r\n");
+    }
+    text.into_bytes()
+}
+
+/// Sends one request and reads its answer whole; the status and the body.
+pub(crate) async fn exchange(stream: &mut TcpStream, request: &[u8], buffer: &mut Vec<u8>) -> (u16, std::ops::Range<usize>) {
+    stream.write_all(request).await.unwrap();
+    buffer.clear();
+    loop {
+        let read = stream.read_buf(buffer).await.unwrap();
+        assert!(read > 0, "the server closed the connection");
+        let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = std::str::from_utf8(&buffer[..end]).unwrap();
+        let status: u16 = head[9..12].parse().unwrap();
+        let length: usize = head
+            .lines()
+            .find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().unwrap())
+            })
+            .unwrap_or(0);
+        let whole = end + 4 + length;
+        while buffer.len() < whole {
+            assert!(stream.read_buf(buffer).await.unwrap() > 0);
+        }
+        return (status, end + 4..whole);
+    }
+}
+
+/// Runs `make`'s requests on `connections` for `time`, after a short warm-up.
+pub(crate) async fn run(address: &str, connections: usize, time: Duration, make: MakeRequest) -> Measured {
+    let begun = Instant::now();
+    let warm = begun + time / 8;
+    let end = warm + time;
+    let tasks: Vec<_> = (0..connections)
+        .map(|connection| {
+            let (address, make) = (address.to_owned(), make.clone());
+            tokio::spawn(async move {
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                let mut buffer = Vec::with_capacity(64 * 1024);
+                let mut histogram = Histogram::<u64>::new(3).unwrap();
+                for number in 0.. {
+                    let bytes = make(connection, number);
+                    let sent = Instant::now();
+                    if sent >= end {
+                        break;
+                    }
+                    let (status, _) = exchange(&mut stream, &bytes, &mut buffer).await;
+                    assert!((200..300).contains(&status), "{status} {}", String::from_utf8_lossy(&buffer));
+                    if sent >= warm {
+                        histogram.record(sent.elapsed().as_micros() as u64).unwrap();
+                    }
+                }
+                histogram
+            })
+        })
+        .collect();
+    let mut all = Histogram::<u64>::new(3).unwrap();
+    for task in tasks {
+        all.add(task.await.unwrap()).unwrap();
+    }
+    Measured {
+        requests_a_second: all.len() as f64 / time.as_secs_f64(),
+        p50_us: all.value_at_quantile(0.5),
+        p99_us: all.value_at_quantile(0.99),
+    }
+}

@@ -1,0 +1,61 @@
+//! A server process under test.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub(crate) struct Process {
+    child: Child,
+    pub(crate) address: String,
+    /// From the start of the process to its listening.
+    pub(crate) started_in: Duration,
+}
+
+impl Process {
+    /// Starts a command that prints a line ending in `http://<address>`.
+    pub(crate) fn start(command: &mut Command) -> Process {
+        let begun = Instant::now();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the server's binary");
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit_once("http://").unwrap_or_else(|| panic!("no address: {line}")).1.to_owned();
+        Process { child, address, started_in: begun.elapsed() }
+    }
+
+    /// Resident memory now and at its peak, in MiB.
+    pub(crate) fn memory_mib(&self) -> (f64, f64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let kib = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+            line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0)
+        };
+        (kib("VmRSS:") / 1024.0, kib("VmHWM:") / 1024.0)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The server with no rate limits, in `directory`.
+pub(crate) fn blockbase(binary: &Path, directory: &Path) -> Process {
+    let binary = std::fs::canonicalize(binary).expect("the server's binary: cargo build --release");
+    Process::start(
+        Command::new(binary)
+            .arg("serve")
+            .current_dir(directory)
+            .env("SVC_LISTEN", "127.0.0.1:0")
+            .env("SVC_RATE_LIMIT_RPM", "0")
+            .env("SVC_AUTH_RATE_LIMIT_RPM", "0")
+            .env("SVC_LOG", "warn"),
+    )
+}
+
+/// The floor, on a file in `directory`.
+pub(crate) fn floor(directory: &Path) -> Process {
+    Process::start(Command::new(std::env::current_exe().unwrap()).arg("floor").arg(directory.join("floor.db")))
+}
