@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
-use crate::sessions::{SESSION_MS, SHORT_SESSION_MS};
+use crate::sessions::{SESSION_MS, SHORT_SESSION_MS, SessionCache};
 
 /// What sign-up takes.
 #[derive(Clone, Debug)]
@@ -125,8 +125,19 @@ fn normal_email(email: &str) -> Option<String> {
 
 /// Longest display name in characters.
 const NAME_CHARS_MAX: usize = 200;
+/// Longest image URL in characters.
+const IMAGE_CHARS_MAX: usize = 2000;
 /// Longest user agent kept, in characters.
 const USER_AGENT_CHARS_MAX: usize = 500;
+
+/// Forgets the sessions kept in memory when it is dropped.
+struct ForgetOnDrop<'a>(&'a SessionCache);
+
+impl Drop for ForgetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.forget();
+    }
+}
 
 /// What the sign-up transaction decided.
 enum SignUpOutcome {
@@ -138,9 +149,14 @@ enum SignUpOutcome {
 impl App {
     /// Creates a user and signs them in. The first of all becomes admin.
     pub async fn sign_up(&self, request: SignUp) -> Result<SignedIn, AuthProblem> {
-        let email = normal_email(&request.email).ok_or(AuthProblem::InvalidEmail)?;
+        let email =
+            normal_email(&request.email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
         if request.name.chars().count() > NAME_CHARS_MAX || request.name.contains('\0') {
             return Err(Error::invalid_request(format!("`name` holds {NAME_CHARS_MAX} characters at most.")).into());
+        }
+        let image_is_fit = |image: &String| image.chars().count() <= IMAGE_CHARS_MAX && !image.contains('\0');
+        if !request.image.as_ref().is_none_or(image_is_fit) {
+            return Err(Error::invalid_request(format!("`image` is a URL of {IMAGE_CHARS_MAX} characters at most.")).into());
         }
         check_password(&request.password, &email)?;
         if self.settings.disable_signup && self.has_admin().await? {
@@ -199,7 +215,6 @@ impl App {
                     connection.insert_session(session).await?;
                     if let Some(event) = event {
                         connection.emit(event).await?;
-                        connection.notify_feeds().await?;
                     }
                     Ok(SignUpOutcome::Done)
                 })
@@ -258,8 +273,9 @@ impl App {
     pub async fn sign_out(&self, credentials: &Credentials) -> Result<(), Error> {
         let Some(token) = self.presented_token(credentials) else { return Ok(()) };
         let hash = hash_token(&token);
+        // Also where the client goes away before the answer.
+        let _forget = ForgetOnDrop(&self.sessions);
         self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_session(&hash).await?) })).await?;
-        self.sessions.forget();
         Ok(())
     }
 

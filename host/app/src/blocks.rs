@@ -1,5 +1,6 @@
 //! Blocks: installed, listed, configured, called, uninstalled.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,9 @@ pub trait BlockRuntime: Send + Sync {
 
     /// Interfaces that a manifest may require.
     fn interfaces(&self) -> &'static [&'static str];
+
+    /// Forgets what it keeps of files that are not among these digests.
+    fn retain(&self, digests: &HashSet<String>);
 }
 
 /// One call of an action.
@@ -152,6 +156,11 @@ pub struct Installed {
 /// Built-in subscription handlers that `requires.handlers` and subscriptions may name.
 const BUILT_IN_HANDLERS: [&str; 2] = ["log_event", "persist_event"];
 
+/// Whether a subscription's handler is one of the service's own.
+pub fn is_built_in(handler: &str) -> bool {
+    BUILT_IN_HANDLERS.contains(&handler)
+}
+
 /// The permission resource of blocks.
 const BLOCKS: &str = "blocks";
 
@@ -168,6 +177,22 @@ impl App {
     /// `invalid_block`, `missing_requirement`, `block_exists`; `forbidden` where it asks for more than the installer holds.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, dry_run: bool) -> Result<Installed> {
         caller.access(BLOCKS, Action::Create)?;
+        let installed = self.try_install(caller, file, dry_run).await;
+        if !matches!(installed, Ok(Installed { block: Some(_), .. })) {
+            // What was compiled for nothing is not kept.
+            self.retain_installed();
+        }
+        installed
+    }
+
+    /// Tells the runtime which files are installed.
+    pub(crate) fn retain_installed(&self) {
+        if let Some(runtime) = self.runtime.get() {
+            runtime.retain(&self.blocks.read().values().map(|block| block.digest.clone()).collect());
+        }
+    }
+
+    async fn try_install(self: &Arc<Self>, caller: &Caller, file: Bytes, dry_run: bool) -> Result<Installed> {
         let prepared = self.runtime()?.prepare(file.clone()).await?;
         let manifest = &prepared.manifest;
         self.check_consent(caller, manifest)?;
@@ -195,7 +220,7 @@ impl App {
             .map(|declared| SubscriptionRow {
                 consumer: declared.consumer.clone(),
                 topic: declared.event.clone(),
-                handler: match BUILT_IN_HANDLERS.contains(&declared.handler.as_str()) {
+                handler: match is_built_in(&declared.handler) {
                     true => declared.handler.clone(),
                     false => format!("{name}.{}", declared.handler),
                 },
@@ -205,6 +230,8 @@ impl App {
             })
             .collect();
         let event = self.block_event(caller, "installed", &prepared);
+        let interfaces = self.runtime()?.interfaces();
+        let required = manifest.requires.blocks(interfaces);
         let config = prepared.config.to_string();
         let installed_by = caller.actor_id().map(str::to_owned);
         self.store
@@ -212,6 +239,12 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     let name = row.block.clone();
+                    // Nobody changes blocks from here on; what was there a moment ago may be gone.
+                    let installed: HashSet<String> = connection.blocks().await?.into_iter().map(|block| block.name).collect();
+                    if let Some(gone) = required.iter().find(|required| !installed.contains(*required)) {
+                        let message = format!("The block requires the block `{gone}`, which is not installed.");
+                        return Err(Error::new(Code::MissingRequirement, message));
+                    }
                     if !connection.insert_block(row, config, installed_by).await? {
                         return Err(block_exists(&name));
                     }
@@ -220,7 +253,6 @@ impl App {
                     }
                     if let Some(event) = event {
                         connection.emit(event).await?;
-                        connection.notify_feeds().await?;
                     }
                     Ok(())
                 })
@@ -264,8 +296,10 @@ impl App {
             }
         }
         for handler in &manifest.requires.handlers {
-            let offered = BUILT_IN_HANDLERS.contains(&handler.as_str())
-                || handler.split_once('.').is_some_and(|(block, _)| blocks.contains_key(block));
+            let offered = is_built_in(handler)
+                || handler
+                    .split_once('.')
+                    .is_some_and(|(block, name)| blocks.get(block).is_some_and(|block| block.manifest.declares(name)));
             if !offered {
                 return missing(format!("The block requires the handler `{handler}`, which nothing here offers."));
             }
@@ -312,7 +346,7 @@ impl App {
                 handlers.push(json!({ "name": hook.name, "kind": "hook", "block": block.name() }));
             }
             for declared in &block.manifest.subscriptions {
-                if !BUILT_IN_HANDLERS.contains(&declared.handler.as_str()) {
+                if !is_built_in(&declared.handler) {
                     handlers.push(json!({ "name": declared.handler, "kind": "subscription", "block": block.name() }));
                 }
             }
@@ -325,15 +359,15 @@ impl App {
         caller.access(BLOCKS, Action::Update)?;
         let block = self.installed(name)?;
         let config = match config {
-            Some(config) => self.runtime()?.validate_config(&block.manifest, config)?,
-            None => block.config.clone(),
+            Some(config) => Some(self.runtime()?.validate_config(&block.manifest, config)?.to_string()),
+            None => None,
         };
-        let (key, enabled) = (name.to_owned(), enabled.unwrap_or(block.enabled));
+        let (key, version) = (name.to_owned(), block.manifest.version.clone());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
-                    match connection.update_block(&key, enabled, config.to_string()).await? {
+                    match connection.update_block(&key, &version, enabled, config).await? {
                         true => Ok(()),
                         false => Err(Error::not_found("block")),
                     }
@@ -348,30 +382,25 @@ impl App {
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.access(BLOCKS, Action::Delete)?;
         let block = self.installed(name)?;
-        let requiring = |other: &InstalledBlock| {
-            let requires = &other.manifest.requires;
-            requires.plugins.iter().any(|plugin| plugin == name)
-                || requires.handlers.iter().any(|handler| handler.split_once('.').is_some_and(|(block, _)| block == name))
-        };
-        if let Some(other) = self.blocks.read().values().find(|other| other.name() != name && requiring(other)) {
-            return Err(Error::new(
-                Code::Conflict,
-                format!("The block `{}` requires `{name}`; uninstall that one first.", other.name()),
-            ));
-        }
         let event = self.block_event_named(caller, "uninstalled", name, &block.manifest.version);
         let key = name.to_owned();
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
+                    for other in connection.blocks().await?.into_iter().filter(|other| other.name != key) {
+                        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires);
+                        if requires.is_ok_and(|requires| requires.blocks(&[]).contains(&key)) {
+                            let message = format!("The block `{}` requires `{key}`; uninstall that one first.", other.name);
+                            return Err(Error::new(Code::Conflict, message));
+                        }
+                    }
                     connection.delete_subscriptions_of(&format!("block:{key}")).await?;
                     if !connection.delete_block(&key).await? {
                         return Err(Error::not_found("block"));
                     }
                     if let Some(event) = event {
                         connection.emit(event).await?;
-                        connection.notify_feeds().await?;
                     }
                     Ok(())
                 })

@@ -64,9 +64,31 @@ fn may_see(caller: &Caller, event: &CommittedEvent) -> bool {
     }
 }
 
+/// The subscriptions at one version of the blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    pub(crate) version: i64,
+    list: Vec<Subscription>,
+}
+
+impl Subscriptions {
+    pub(crate) fn new(version: i64, rows: Vec<SubscriptionRow>) -> Subscriptions {
+        Subscriptions { version, list: rows.into_iter().filter_map(Subscription::of_row).collect() }
+    }
+
+    /// The consumer groups and handlers that get an event of `topic`.
+    pub(crate) fn deliveries(&self, topic: &str) -> Vec<(String, String)> {
+        self.list
+            .iter()
+            .filter(|subscription| subscription.pattern.matches(topic))
+            .map(|subscription| (subscription.consumer.clone(), subscription.handler.clone()))
+            .collect()
+    }
+}
+
 /// A stored subscription, ready to be matched against new events.
 #[derive(Debug)]
-pub(crate) struct Subscription {
+struct Subscription {
     pattern: TopicPattern,
     consumer: String,
     handler: String,
@@ -74,17 +96,8 @@ pub(crate) struct Subscription {
 
 impl Subscription {
     /// A row whose pattern cannot be read matches nothing; it was checked when it was stored.
-    pub(crate) fn of_row(row: SubscriptionRow) -> Option<Subscription> {
+    fn of_row(row: SubscriptionRow) -> Option<Subscription> {
         let pattern = TopicPattern::parse(&row.topic).ok()?;
         Some(Subscription { pattern, consumer: row.consumer, handler: row.handler })
     }
-}
-
-/// The consumer groups and handlers that get an event of `topic`.
-pub(crate) fn deliveries(subscriptions: &[Subscription], topic: &str) -> Vec<(String, String)> {
-    subscriptions
-        .iter()
-        .filter(|subscription| subscription.pattern.matches(topic))
-        .map(|subscription| (subscription.consumer.clone(), subscription.handler.clone()))
-        .collect()
 }

@@ -29,7 +29,7 @@ use tokio::sync::mpsc;
 pub use accounts::{AuthProblem, Identity, SignIn, SignUp, SignedIn, render_session, render_user};
 pub use blockbase_query::{Access, Action, Grant, ListRequest, Paging, RowPolicy};
 pub use blockbase_schema as schema;
-pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, Installed, InstalledBlock, PreparedBlock};
+pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, Installed, InstalledBlock, PreparedBlock, is_built_in};
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use feed::{Feed, FeedReader};
@@ -64,7 +64,7 @@ pub struct App {
     pub(crate) hasher: PasswordHasher,
     pub(crate) cookies: CookieSigner,
     pub(crate) registry: RwLock<Arc<Registry>>,
-    pub(crate) subscriptions: RwLock<Arc<Vec<feed::Subscription>>>,
+    pub(crate) subscriptions: RwLock<Arc<feed::Subscriptions>>,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     blocks_version: Mutex<i64>,
     pub(crate) sessions: sessions::SessionCache,
@@ -122,6 +122,7 @@ impl App {
     /// Joins the block runtime to the operations. Once, at boot.
     pub fn set_runtime(&self, runtime: Arc<dyn BlockRuntime>) {
         let _ = self.runtime.set(runtime);
+        self.retain_installed();
     }
 
     pub(crate) fn runtime(&self) -> Result<&Arc<dyn BlockRuntime>> {

@@ -111,6 +111,15 @@ pub struct Requires {
     pub plugins: Vec<String>,
 }
 
+impl Requires {
+    /// The blocks among what is required; `interfaces` are the plugins that are none.
+    pub fn blocks(&self, interfaces: &[&str]) -> Vec<String> {
+        let plugins = self.plugins.iter().filter(|plugin| !interfaces.contains(&plugin.as_str())).cloned();
+        let handlers = self.handlers.iter().filter_map(|handler| Some(handler.split_once('.')?.0.to_owned()));
+        plugins.chain(handlers).collect()
+    }
+}
+
 /// A permission resource that the block declares.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -153,6 +162,13 @@ pub struct Manifest {
 }
 
 impl Manifest {
+    /// Whether a handler of this name is declared, of whatever kind.
+    pub fn declares(&self, name: &str) -> bool {
+        self.actions.iter().any(|action| action.name == name)
+            || self.hooks.iter().any(|hook| hook.name == name)
+            || self.subscriptions.iter().any(|subscription| subscription.handler == name)
+    }
+
     pub fn action(&self, name: &str) -> Option<&ActionDeclaration> {
         self.actions.iter().find(|action| action.name == name)
     }

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::feed::deliveries;
 use crate::refresh::load_registry;
 
 impl App {
@@ -68,7 +67,6 @@ impl App {
                     connection.record_schema_change(row).await?;
                     if let Some(event) = event {
                         connection.emit(event).await?;
-                        connection.notify_feeds().await?;
                     }
                     Ok(())
                 })
@@ -99,7 +97,6 @@ impl App {
                     connection.record_schema_change(row).await?;
                     if let Some(event) = event {
                         connection.emit(event).await?;
-                        connection.notify_feeds().await?;
                     }
                     Ok(())
                 })
@@ -131,7 +128,7 @@ impl App {
         let now = self.clock.now();
         Some(NewEvent {
             id: self.clock.id(now),
-            deliveries: deliveries(&self.subscriptions.read(), &topic),
+            deliveries: self.subscriptions.read().deliveries(&topic),
             topic,
             payload,
             object: None,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::feed::{Subscription, deliveries};
+use crate::feed::Subscriptions;
 
 /// A page of records.
 #[derive(Debug)]
@@ -83,13 +83,24 @@ enum Step {
     Missing,
 }
 
+impl Step {
+    fn object(&self) -> Option<&Object> {
+        match self {
+            Step::Create(plan) => Some(&plan.object),
+            Step::Update(plan) => Some(&plan.record.object),
+            Step::Delete(plan) => Some(&plan.object),
+            Step::Missing => None,
+        }
+    }
+}
+
 /// What the events of one call have in common.
 struct EventContext {
     enabled: bool,
     actor: String,
     depth: i64,
     now: i64,
-    subscriptions: Arc<Vec<Subscription>>,
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl App {
@@ -157,12 +168,7 @@ impl App {
     /// # Errors
     /// The first failure, its message naming the place of the failing write.
     pub async fn write_all(&self, caller: &Caller, requests: Vec<WriteRequest>) -> Result<Vec<WriteAnswer>> {
-        if requests.len() > self.settings.bulk_records_max {
-            return Err(Error::invalid_request(format!(
-                "One call writes {} records at most; send several calls.",
-                self.settings.bulk_records_max
-            )));
-        }
+        self.check_bulk_size(requests.len())?;
         let now = self.clock.now();
         let steps = requests
             .into_iter()
@@ -172,6 +178,15 @@ impl App {
             })
             .collect::<Result<Vec<_>>>()?;
         self.run_steps(caller, steps).await
+    }
+
+    /// Refuses more records than one call may write (`SVC_MAX_BULK`).
+    pub fn check_bulk_size(&self, records: usize) -> Result<()> {
+        let most = self.settings.bulk_records_max;
+        match records <= most {
+            true => Ok(()),
+            false => Err(Error::invalid_request(format!("One call writes {most} records at most; send several calls."))),
+        }
     }
 
     fn step(&self, caller: &Caller, request: WriteRequest, now: i64) -> Result<Step> {
@@ -198,7 +213,7 @@ impl App {
 
     async fn run_steps(&self, caller: &Caller, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
         let now = self.clock.now();
-        let context = EventContext {
+        let mut context = EventContext {
             enabled: self.settings.events_enabled,
             actor: caller.actor_json(),
             depth: caller.depth,
@@ -209,6 +224,7 @@ impl App {
         self.store
             .write(move |connection| {
                 Box::pin(async move {
+                    hold_objects(connection, &steps, &mut context).await?;
                     let several = steps.len() > 1;
                     let mut answers = Vec::with_capacity(steps.len());
                     for (index, (step, event_id)) in steps.into_iter().zip(event_ids).enumerate() {
@@ -217,9 +233,6 @@ impl App {
                             true => answer.map_err(|error| error.within(format_args!("At index {index}")))?,
                             false => answer?,
                         });
-                    }
-                    if context.enabled {
-                        connection.notify_feeds().await?;
                     }
                     Ok(answers)
                 })
@@ -252,6 +265,23 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan) -> Result<ListAn
     };
     let total = u64::try_from(total).unwrap_or(0);
     Ok(ListAnswer { rows: page.rows, total: Some(total), has_next_page: paging.offset + paging.limit < total, paging })
+}
+
+/// Holds the objects of all steps, so that nothing is written into another of the same name, and makes sure that the
+/// subscriptions are those of this moment.
+async fn hold_objects(connection: &mut Connection, steps: &[Step], context: &mut EventContext) -> Result<()> {
+    let mut held: Option<i64> = None;
+    for object in steps.iter().filter_map(Step::object) {
+        if held == Some(object.id) {
+            continue;
+        }
+        let version = connection.hold_object(object.id).await?.ok_or_else(|| Error::unknown_object(object.name()))?;
+        held = Some(object.id);
+        if version != context.subscriptions.version {
+            context.subscriptions = Arc::new(Subscriptions::new(version, connection.subscriptions().await?));
+        }
+    }
+    Ok(())
 }
 
 async fn run_step(connection: &mut Connection, step: Step, context: &EventContext, event_id: Uuid) -> Result<WriteAnswer> {
@@ -376,7 +406,7 @@ async fn emit(
     connection
         .emit(NewEvent {
             id: event_id,
-            deliveries: deliveries(&context.subscriptions, &topic),
+            deliveries: context.subscriptions.deliveries(&topic),
             topic,
             payload: String::from_utf8(payload).map_err(Error::internal)?,
             object: Some(name.to_owned()),

@@ -7,7 +7,7 @@ use blockbase_store::{Connection, ObjectRow, ReadCost};
 
 use crate::App;
 use crate::blocks::InstalledBlock;
-use crate::feed::Subscription;
+use crate::feed::Subscriptions;
 
 /// An object of the catalogue as operations use it.
 pub(crate) fn object_of_row(row: &ObjectRow) -> Result<Object> {
@@ -65,15 +65,23 @@ impl App {
             .await?;
         let mut blocks = std::collections::BTreeMap::new();
         for row in rows {
-            blocks.insert(row.name.clone(), Arc::new(InstalledBlock::of_row(row)?));
+            let name = row.name.clone();
+            match InstalledBlock::of_row(row) {
+                Ok(block) => {
+                    blocks.insert(name, Arc::new(block));
+                }
+                // One that a newer server installed must not keep this one from following the others.
+                Err(error) => tracing::error!(block.name = name, error.cause = %error, "an installed block cannot be read"),
+            }
         }
-        let subscriptions = subscriptions.into_iter().filter_map(Subscription::of_row).collect();
         let mut known = self.blocks_version.lock();
         if version >= *known {
             *known = version;
             *self.blocks.write() = Arc::new(blocks);
-            *self.subscriptions.write() = Arc::new(subscriptions);
+            *self.subscriptions.write() = Arc::new(Subscriptions::new(version, subscriptions));
         }
+        drop(known);
+        self.retain_installed();
         Ok(())
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Error, Result};
@@ -35,6 +36,8 @@ pub(crate) struct CachedSession {
 pub(crate) struct SessionCache {
     by_hash: RwLock<HashMap<String, Arc<CachedSession>>>,
     public: RwLock<Option<(Arc<Permissions>, i64)>>,
+    /// Goes up whenever everything is forgotten: what was read before that is not kept.
+    generation: AtomicU64,
 }
 
 impl SessionCache {
@@ -43,9 +46,12 @@ impl SessionCache {
         kept.get(hash).filter(|kept| now - kept.kept_at < KEPT_MS && kept.session.expires_at > now).cloned()
     }
 
-    fn keep(&self, hash: String, session: CachedSession) -> Arc<CachedSession> {
+    fn keep(&self, hash: String, session: CachedSession, generation: u64) -> Arc<CachedSession> {
         let session = Arc::new(session);
         let mut kept = self.by_hash.write();
+        if self.generation.load(Ordering::Acquire) != generation {
+            return session;
+        }
         if kept.len() >= KEPT_MAX {
             kept.clear();
         }
@@ -64,7 +70,9 @@ impl SessionCache {
 
     /// Forgets everything: users, roles or sessions changed here.
     pub(crate) fn forget(&self) {
-        self.by_hash.write().clear();
+        let mut kept = self.by_hash.write();
+        self.generation.fetch_add(1, Ordering::Release);
+        kept.clear();
         *self.public.write() = None;
     }
 }
@@ -80,6 +88,7 @@ impl App {
         if let Some(session) = self.sessions.get(&hash, now) {
             return Ok(Some(session));
         }
+        let generation = self.sessions.generation.load(Ordering::Acquire);
         let key = hash.clone();
         let found = self
             .store
@@ -114,6 +123,6 @@ impl App {
         };
         let roles = roles.into_iter().map(|role| role.name).collect();
         let session = CachedSession { session, user, roles, permissions: Arc::new(permissions), kept_at: now };
-        Ok(Some(self.sessions.keep(key, session)))
+        Ok(Some(self.sessions.keep(key, session, generation)))
     }
 }

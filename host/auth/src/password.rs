@@ -62,7 +62,12 @@ impl PasswordHasher {
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
-        let _permit = self.permits.acquire().await.map_err(|error| error.to_string())?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|error| error.to_string())?;
+        let work = move || {
+            // Held by the work itself: a caller that goes away does not make room for more.
+            let _permit = permit;
+            work()
+        };
         tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())
     }
 

@@ -1,7 +1,9 @@
 //! Compiled components on disk, so that a restart compiles nothing. Only what this server wrote is ever loaded: each file
 //! carries a MAC made with the master secret over what it is and for which engine.
 
+use std::collections::HashSet;
 use std::hash::{Hash, Hasher};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -69,17 +71,30 @@ impl CompileCache {
         deserialize(engine, code).ok()
     }
 
-    /// Keeps what the compiler made and loads it. A cache that cannot be written is slower, not wrong.
+    /// Drops the files of other blocks, of other engines, and of writes that were cut short.
+    pub(crate) fn retain(&self, digests: &HashSet<String>) {
+        let wanted: HashSet<PathBuf> = digests.iter().map(|digest| self.file(digest)).collect();
+        let entries = std::fs::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
+        for file in entries.map(|entry| entry.path()).filter(|file| !wanted.contains(file)) {
+            // One that is still being written, or that another refresh has dropped already, is not worth a word.
+            let _ = std::fs::remove_file(file);
+        }
+    }
+
+    /// Loads what the compiler made and keeps it. A cache that cannot be written is slower, not wrong.
     pub(crate) fn keep(&self, engine: &Engine, digest: &str, code: &[u8]) -> wasmtime::Result<Component> {
         let file = self.file(digest);
-        let written = self.mac(digest, code).finalize().into_bytes();
+        let component = deserialize(engine, code)?;
+        let mac = self.mac(digest, code).finalize().into_bytes();
         // Whole or not at all: a reader never sees half of a file.
         let partial = file.with_extension(format!("{}.partial", std::process::id()));
-        let kept = std::fs::write(&partial, [written.as_slice(), code].concat()).and_then(|()| std::fs::rename(&partial, &file));
+        let kept = std::fs::File::create(&partial)
+            .and_then(|mut out| out.write_all(&mac).and_then(|()| out.write_all(code)))
+            .and_then(|()| std::fs::rename(&partial, &file));
         if let Err(error) = kept {
             tracing::warn!(error.cause = %error, "a compiled block could not be kept");
         }
-        deserialize(engine, code)
+        Ok(component)
     }
 }
 

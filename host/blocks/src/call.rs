@@ -15,10 +15,18 @@ const HOST_CALLS_MAX: u32 = 10_000;
 const LOG_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of one log line.
 const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of one standard stream of a call; past them the stream is closed to the guest.
+const STREAM_BYTES_MAX: usize = 256 * 1024;
+/// Lines kept of one standard stream of a call.
+const STREAM_LINES_MAX: usize = 1000;
+/// Bytes of randomness of one request.
+const RANDOM_BYTES_MAX: u64 = 64 * 1024;
+/// Handles to resources of the host that one call may hold.
+const RESOURCES_MAX: usize = 1000;
 /// Bytes of a call's result.
 pub(crate) const RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Elements of all tables of a call.
-const TABLE_ELEMENTS_MAX: usize = 100_000;
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
 
 /// A bound that a call ran into. It fails the call and names itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +96,11 @@ impl CallState {
             memory_bytes_max,
             table_elements: 0,
             allocation_limit: None,
-            table: ResourceTable::new(),
+            table: {
+                let mut table = ResourceTable::new();
+                table.set_max_capacity(RESOURCES_MAX);
+                table
+            },
             wasi: None,
         }
     }
@@ -106,12 +118,17 @@ impl CallState {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
+    /// Refuses a log line that is too long, before anything looks into it.
+    pub(crate) fn check_log_line(&self, bytes: usize) -> wasmtime::Result<()> {
+        match bytes <= LOG_LINE_BYTES_MAX {
+            true => Ok(()),
+            false => Err(wasmtime::Error::from(LimitHit::LogLine)),
+        }
+    }
+
     /// Takes a line of the block's log.
     pub(crate) fn log(&mut self, level: &str, message: &str, fields: Option<String>) -> wasmtime::Result<()> {
         let bytes = message.len() + fields.as_ref().map_or(0, String::len);
-        if bytes > LOG_LINE_BYTES_MAX {
-            return Err(wasmtime::Error::from(LimitHit::LogLine));
-        }
         self.logged_bytes += bytes;
         if self.logged_bytes > LOG_BYTES_MAX {
             return Err(wasmtime::Error::from(LimitHit::LogBytes));
@@ -129,12 +146,18 @@ impl CallState {
         service.app.log_block_line(service.block.name(), &self.call_id, level, printable(message), fields);
     }
 
-    /// What the guest wrote to its standard streams goes to its log, a line each.
+    /// What the guest wrote to its standard streams goes to its log, a line each, within the bounds of a call's log.
     pub(crate) fn log_streams(&self) {
         let Some(wasi) = &self.wasi else { return };
         for (level, pipe) in [("info", &wasi.stdout), ("error", &wasi.stderr)] {
             let bytes = pipe.contents();
-            for line in String::from_utf8_lossy(&bytes).lines().filter(|line| !line.is_empty()) {
+            let text = String::from_utf8_lossy(&bytes);
+            let lines = text.lines().filter(|line| !line.is_empty());
+            for (index, line) in lines.enumerate() {
+                if index == STREAM_LINES_MAX {
+                    self.write_line("warn", "the call wrote more lines than are kept; the rest is left out", None);
+                    break;
+                }
                 let line: String = line.chars().take(LOG_LINE_BYTES_MAX / 4).collect();
                 self.write_line(level, &line, None);
             }
@@ -152,9 +175,10 @@ fn printable(text: &str) -> String {
 impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         let wasi = self.wasi.get_or_insert_with(|| {
-            let (stdout, stderr) = (MemoryOutputPipe::new(LOG_BYTES_MAX), MemoryOutputPipe::new(LOG_BYTES_MAX));
+            let (stdout, stderr) = (MemoryOutputPipe::new(STREAM_BYTES_MAX), MemoryOutputPipe::new(STREAM_BYTES_MAX));
             // The builder's own defaults: no files, no environment, no arguments, no sockets; clocks and randomness are real.
             let context = WasiCtxBuilder::new()
+                .max_random_size(RANDOM_BYTES_MAX)
                 .stdout(stdout.clone())
                 .stderr(stderr.clone())
                 .allow_tcp(false)

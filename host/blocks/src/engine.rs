@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::call::TABLE_ELEMENTS_MAX;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 /// WebAssembly stack of a call.
@@ -11,7 +12,7 @@ const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Calls that run at a time on one server; further ones wait for a place.
 pub(crate) const CALLS_MAX: u32 = 128;
 /// Core instances, memories and tables of one component: languages with an adapter have a handful of each.
-const PARTS_A_COMPONENT: u32 = 16;
+const PARTS_A_COMPONENT: u32 = 32;
 /// Memory and stack of a free slot that stay resident, so that the next call finds them warm.
 const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
 /// How often running guests give way to others, and notice that they are cancelled.
@@ -41,6 +42,7 @@ pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
         .max_core_instances_per_component(PARTS_A_COMPONENT)
         .max_memories_per_component(4)
         .max_tables_per_component(PARTS_A_COMPONENT)
+        .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(memory_bytes_max)
         .linear_memory_keep_resident(KEPT_RESIDENT_BYTES)
         .async_stack_keep_resident(KEPT_RESIDENT_BYTES);

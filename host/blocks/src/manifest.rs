@@ -13,6 +13,11 @@ const RESERVED: [&str; 1] = ["actions"];
 /// Most declarations of one kind.
 const DECLARATIONS_MAX: usize = 200;
 
+/// Largest manifest.
+const MANIFEST_BYTES_MAX: usize = 256 * 1024;
+/// Longest time that an action may ask for.
+const TIMEOUT_MS_MAX: u64 = 600_000;
+
 /// A refusal of the block.
 pub(crate) fn invalid(message: impl Into<String>) -> Error {
     Error::new(Code::InvalidBlock, message)
@@ -23,6 +28,9 @@ pub(crate) fn invalid(message: impl Into<String>) -> Error {
 /// # Errors
 /// `invalid_block` naming the key or name that is wrong.
 pub fn parse_manifest(text: &str) -> Result<Manifest> {
+    if text.len() > MANIFEST_BYTES_MAX {
+        return Err(invalid(format!("A manifest has {MANIFEST_BYTES_MAX} bytes at most.")));
+    }
     let manifest: Manifest =
         serde_json::from_str(text).map_err(|error| invalid(format!("The manifest is not of the expected form: {error}.")))?;
     check(&manifest)?;
@@ -39,6 +47,18 @@ fn check(manifest: &Manifest) -> Result<()> {
     if semver::Version::parse(&manifest.version).is_err() {
         return Err(invalid(format!("`version` needs a semantic version like 1.2.0; it is {:?}.", manifest.version)));
     }
+    let counts = [
+        ("actions", manifest.actions.len()),
+        ("hooks", manifest.hooks.len()),
+        ("subscriptions", manifest.subscriptions.len()),
+        ("resources", manifest.resources.len()),
+        ("permissions.data", manifest.permissions.data.len()),
+        ("requires.handlers", manifest.requires.handlers.len()),
+        ("requires.plugins", manifest.requires.plugins.len()),
+    ];
+    if let Some((key, _)) = counts.into_iter().find(|(_, count)| *count > DECLARATIONS_MAX) {
+        return Err(invalid(format!("`{key}` holds {DECLARATIONS_MAX} entries at most.")));
+    }
     let actions = manifest.actions.iter().map(|action| action.name.as_str());
     let hooks = manifest.hooks.iter().map(|hook| hook.name.as_str());
     let handlers = manifest.subscriptions.iter().map(|subscription| subscription.handler.as_str());
@@ -49,8 +69,8 @@ fn check(manifest: &Manifest) -> Result<()> {
         if action.input.get("type") != Some(&Value::from("object")) {
             return Err(invalid(format!("`input` of the action `{}` has to be a JSON Schema of type object.", action.name)));
         }
-        if action.timeout_ms == Some(0) {
-            return Err(invalid(format!("`timeoutMs` of the action `{}` has to be greater than 0.", action.name)));
+        if action.timeout_ms.is_some_and(|timeout| !(1..=TIMEOUT_MS_MAX).contains(&timeout)) {
+            return Err(invalid(format!("`timeoutMs` of the action `{}` is a number from 1 to {TIMEOUT_MS_MAX}.", action.name)));
         }
         validator(&action.input).map_err(|error| error.within(format_args!("`input` of the action `{}`", action.name)))?;
     }
@@ -105,10 +125,7 @@ fn check_names<'a>(kind: &str, names: impl Iterator<Item = &'a str>, unique: boo
             return Err(invalid(format!("The {kind} `{name}` is declared twice.")));
         }
     }
-    match seen.len() <= DECLARATIONS_MAX {
-        true => Ok(()),
-        false => Err(invalid(format!("A manifest declares {DECLARATIONS_MAX} of {kind} at most."))),
-    }
+    Ok(())
 }
 
 /// A validator of a schema that stands by itself: references to other documents are not followed.

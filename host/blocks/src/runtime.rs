@@ -1,12 +1,14 @@
 //! The runtime: packed files made ready, and calls in instances of their own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_app::schema::{Code, Error, Issue, Result};
-use blockbase_app::{ActionCall, ActionDeclaration, ActionOutcome, BlockRuntime, InstalledBlock, Manifest, PreparedBlock};
+use blockbase_app::{
+    ActionCall, ActionDeclaration, ActionOutcome, BlockRuntime, InstalledBlock, Manifest, PreparedBlock, is_built_in,
+};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
@@ -17,7 +19,7 @@ use wasmtime::component::{Component, HasSelf, Instance, InstancePre, Linker};
 use wasmtime::{Engine, Store, Trap};
 
 use crate::bindings::blockbase::block::{config, data, deadline, log, types};
-use crate::bindings::exports::blockbase::block::{actions, registry};
+use crate::bindings::exports::blockbase::block::{actions, hooks, registry, subscriptions};
 use crate::cache::CompileCache;
 use crate::call::{CallState, LimitHit, RESULT_BYTES_MAX, Service};
 use crate::compile::{CompileLimits, Compiler};
@@ -48,7 +50,7 @@ pub struct Runtime {
 struct Inner {
     engine: Engine,
     linker: Linker<CallState>,
-    cache: CompileCache,
+    cache: Arc<CompileCache>,
     compiler: Compiler,
     memory_bytes_max: usize,
     /// A place for each call that the pool has room for.
@@ -65,12 +67,18 @@ struct Loaded {
     pre: InstancePre<CallState>,
     registry: registry::GuestIndices,
     actions: Option<actions::GuestIndices>,
+    hooks: Option<hooks::GuestIndices>,
+    subscriptions: Option<subscriptions::GuestIndices>,
 }
 
 /// Interfaces of the block package that every block may import.
 const FREE_INTERFACES: [&str; 2] = ["types", "deadline"];
 /// Time that a block has to report its handlers.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes that a guest may hand over in one host call.
+const HOST_CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a handler's error message that reach the caller.
+const ERROR_MESSAGE_BYTES_MAX: usize = 4 * 1024;
 
 impl Runtime {
     /// # Errors
@@ -86,7 +94,7 @@ impl Runtime {
             inner: Arc::new(Inner {
                 engine,
                 linker,
-                cache,
+                cache: Arc::new(cache),
                 compiler: Compiler::new(program, argument, settings.compile_limits),
                 memory_bytes_max: settings.memory_bytes_max,
                 places: Semaphore::new(CALLS_MAX as usize),
@@ -109,8 +117,10 @@ fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     Ok(linker)
 }
 
-fn digest_of(file: &[u8]) -> String {
-    format!("sha256:{}", hex::encode(Sha256::digest(file)))
+/// The manifest of a packed file that was validated whole, and the file's digest; off the runtime's threads.
+async fn looked_at(file: Bytes) -> Result<(Manifest, String)> {
+    let look = move || Ok((manifest_of(&file)?, format!("sha256:{}", hex::encode(Sha256::digest(&file)))));
+    tokio::task::spawn_blocking(look).await.map_err(Error::internal)?
 }
 
 impl Inner {
@@ -128,18 +138,36 @@ impl Inner {
         if let Some(loaded) = self.loaded(digest) {
             return Ok(loaded);
         }
-        let component = match self.cache.load(&self.engine, digest) {
+        let component = match self.cached(digest).await? {
             Some(component) => component,
-            None => self.compile(digest, &call.app.block_file(&call.block).await?).await?,
+            None => {
+                let file = Bytes::from(call.app.block_file(&call.block).await?);
+                let (_, actual) = looked_at(file.clone()).await?;
+                // Another file may have been installed under the name and version meanwhile.
+                if actual != *digest {
+                    let message = "The block was replaced while the call waited. Try again.";
+                    return Err(Error::new(Code::Unavailable, message));
+                }
+                self.compile(digest, file).await?
+            }
         };
         let loaded = Arc::new(self.link(&component)?);
         self.loaded.write().insert(digest.clone(), Arc::clone(&loaded));
         Ok(loaded)
     }
 
-    async fn compile(&self, digest: &str, file: &[u8]) -> Result<Component> {
-        let code = self.compiler.compile(file).await?;
-        self.cache.keep(&self.engine, digest, &code).map_err(|error| Error::internal(format!("{error:#}")))
+    async fn cached(&self, digest: &str) -> Result<Option<Component>> {
+        let (cache, engine, digest) = (Arc::clone(&self.cache), self.engine.clone(), digest.to_owned());
+        tokio::task::spawn_blocking(move || cache.load(&engine, &digest)).await.map_err(Error::internal)
+    }
+
+    async fn compile(&self, digest: &str, file: Bytes) -> Result<Component> {
+        let code = self.compiler.compile(&file).await?;
+        let (cache, engine, digest) = (Arc::clone(&self.cache), self.engine.clone(), digest.to_owned());
+        tokio::task::spawn_blocking(move || cache.keep(&engine, &digest, &code))
+            .await
+            .map_err(Error::internal)?
+            .map_err(|error| invalid(format!("The component does not fit the limits of this server: {error}.")))
     }
 
     fn link(&self, component: &Component) -> Result<Loaded> {
@@ -150,7 +178,9 @@ impl Inner {
         let registry = registry::GuestIndices::new(&pre)
             .map_err(|_| invalid("The component does not export `blockbase:block/registry@0.1.0`."))?;
         let actions = actions::GuestIndices::new(&pre).ok();
-        Ok(Loaded { pre, registry, actions })
+        let hooks = hooks::GuestIndices::new(&pre).ok();
+        let subscriptions = subscriptions::GuestIndices::new(&pre).ok();
+        Ok(Loaded { pre, registry, actions, hooks, subscriptions })
     }
 
     /// Runs `work` in a new instance, within the bounds of a call; the instance is gone afterwards.
@@ -161,9 +191,15 @@ impl Inner {
         timeout: Duration,
         work: impl AsyncFnOnce(&mut Store<CallState>, &Instance) -> wasmtime::Result<T>,
     ) -> Result<T> {
-        let _place = self.places.acquire().await.map_err(Error::internal)?;
+        let place = tokio::time::timeout(timeout, self.places.acquire()).await;
+        let Ok(place) = place else {
+            let message = "As many block calls run as this server allows. Try again later.";
+            return Err(Error::new(Code::Unavailable, message));
+        };
+        let _place = place.map_err(Error::internal)?;
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| state);
+        store.set_hostcall_fuel(HOST_CALL_BYTES_MAX);
         // At each tick a running guest gives way; then the timeout below can end it.
         store.epoch_deadline_async_yield_and_update(1);
         let outcome = tokio::time::timeout(timeout, async {
@@ -186,6 +222,16 @@ impl Inner {
     async fn handlers(&self, loaded: &Loaded) -> Result<Vec<registry::Handler>> {
         let state = CallState::new(None, "install".to_owned(), REGISTRY_TIMEOUT, self.memory_bytes_max);
         self.run(&loaded.pre, state, REGISTRY_TIMEOUT, async |store, instance| {
+            // Loading also checks the signatures of what is exported.
+            if let Some(actions) = &loaded.actions {
+                actions.load(&mut *store, instance)?;
+            }
+            if let Some(hooks) = &loaded.hooks {
+                hooks.load(&mut *store, instance)?;
+            }
+            if let Some(subscriptions) = &loaded.subscriptions {
+                subscriptions.load(&mut *store, instance)?;
+            }
             let guest = loaded.registry.load(&mut *store, instance)?;
             guest.call_handlers(store).await
         })
@@ -194,23 +240,28 @@ impl Inner {
     }
 
     async fn prepare(&self, file: Bytes) -> Result<PreparedBlock> {
-        let manifest = manifest_of(&file)?;
-        let digest = digest_of(&file);
-        let component = match self.cache.load(&self.engine, &digest) {
+        let (manifest, digest) = looked_at(file.clone()).await?;
+        let component = match self.cached(&digest).await? {
             Some(component) => component,
-            None => self.compile(&digest, &file).await?,
+            None => self.compile(&digest, file).await?,
         };
         check_imports(&manifest, component.component_type().imports(&self.engine).map(|(name, _)| name))?;
         let loaded = self.link(&component)?;
         let handlers = self.handlers(&loaded).await?;
         check_handlers(&manifest, &handlers)?;
-        if !manifest.actions.is_empty() && loaded.actions.is_none() {
-            return Err(invalid(
-                "The manifest declares actions, but the component does not export `blockbase:block/actions@0.1.0`.",
-            ));
+        let own_subscriptions = manifest.subscriptions.iter().any(|declared| !is_built_in(&declared.handler));
+        for (interface, declared, exported) in [
+            ("actions", !manifest.actions.is_empty(), loaded.actions.is_some()),
+            ("hooks", !manifest.hooks.is_empty(), loaded.hooks.is_some()),
+            ("subscriptions", own_subscriptions, loaded.subscriptions.is_some()),
+        ] {
+            if declared && !exported {
+                return Err(invalid(format!(
+                    "The manifest declares {interface}, but the component does not export `blockbase:block/{interface}@0.1.0`."
+                )));
+            }
         }
         let config = checked_config(&manifest, Value::Object(serde_json::Map::new()))?;
-        self.loaded.write().insert(digest.clone(), Arc::new(loaded));
         Ok(PreparedBlock { manifest, digest, config })
     }
 
@@ -258,7 +309,12 @@ fn handler_error(error: types::Error) -> Error {
         "unavailable" => Code::Unavailable,
         _ => Code::ActionFailed,
     };
-    Error::new(code, error.message)
+    let mut message = error.message;
+    if message.len() > ERROR_MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES_MAX));
+        message.push('…');
+    }
+    Error::new(code, message)
 }
 
 /// A trap or a bound, without addresses or anything else of the inside.
@@ -309,7 +365,7 @@ fn check_handlers(manifest: &Manifest, handlers: &[registry::Handler]) -> Result
             .subscriptions
             .iter()
             .map(|subscription| subscription.handler.as_str())
-            .filter(|handler| !matches!(*handler, "log_event" | "persist_event") && !has(handler, "subscription"))
+            .filter(|handler| !is_built_in(handler) && !has(handler, "subscription"))
             .map(|handler| format!("subscription handler `{handler}`")),
     );
     match missing.is_empty() {
@@ -376,5 +432,11 @@ impl BlockRuntime for Runtime {
 
     fn interfaces(&self) -> &'static [&'static str] {
         &INTERFACES
+    }
+
+    fn retain(&self, digests: &HashSet<String>) {
+        self.inner.loaded.write().retain(|digest, _| digests.contains(digest));
+        self.inner.validators.write().retain(|(digest, _), _| digests.contains(digest));
+        self.inner.cache.retain(digests);
     }
 }

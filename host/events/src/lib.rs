@@ -15,6 +15,8 @@ use tokio::time::{MissedTickBehavior, interval};
 const REFRESH: Duration = Duration::from_millis(500);
 /// How often the feed of Postgres looks for events. Commits are seen by it within this time, on every instance.
 const FEED_POLL: Duration = Duration::from_millis(20);
+/// The same while there are events.
+const FEED_BREATH: Duration = Duration::from_millis(5);
 /// The same after a failure, so that a database that is away is not asked without pause.
 const FEED_PAUSE: Duration = Duration::from_secs(1);
 /// How often the kept counts of Postgres are folded.
@@ -27,9 +29,11 @@ const LOG_LINES_MAX: usize = 500;
 /// Starts the background work; it ends with the runtime.
 pub fn start(app: &Arc<App>, log_lines: mpsc::Receiver<BlockLogRow>) {
     tokio::spawn(store_logs(Arc::clone(app), log_lines));
-    // One process alone writes a SQLite file, so that it has nobody to follow and its writer feeds the stream itself.
+    // Other instances change what is kept in memory; and so does a request here whose client went away between its commit
+    // and its refresh.
+    tokio::spawn(refresh(Arc::clone(app)));
+    // One process alone writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {
-        tokio::spawn(refresh(Arc::clone(app)));
         tokio::spawn(fold_counts(Arc::clone(app)));
         if app.settings().events_enabled {
             tokio::spawn(follow_events(Arc::clone(app)));
@@ -78,9 +82,11 @@ async fn follow_events(app: Arc<App>) {
             .await;
         match read {
             Ok((events, next)) => {
+                let is_behind = !events.is_empty();
                 app.publish(events);
                 cursor = Some(next);
-                tokio::time::sleep(FEED_POLL).await;
+                // A backlog goes out page by page, with a breath for the readers in between.
+                tokio::time::sleep(if is_behind { FEED_BREATH } else { FEED_POLL }).await;
             }
             Err(error) => {
                 tracing::warn!(error.cause = %error, "the outbox could not be read for the event stream");

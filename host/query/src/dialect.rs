@@ -113,13 +113,7 @@ impl Dialect {
         let name = quote(&column.name);
         let mut checks = Vec::new();
         if column.kind.is_numeric() {
-            for (rule, operator, limit) in [("min", ">=", &column.rules.min), ("max", "<=", &column.rules.max)] {
-                if let Some(limit) = limit {
-                    let limit = bound(bounds::bound(column.ty, *limit, rule == "min"));
-                    checks
-                        .push(format!("CONSTRAINT svc_ck_{}_{}_{rule} CHECK ({name} {operator} {limit})", object.id, column.key));
-                }
-            }
+            // First, as Postgres' own types are: what cannot be stored at all is told before what may not be.
             if self == Dialect::Sqlite {
                 checks.push(format!(
                     "CONSTRAINT svc_ck_{}_{}_range CHECK ({})",
@@ -127,6 +121,13 @@ impl Dialect {
                     column.key,
                     sqlite::range_test(column, &name)
                 ));
+            }
+            for (rule, operator, limit) in [("min", ">=", &column.rules.min), ("max", "<=", &column.rules.max)] {
+                if let Some(limit) = limit {
+                    let limit = bound(bounds::bound(column.ty, *limit, rule == "min"));
+                    checks
+                        .push(format!("CONSTRAINT svc_ck_{}_{}_{rule} CHECK ({name} {operator} {limit})", object.id, column.key));
+                }
             }
         }
         checks

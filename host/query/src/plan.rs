@@ -35,6 +35,20 @@ pub enum Test {
     },
 }
 
+impl Test {
+    /// How many values it binds.
+    fn values(&self) -> usize {
+        match self {
+            Test::In { values, .. } => values.len(),
+            Test::IsNull | Test::IsNotNull => 0,
+            Test::Compare(..) | Test::Contains { .. } => 1,
+        }
+    }
+}
+
+/// Most values that the filters of one request bind. SQLite's own bound is 32,766, Postgres' 65,535.
+const VALUES_MAX: usize = 10_000;
+
 /// Which rows, by policy and by request.
 #[derive(Debug, Clone)]
 pub struct Selection {
@@ -66,7 +80,11 @@ impl ListPlan {
     /// # Errors
     /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
     pub fn new(object: &Arc<Object>, access: &Access, request: ListRequest) -> Result<ListPlan> {
-        let predicates = request.filters.iter().map(|filter| predicate(object, filter)).collect::<Result<Vec<_>>>()?;
+        let predicates: Vec<Predicate> = request.filters.iter().map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
+        let items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
+        if items > VALUES_MAX {
+            return Err(Error::invalid_request(format!("The filters of a request hold {VALUES_MAX} values at most.")));
+        }
         Ok(ListPlan {
             selection: Selection { scope: access.scope().clone(), search: request.search, predicates },
             order: order(object, &request.sort)?,
@@ -220,7 +238,14 @@ fn atomic_amount(column: &Column, raw: &str) -> Result<Value> {
     match operator.as_str() {
         "$inc" => Ok(amount),
         "$dec" => Ok(match amount {
-            Value::Integer(number) => Value::Integer(number.checked_neg().ok_or_else(shape)?),
+            Value::Integer(number) => {
+                let negated =
+                    number.checked_neg().filter(|number| column.ty != ColumnType::Integer || i32::try_from(*number).is_ok());
+                Value::Integer(negated.ok_or_else(|| {
+                    Error::new(Code::InvalidValue, format!("`{}`: the amount is out of the type's range.", column.name))
+                        .with_field(column.name.clone())
+                })?)
+            }
             Value::Decimal { scaled, scale } => Value::Decimal { scaled: -scaled, scale },
             Value::Float(number) => Value::Float(-number),
             other => other,
@@ -331,6 +356,10 @@ fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
             (_, operator) if column.ty == ColumnType::TextList && !matches!(operator, Operator::Eq | Operator::Neq) => {
                 return Err(unsupported());
             }
+            (Value::TextList(_), _) => {
+                return Err(Error::new(Code::InvalidValue, format!("`{}` is compared with one of its elements.", column.name))
+                    .with_field(column.name.clone()));
+            }
             (value, operator) => Test::Compare(operator, value),
         },
     };
@@ -366,7 +395,12 @@ fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
         return Err(Error::invalid_request(format!("`in` and `nin` take {LIST_ITEMS_MAX} items at most."))
             .with_field(column.name.clone()));
     }
-    raw_items.iter().map(|item| filter_value(column, item)).collect()
+    let values: Vec<Value> = raw_items.iter().map(|item| filter_value(column, item)).collect::<Result<_>>()?;
+    match values.iter().any(|value| matches!(value, Value::TextList(_))) {
+        true => Err(Error::new(Code::InvalidValue, format!("`{}` is compared with one of its elements.", column.name))
+            .with_field(column.name.clone())),
+        false => Ok(values),
+    }
 }
 
 /// Splits a comma-separated list; an item in double quotes keeps its commas, and `""` in it is one quote.

@@ -125,8 +125,14 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(dialect: Dialect) -> Writer {
-        Writer { dialect, sql: String::with_capacity(256), params: Vec::new() }
+    /// A statement on `object`. On Postgres its text names the object's number, so that a plan cached for an object that was
+    /// dropped is never used for another of its name.
+    fn new(dialect: Dialect, object: &Object) -> Writer {
+        let mut sql = String::with_capacity(256);
+        if dialect == Dialect::Postgres {
+            sql.push_str(&format!("/* {} */ ", object.id));
+        }
+        Writer { dialect, sql, params: Vec::new() }
     }
 
     fn bind(&mut self, param: Param) -> String {
@@ -194,6 +200,7 @@ impl Writer {
     fn search(&mut self, object: &Object, term: &str) -> String {
         let placeholder = self.bind(Param::Text(Some(term.to_owned())));
         let dialect = self.dialect;
+        let table = quote(object.name());
         let tests: Vec<String> = object
             .columns
             .iter()
@@ -201,7 +208,9 @@ impl Writer {
             .map(|column| {
                 let name = quote(&column.name);
                 match column.ty {
-                    ColumnType::TextList => dialect.any_element(&name, |item| dialect.contains(item, &placeholder, true)),
+                    ColumnType::TextList => {
+                        dialect.any_element(&format!("{table}.{name}"), |item| dialect.contains(item, &placeholder, true))
+                    }
                     _ => dialect.contains(&name, &placeholder, true),
                 }
             })
@@ -215,12 +224,27 @@ impl Writer {
 
     fn predicate(&mut self, object: &Object, predicate: &Predicate) -> String {
         let column = &object.columns[predicate.column];
-        let name = quote(&column.name);
         let is_list = column.ty == ColumnType::TextList;
+        let name = match is_list {
+            // `json_each` has columns of its own, `type` and `value` among them.
+            true => format!("{}.{}", quote(object.name()), quote(&column.name)),
+            false => quote(&column.name),
+        };
         let dialect = self.dialect;
         match &predicate.test {
             Test::IsNull => format!("{name} IS NULL"),
             Test::IsNotNull => format!("{name} IS NOT NULL"),
+            Test::Compare(operator, Value::DecimalBetween { below, scale }) => {
+                let (operator, scaled) = match operator {
+                    Operator::Gt | Operator::Gte => (">", *below),
+                    Operator::Lt | Operator::Lte => ("<=", *below),
+                    // No value is equal to one that the column cannot hold.
+                    Operator::Neq => return "1 = 1".to_owned(),
+                    _ => return "1 = 0".to_owned(),
+                };
+                let value = self.bind(Param::Decimal(Some((scaled, *scale))));
+                format!("{name} {operator} {value}")
+            }
             Test::Compare(operator, value) => {
                 let value = self.bind(Param::of(column.ty, value.clone()));
                 match operator {
@@ -269,7 +293,7 @@ impl Writer {
 
 /// The page's rows; where no total is asked for, one more, which tells whether there is a next page.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
-    let mut writer = Writer::new(dialect);
+    let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().copied());
     writer.sql.push_str(" FROM ");
@@ -293,7 +317,7 @@ pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
 
 /// How many rows the selection has: one row of one big integer.
 pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statement {
-    let mut writer = Writer::new(dialect);
+    let mut writer = Writer::new(dialect, object);
     writer.sql.push_str("SELECT count(*) FROM ");
     writer.sql.push_str(&quote(object.name()));
     writer.selection(object, selection);
@@ -302,7 +326,7 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
 
 /// The record, all columns; `for_update` locks its row where the engine has row locks.
 pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
-    let mut writer = Writer::new(dialect);
+    let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, 0..plan.object.columns.len());
     writer.sql.push_str(" FROM ");
@@ -316,7 +340,7 @@ pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
 
 /// The new row.
 pub fn insert(dialect: Dialect, plan: &CreatePlan) -> Statement {
-    let mut writer = Writer::new(dialect);
+    let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("INSERT INTO ");
     writer.sql.push_str(&quote(plan.object.name()));
     writer.sql.push_str(" (");
@@ -336,7 +360,7 @@ pub fn insert(dialect: Dialect, plan: &CreatePlan) -> Statement {
 /// The change, answering with the row as it is afterwards.
 pub fn update(dialect: Dialect, plan: &UpdatePlan) -> Statement {
     let object = &plan.record.object;
-    let mut writer = Writer::new(dialect);
+    let mut writer = Writer::new(dialect, object);
     writer.sql.push_str("UPDATE ");
     writer.sql.push_str(&quote(object.name()));
     writer.sql.push_str(" SET ");
@@ -366,7 +390,7 @@ pub fn update(dialect: Dialect, plan: &UpdatePlan) -> Statement {
 
 /// The removal of one record.
 pub fn delete(dialect: Dialect, plan: &RecordPlan) -> Statement {
-    let mut writer = Writer::new(dialect);
+    let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("DELETE FROM ");
     writer.sql.push_str(&quote(plan.object.name()));
     writer.record(plan);

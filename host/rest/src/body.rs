@@ -1,5 +1,7 @@
 //! Request bodies: read whole within a bound, and JSON where JSON is due.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use blockbase_app::schema::json::{Members, malformed, parse_members};
@@ -10,6 +12,9 @@ use serde::de::DeserializeOwned;
 
 use crate::AppState;
 use crate::error::ApiError;
+
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Reads a body of at most `bytes_max` bytes.
 ///
@@ -26,7 +31,9 @@ pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, Ap
     if announced.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
-    match Limited::new(request.into_body(), bytes_max).collect().await {
+    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(request.into_body(), bytes_max).collect()).await;
+    let Ok(body) = body else { return Err(Error::invalid_request("The body did not arrive in time.").into()) };
+    match body {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(_) => Err(Error::invalid_request("The body was cut short.").into()),

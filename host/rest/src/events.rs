@@ -11,7 +11,7 @@ use blockbase_app::schema::{Code, Error};
 use blockbase_app::{App, Caller, Credentials, FeedReader, TopicPattern};
 use bytes::Bytes;
 use futures_util::stream;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::AppState;
@@ -21,7 +21,11 @@ use crate::extract::{Authenticated, QueryPairs, credentials};
 /// How often a comment shows that the stream lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// How often the caller is looked at again, so that an ended session ends its streams.
-const RECHECK: Duration = Duration::from_secs(4);
+const RECHECK: Duration = Duration::from_secs(1);
+/// Frames made before the client has taken them.
+const FRAMES_AHEAD: usize = 16;
+/// How long a client may take no frame.
+const STALLED_MAX: Duration = Duration::from_secs(30);
 /// Topics of a stream that names none.
 const TOPICS_DEFAULT: &str = "data.#";
 /// Most patterns of one stream.
@@ -63,10 +67,12 @@ pub(crate) async fn stream(
         is_new: true,
         _permit: permit,
     };
-    let frames = stream::unfold(open, |mut open| async move {
-        let frame = open.next_frame().await?;
-        Some((Ok::<_, std::convert::Infallible>(frame), open))
-    });
+    // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
+    // client reads nothing.
+    let (sender, mut frames) = mpsc::channel(FRAMES_AHEAD);
+    tokio::spawn(open.run(sender));
+    let frames =
+        stream::poll_fn(move |context| frames.poll_recv(context).map(|frame| frame.map(Ok::<_, std::convert::Infallible>)));
     let mut response = Response::new(Body::from_stream(frames));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -89,6 +95,26 @@ struct OpenStream {
 }
 
 impl OpenStream {
+    /// Sends frames until the stream ends or the client has taken none for too long.
+    async fn run(mut self, sender: mpsc::Sender<Bytes>) {
+        loop {
+            let frame = tokio::select! {
+                frame = self.next_frame() => frame,
+                () = sender.closed() => None,
+            };
+            let Some(frame) = frame else { return };
+            let mut draining = self.draining.clone();
+            tokio::select! {
+                sent = tokio::time::timeout(STALLED_MAX, sender.send(frame)) => {
+                    if !matches!(sent, Ok(Ok(()))) {
+                        return;
+                    }
+                }
+                () = drained(&mut draining) => return,
+            }
+        }
+    }
+
     /// The next frame; `None` ends the stream: the reader fell behind, the session ended, or the server drains.
     async fn next_frame(&mut self) -> Option<Bytes> {
         if std::mem::take(&mut self.is_new) {

@@ -69,6 +69,8 @@ pub struct Column {
     /// Number of the field within its object, never given twice. Names of constraints are made of it, so that they survive a rename.
     pub key: u32,
     pub is_system: bool,
+    /// Most bytes of a text value that an index holds; engines bound the size of an index entry.
+    pub index_bytes_max: Option<usize>,
 }
 
 /// The column type of a field type.
@@ -91,6 +93,8 @@ fn column_type(kind: FieldType, scale: Option<u8>) -> ColumnType {
     }
 }
 
+/// Most bytes of text in one index entry. Postgres' own bound is 2,704, other columns and the header included.
+pub(crate) const INDEX_BYTES_MAX: usize = 2000;
 /// Bounds of a rating that names none.
 const RATING_MAX: i64 = 5;
 
@@ -111,6 +115,7 @@ impl Column {
             default: None,
             key: 0,
             is_system: true,
+            index_bytes_max: None,
         }
     }
 
@@ -154,6 +159,7 @@ impl Column {
             default: None,
             key,
             is_system: false,
+            index_bytes_max: (field.is_unique || field.indexed).then_some(INDEX_BYTES_MAX),
         };
         if let Some(default) = &field.default {
             let value = column.value_of(&default.to_string()).map_err(|error| {

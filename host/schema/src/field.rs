@@ -50,8 +50,8 @@ impl FieldType {
     pub fn default_scale(self) -> Option<u8> {
         match self {
             FieldType::Decimal => Some(6),
-            FieldType::Percentage => Some(2),
-            FieldType::Currency => Some(4),
+            FieldType::Currency => Some(2),
+            FieldType::Percentage => Some(4),
             _ => None,
         }
     }

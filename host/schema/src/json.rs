@@ -4,6 +4,9 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 
+/// Most keys of a record's body. No object has as many columns; it also bounds the search for keys that stand twice.
+const MEMBERS_MAX: usize = 1000;
+
 /// The members of a JSON object in their order, each value still text.
 ///
 /// Numbers keep all their digits until a column's type says what they are.
@@ -23,6 +26,9 @@ impl<'de> serde::Deserialize<'de> for Members {
             fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
                 let mut members: Vec<(String, Box<RawValue>)> = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    if members.len() == MEMBERS_MAX {
+                        return Err(serde::de::Error::custom(format!("an object here has {MEMBERS_MAX} keys at most")));
+                    }
                     if members.iter().any(|(seen, _)| *seen == name) {
                         return Err(serde::de::Error::custom(format!("the key `{name}` stands twice")));
                     }
@@ -38,6 +44,37 @@ impl<'de> serde::Deserialize<'de> for Members {
 /// Reads a request body that has to be one JSON object.
 pub fn parse_members(text: &str) -> Result<Members> {
     serde_json::from_str(text).map_err(|error| malformed(&error))
+}
+
+/// Reads a JSON array of at most `items_max` items.
+pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) -> Result<Vec<T>> {
+    struct Items<T> {
+        items_max: usize,
+        of: std::marker::PhantomData<T>,
+    }
+    impl<'de, T: serde::Deserialize<'de>> serde::de::Visitor<'de> for Items<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("a JSON array")
+        }
+
+        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
+            let mut items = Vec::new();
+            while let Some(item) = sequence.next_element()? {
+                if items.len() == self.items_max {
+                    return Err(serde::de::Error::custom(format!("a list here has {} items at most", self.items_max)));
+                }
+                items.push(item);
+            }
+            Ok(items)
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let visitor = Items { items_max, of: std::marker::PhantomData };
+    let items = serde::Deserializer::deserialize_seq(&mut deserializer, visitor).map_err(|error| malformed(&error))?;
+    deserializer.end().map_err(|error| malformed(&error))?;
+    Ok(items)
 }
 
 /// The error for a body that is not the JSON that the operation needs.
@@ -130,6 +167,11 @@ mod tests {
     fn a_key_that_stands_twice_is_refused() {
         assert!(parse_members(r#"{"a":1,"a":2}"#).is_err());
         assert!(parse_members("[]").is_err());
+        let many: Vec<String> = (0..=MEMBERS_MAX).map(|number| format!("\"k{number}\":0")).collect();
+        assert!(parse_members(&format!("{{{}}}", many.join(","))).is_err());
+        assert_eq!(parse_list::<u8>("[1, 2]", 2).expect("a list"), [1, 2]);
+        assert!(parse_list::<u8>("[1, 2, 3]", 2).is_err());
+        assert!(parse_list::<u8>("[1] x", 2).is_err());
         assert_eq!(parse_members(r#"{"a": 1.50}"#).expect("an object").0[0].1.get(), "1.50");
     }
 }

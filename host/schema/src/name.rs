@@ -9,6 +9,10 @@ const NAME_CHARS_MAX: usize = 48;
 /// Prefixes that belong to the service and to the engines.
 const RESERVED_PREFIXES: [&str; 3] = ["svc_", "sqlite_", "pg_"];
 
+/// Names of the engines' own columns and table functions.
+const ENGINE_COLUMNS: [&str; 9] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "rowid", "oid", "_rowid_"];
+const ENGINE_TABLES: [&str; 2] = ["json_each", "json_tree"];
+
 /// Permission resources of the platform, so never names of objects.
 const RESERVED_OBJECTS: [&str; 10] =
     ["data", "objects", "events", "blocks", "users", "roles", "api_keys", "webhooks", "tasks", "settings"];
@@ -43,6 +47,12 @@ fn check_name(what: &str, name: &str) -> Result<()> {
 /// Checks an object's name by form and against the reserved ones.
 pub fn check_object_name(name: &str) -> Result<()> {
     check_name("Object", name)?;
+    if ENGINE_TABLES.contains(&name) {
+        return Err(Error::new(
+            Code::InvalidSchema,
+            format!("`{name}` is a function of a database engine; choose another object name."),
+        ));
+    }
     if RESERVED_OBJECTS.contains(&name) {
         return Err(Error::new(
             Code::InvalidSchema,
@@ -59,6 +69,13 @@ pub fn check_field_name(name: &str) -> Result<()> {
         return Err(Error::new(
             Code::InvalidSchema,
             format!("Every object has a system column `{name}`; choose another field name."),
+        )
+        .with_field(name));
+    }
+    if ENGINE_COLUMNS.contains(&name) {
+        return Err(Error::new(
+            Code::InvalidSchema,
+            format!("`{name}` is a column of the database engines; choose another field name."),
         )
         .with_field(name));
     }

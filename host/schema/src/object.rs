@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::column::{Column, system};
+use crate::column::{Column, INDEX_BYTES_MAX, system};
 use crate::error::{Code, Error, Result};
 use crate::field::{Field, FieldType};
 use crate::name::{check_field_name, check_object_name};
@@ -82,6 +82,13 @@ impl Object {
                     format!("`{}` has two fields named `{}`.", definition.name, column.name),
                 )
                 .with_field(column.name.clone()));
+            }
+        }
+        for group in definition.constraints.unique_together.iter().chain(&definition.indexes) {
+            for index in group.iter().filter_map(|name| by_name.get(name)) {
+                let share = INDEX_BYTES_MAX / group.len().max(1);
+                let bound = &mut columns[*index].index_bytes_max;
+                *bound = Some(bound.map_or(share, |bound| bound.min(share)));
             }
         }
         let object = Object { id, definition, columns, by_name };

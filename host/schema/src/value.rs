@@ -22,6 +22,11 @@ pub enum Value {
         scaled: i64,
         scale: u8,
     },
+    /// A filter's number that has more digits than the column: greater than `below / 10^scale`, less than the next value.
+    DecimalBetween {
+        below: i64,
+        scale: u8,
+    },
     Float(f64),
     Boolean(bool),
     /// Days since 1970-01-01.
@@ -50,7 +55,9 @@ impl Value {
                 let _ = serde_json::to_writer(out, list);
             }
             Value::Integer(number) => json::write_integer(out, *number),
-            Value::Decimal { scaled, scale } => json::write_decimal(out, *scaled, *scale),
+            Value::Decimal { scaled, scale } | Value::DecimalBetween { below: scaled, scale } => {
+                json::write_decimal(out, *scaled, *scale);
+            }
             Value::Float(number) => json::write_float(out, *number),
             Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
             Value::Date(days) => quoted(out, &|out| time::write_date(out, *days)),
@@ -180,14 +187,23 @@ impl Column {
                 Value::Integer(whole)
             }
             ColumnType::Decimal { scale } => {
-                let mut number =
-                    self.decimal(&input)?.round_dp_with_strategy(u32::from(scale), RoundingStrategy::MidpointAwayFromZero);
-                number.rescale(u32::from(scale));
-                let scaled = i64::try_from(number.mantissa())
+                let number = self.decimal(&input)?;
+                let rounding = match with_rules {
+                    true => RoundingStrategy::MidpointAwayFromZero,
+                    // A filter compares what it says; it must not find what only rounding makes equal.
+                    false => RoundingStrategy::ToNegativeInfinity,
+                };
+                let mut rounded = number.round_dp_with_strategy(u32::from(scale), rounding);
+                let is_exact = rounded == number;
+                rounded.rescale(u32::from(scale));
+                let scaled = i64::try_from(rounded.mantissa())
                     .ok()
-                    .filter(|scaled| number.scale() == u32::from(scale) && scaled.unsigned_abs() < 10u64.pow(DECIMAL_DIGITS_MAX))
+                    .filter(|scaled| rounded.scale() == u32::from(scale) && scaled.unsigned_abs() < 10u64.pow(DECIMAL_DIGITS_MAX))
                     .ok_or_else(|| self.invalid("has more than 18 digits"))?;
-                Value::Decimal { scaled, scale }
+                match with_rules || is_exact {
+                    true => Value::Decimal { scaled, scale },
+                    false => Value::DecimalBetween { below: scaled, scale },
+                }
             }
             ColumnType::Float => {
                 let text = self.number_text(&input)?;
@@ -261,6 +277,10 @@ impl Column {
         match value {
             Value::Text(text) => {
                 self.check_form(text)?;
+                if self.index_bytes_max.is_some_and(|most| text.len() > most) {
+                    let most = self.index_bytes_max.unwrap_or_default();
+                    return Err(self.violation("max", &format!("an indexed field holds {most} bytes at most")));
+                }
                 if self.rules.min.is_some() || self.rules.max.is_some() {
                     self.check_bounds(Decimal::from(text.chars().count() as u64), " characters")?;
                 }

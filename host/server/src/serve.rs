@@ -118,14 +118,13 @@ async fn run(config: Config) -> Result<(), Failure> {
     drop(listener);
     let _ = drain.send(true);
     tokio::select! {
-        () = connections.shutdown() => {}
+        () = async {
+            connections.shutdown().await;
+            store.close().await;
+        } => {}
         () = tokio::time::sleep(DRAIN) => tracing::warn!("requests still run; they are cut off"),
-        _ = signals.next() => {
-            tracing::warn!("a second signal; leaving at once");
-            return Ok(());
-        }
+        _ = signals.next() => tracing::warn!("a second signal; leaving at once"),
     }
-    store.close().await;
     tracing::info!("stopped");
     Ok(())
 }

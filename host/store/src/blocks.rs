@@ -139,12 +139,19 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_blocks WHERE name = $1", vec![name.into()]).await? == 1)
     }
 
-    /// Changes config or enablement. `false` where there is no such block.
-    pub async fn update_block(&mut self, name: &str, enabled: bool, config: String) -> Result<bool, DbError> {
+    /// Changes config or enablement of the version that serves; `None` leaves it. `false` where there is no such block.
+    pub async fn update_block(
+        &mut self,
+        name: &str,
+        version: &str,
+        enabled: Option<bool>,
+        config: Option<String>,
+    ) -> Result<bool, DbError> {
         let updated = self
             .run(
-                "UPDATE svc_blocks SET enabled = $2, config = $3 WHERE name = $1",
-                vec![name.into(), enabled.into(), config.into()],
+                "UPDATE svc_blocks SET enabled = coalesce($2, enabled), config = coalesce($3, config) \
+                 WHERE name = $1 AND version = $4",
+                vec![name.into(), blockbase_query::Param::Boolean(enabled), config.into(), version.into()],
             )
             .await?;
         Ok(updated == 1)

@@ -39,6 +39,23 @@ impl Connection {
         rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
     }
 
+    /// Holds an object against being dropped until the transaction ends. Answers the version of `blocks`, or `None` where the
+    /// object is gone.
+    pub async fn hold_object(&mut self, id: i64) -> Result<Option<i64>, DbError> {
+        let sql = match self.dialect() {
+            // The one writer runs one transaction after the other.
+            Dialect::Sqlite => {
+                "SELECT v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'blocks'"
+            }
+            Dialect::Postgres => {
+                "SELECT v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'blocks' \
+                 FOR KEY SHARE OF o"
+            }
+        };
+        let rows = self.fetch(sql, vec![id.into()]).await?;
+        rows.first().map(|row| row.integer(0)).transpose()
+    }
+
     pub async fn objects(&mut self) -> Result<Vec<ObjectRow>, DbError> {
         let rows = self.fetch("SELECT id, definition, field_keys FROM svc_objects ORDER BY id", Vec::new()).await?;
         rows.iter().map(|row| Ok(ObjectRow { id: row.integer(0)?, definition: row.text(1)?, field_keys: row.text(2)? })).collect()

@@ -66,9 +66,15 @@ pub struct SubscriptionRow {
     pub source: Option<String>,
 }
 
-/// Up to where a Postgres feed has read: the oldest transaction that was still under way.
+/// Up to where a Postgres feed has read: a transaction, and the last event of it that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeedCursor(String);
+pub struct FeedCursor {
+    xid: String,
+    seq: i64,
+}
+
+/// Events read at once by the feed of Postgres: less than a reader may be behind.
+const FEED_PAGE: i64 = 500;
 
 impl Connection {
     /// Writes an event and its delivery rows.
@@ -118,26 +124,35 @@ impl Connection {
 
     /// Where a Postgres feed that starts now begins.
     pub async fn feed_start(&mut self) -> Result<FeedCursor, DbError> {
-        let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
-        rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?.text(0).map(FeedCursor)
+        Ok(FeedCursor { xid: self.oldest_transaction().await?, seq: 0 })
     }
 
-    /// The events of the transactions that ended since `cursor`, none of which can have one left to come.
+    /// The oldest transaction that is still under way.
+    async fn oldest_transaction(&mut self) -> Result<String, DbError> {
+        let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
+        rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?.text(0)
+    }
+
+    /// The next events of the transactions that have ended, none of which can have one left to come; a page at most.
     ///
     /// By transaction, so that every instance sees one order. A transaction that changes one record draws its number when it
     /// has the record's lock, so that the events of a record are in the order of their commits.
     pub async fn feed_after(&mut self, cursor: &FeedCursor) -> Result<(Vec<Arc<CommittedEvent>>, FeedCursor), DbError> {
-        let next = self.feed_start().await?;
-        if next == *cursor {
-            return Ok((Vec::new(), next));
+        let oldest = self.oldest_transaction().await?;
+        if oldest == cursor.xid {
+            return Ok((Vec::new(), cursor.clone()));
         }
         let rows = self
             .fetch(
-                "SELECT id, topic, payload, object, owner, occurred_at FROM svc_events \
-                 WHERE xid >= $1::text::xid8 AND xid < $2::text::xid8 ORDER BY xid, seq",
-                vec![cursor.0.clone().into(), next.0.clone().into()],
+                "SELECT id, topic, payload, object, owner, occurred_at, xid::text, seq FROM svc_events \
+                 WHERE (xid, seq) > ($1::text::xid8, $2) AND xid < $3::text::xid8 ORDER BY xid, seq LIMIT $4",
+                vec![cursor.xid.clone().into(), cursor.seq.into(), oldest.clone().into(), FEED_PAGE.into()],
             )
             .await?;
+        let mut next = FeedCursor { xid: oldest, seq: 0 };
+        if let Some(last) = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(FEED_PAGE)) {
+            next = FeedCursor { xid: last.text(6)?, seq: last.integer(7)? };
+        }
         let mut events = Vec::with_capacity(rows.len());
         for row in rows {
             events.push(Arc::new(CommittedEvent::new(
@@ -150,14 +165,6 @@ impl Connection {
             )));
         }
         Ok((events, next))
-    }
-
-    /// Wakes the feeds of other instances when the transaction commits. Postgres merges equal notifications of one transaction.
-    pub async fn notify_feeds(&mut self) -> Result<(), DbError> {
-        match self.inner {
-            Inner::Sqlite(_) => Ok(()),
-            Inner::Postgres(_) => self.fetch("SELECT pg_notify('svc_events', '') IS NULL", Vec::new()).await.map(|_| ()),
-        }
     }
 
     pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {

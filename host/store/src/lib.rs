@@ -132,7 +132,7 @@ impl Store {
 
     /// Whether the database answers.
     pub async fn is_ready(&self) -> bool {
-        self.read(ReadCost::Scan, |connection| {
+        self.read(ReadCost::Rows, |connection| {
             Box::pin(async move { Ok(!connection.fetch("SELECT 1", Vec::new()).await?.is_empty()) })
         })
         .await

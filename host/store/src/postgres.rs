@@ -19,6 +19,8 @@ use crate::record::{Page, Record, RecordWriter};
 use crate::row::Row;
 
 const CONNECTIONS_DEFAULT: u32 = 16;
+/// How long one statement may run, so that abandoned ones do not hold the pool.
+const STATEMENT_TIMEOUT: &str = "60s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
 
@@ -40,7 +42,7 @@ impl Postgres {
             .map_err(|_| "SVC_DATABASE_URL is not a Postgres URL like postgres://user:password@host:5432/name.".to_owned())?
             .application_name("blockbase")
             .statement_cache_capacity(500)
-            .options([("timezone", "UTC")]);
+            .options([("timezone", "UTC"), ("statement_timeout", STATEMENT_TIMEOUT)]);
         // Once by itself first: a pool would try again until its time is over before it says what is wrong.
         let explain = |error: String| format!("Postgres (SVC_DATABASE_URL) cannot be reached: {error}.");
         match tokio::time::timeout(ACQUIRE_WAIT, sqlx::PgConnection::connect_with(&options)).await {

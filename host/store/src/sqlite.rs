@@ -19,20 +19,23 @@ use crate::connection::{Connection, Inner};
 use crate::error::DbError;
 use crate::{OnCommit, ReadCost, migrate};
 
+use statement::Watch;
 pub(crate) use statement::{execute, fetch, fetch_json, fetch_record};
 
 /// Reads that may scan, at a time.
 const SCANS_MAX: usize = 4;
 /// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
 const BUDGET_STEPS: i32 = 50_000;
+/// How often a scan looks whether somebody still waits for it, in the same steps.
+const SCAN_STEPS: i32 = 200_000;
 /// Prepared statements kept by each connection.
 const STATEMENTS_KEPT: usize = 256;
 /// Page cache of one reader, in KiB.
-const READER_CACHE_KIB: i64 = 4 * 1024;
+const READER_CACHE_KIB: i64 = 16 * 1024;
 /// Page cache of the writer, in KiB.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
 /// How much of the file a connection maps. Pages are then read from the system's own cache.
-const MAPPED_BYTES: i64 = 256 * 1024 * 1024;
+const MAPPED_BYTES: i64 = 0;
 /// How long a connection waits for a lock that a foreign process (a backup, a shell) holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
@@ -40,7 +43,7 @@ pub(crate) struct Sqlite {
     file: std::path::PathBuf,
     idle: Mutex<Vec<Connection>>,
     idle_max: usize,
-    scans: Semaphore,
+    scans: std::sync::Arc<Semaphore>,
     writer: writer::Writer,
 }
 
@@ -53,7 +56,7 @@ impl Sqlite {
             file: file.to_owned(),
             idle: Mutex::new(Vec::new()),
             idle_max: connections_max.map_or(8, |most| most as usize),
-            scans: Semaphore::new(SCANS_MAX),
+            scans: std::sync::Arc::new(Semaphore::new(SCANS_MAX)),
             writer: writer::Writer::start(Connection::new(Inner::Sqlite(writer)), on_commit)?,
         })
     }
@@ -103,9 +106,24 @@ impl Sqlite {
         match cost {
             ReadCost::Rows => self.read_here(body),
             ReadCost::Scan => {
-                let _permit = self.scans.acquire().await.map_err(crate::unavailable)?;
+                let permit = std::sync::Arc::clone(&self.scans).acquire_owned().await.map_err(crate::unavailable)?;
                 let sqlite = std::sync::Arc::clone(self);
-                tokio::task::spawn_blocking(move || sqlite.read_here(body)).await.map_err(Error::internal)?
+                let abandoned = std::sync::Arc::new(AtomicBool::new(false));
+                // Raised when this future is dropped: nobody waits for the scan any more.
+                let _raise = RaiseOnDrop(std::sync::Arc::clone(&abandoned));
+                let scan = move || {
+                    let _permit = permit;
+                    let mut connection = sqlite.take()?;
+                    statement::watch(&mut connection, Some((SCAN_STEPS, Watch::Abandoned(abandoned))))?;
+                    sqlite.read_on(connection, move |connection| {
+                        Box::pin(async move {
+                            let answer = body(connection).await;
+                            statement::watch(connection, None)?;
+                            answer
+                        })
+                    })
+                };
+                tokio::task::spawn_blocking(scan).await.map_err(Error::internal)?
             }
         }
     }
@@ -122,9 +140,9 @@ impl Sqlite {
             let (flag, body) = (std::sync::Arc::clone(&spent), std::sync::Arc::clone(&body));
             self.read_on(connection, move |connection| {
                 Box::pin(async move {
-                    statement::set_budget(connection, Some((BUDGET_STEPS, flag)))?;
+                    statement::watch(connection, Some((BUDGET_STEPS, Watch::Budget(flag))))?;
                     let answer = body(connection).await;
-                    statement::set_budget(connection, None)?;
+                    statement::watch(connection, None)?;
                     answer
                 })
             })
@@ -146,6 +164,15 @@ impl Sqlite {
     pub(crate) async fn close(&self) {
         self.writer.close().await;
         self.idle.lock().clear();
+    }
+}
+
+/// Raises a flag when it is dropped.
+struct RaiseOnDrop(std::sync::Arc<AtomicBool>);
+
+impl Drop for RaiseOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
     }
 }
 

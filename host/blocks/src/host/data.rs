@@ -1,6 +1,6 @@
 //! `data`: records, through the operations that every surface uses.
 
-use blockbase_app::schema::json::{Members, malformed, parse_members};
+use blockbase_app::schema::json::{Members, parse_list, parse_members};
 use blockbase_app::schema::{Code, Error, Result};
 use blockbase_app::{ListRequest, WriteAnswer, WriteRequest};
 use serde::Deserialize;
@@ -70,7 +70,7 @@ async fn query(service: &Service, object: &str, query: &str) -> Result<String> {
 }
 
 async fn create_many(service: &Service, object: &str, values: &str) -> Result<String> {
-    let records: Vec<Members> = serde_json::from_str(values).map_err(|error| malformed(&error))?;
+    let records: Vec<Members> = parse_list(values, service.app.settings().bulk_records_max)?;
     let requests = records.into_iter().map(|values| WriteRequest::Create { object: object.to_owned(), values }).collect();
     let mut ids = Vec::new();
     for answer in service.app.write_all(&service.caller, requests).await? {
@@ -82,6 +82,7 @@ async fn create_many(service: &Service, object: &str, values: &str) -> Result<St
 }
 
 async fn delete_many(service: &Service, object: &str, ids: Vec<String>) -> Result<Vec<String>> {
+    service.app.check_bulk_size(ids.len())?;
     let requests = ids.into_iter().map(|id| WriteRequest::Delete { object: object.to_owned(), id }).collect();
     let answers = service.app.write_all(&service.caller, requests).await?;
     Ok(answers
@@ -94,7 +95,7 @@ async fn delete_many(service: &Service, object: &str, ids: Vec<String>) -> Resul
 }
 
 async fn batch(service: &Service, operations: &str) -> Result<String> {
-    let operations: Vec<BatchOperation> = serde_json::from_str(operations).map_err(|error| malformed(&error))?;
+    let operations: Vec<BatchOperation> = parse_list(operations, service.app.settings().bulk_records_max)?;
     let requests = operations.into_iter().map(BatchOperation::request).collect::<Result<Vec<_>>>()?;
     let mut out = vec![b'['];
     for (index, answer) in service.app.write_all(&service.caller, requests).await?.into_iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::call::CallState;
 impl Host for CallState {
     async fn log(&mut self, level: String, message: String, fields: Option<String>) -> wasmtime::Result<()> {
         self.count_host_call()?;
+        self.check_log_line(message.len() + fields.as_ref().map_or(0, String::len))?;
         // What is no JSON is kept as text rather than lost.
         let fields = fields.map(|fields| match serde_json::from_str::<serde::de::IgnoredAny>(&fields) {
             Ok(_) => fields,

@@ -35,6 +35,8 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
         ErrorKind::CheckViolation => DbError::Check { name: constraint.unwrap_or_default() },
         _ => match code.as_str() {
             "22003" => DbError::OutOfRange,
+            // The statement's time is over.
+            "57014" => DbError::Unavailable(error.into()),
             "42P01" | "42703" => DbError::SchemaMoved(error.into()),
             // Deadlock and serialization failures, lock and resource limits, shutdowns, disk full, connection failures.
             "40001" | "40P01" | "55P03" | "53100" | "53200" | "53300" | "57P01" | "57P02" | "57P03" => {

@@ -59,15 +59,26 @@ pub(crate) fn batch(connection: &mut Connection, sql: &'static str) -> Result<()
     }
 }
 
-/// Gives what runs on a connection a number of steps, past which it is interrupted and the flag raised; or takes the bound away.
-pub(crate) fn set_budget(connection: &mut Connection, budget: Option<(i32, Arc<AtomicBool>)>) -> Result<(), DbError> {
+/// Why a read may be ended early.
+pub(crate) enum Watch {
+    /// It has a number of steps; the flag is raised when they are spent.
+    Budget(Arc<AtomicBool>),
+    /// It goes on as long as the flag is not raised.
+    Abandoned(Arc<AtomicBool>),
+}
+
+/// Watches what runs on a connection every so many steps, or no longer.
+pub(crate) fn watch(connection: &mut Connection, watch: Option<(i32, Watch)>) -> Result<(), DbError> {
     let Inner::Sqlite(driver) = &mut connection.inner else { return Ok(()) };
-    match budget {
-        Some((steps, spent)) => driver.progress_handler(
+    match watch {
+        Some((steps, watch)) => driver.progress_handler(
             steps,
-            Some(move || {
-                spent.store(true, Ordering::Relaxed);
-                true
+            Some(move || match &watch {
+                Watch::Budget(spent) => {
+                    spent.store(true, Ordering::Relaxed);
+                    true
+                }
+                Watch::Abandoned(abandoned) => abandoned.load(Ordering::Relaxed),
             }),
         ),
         None => driver.progress_handler(0, None::<fn() -> bool>),
