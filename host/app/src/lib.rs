@@ -73,6 +73,8 @@ pub struct App {
     log_lines: mpsc::Sender<BlockLogRow>,
 }
 
+/// How long the database may take to answer while it counts as ready.
+const READY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 /// Block log lines that may wait to be stored; past it new ones reach the process log alone.
 const LOG_LINES_QUEUE_MAX: usize = 10_000;
 
@@ -162,6 +164,6 @@ impl App {
 
     /// Whether requests can be served.
     pub async fn is_ready(&self) -> bool {
-        self.store.is_ready().await
+        tokio::time::timeout(READY_TIMEOUT, self.store.is_ready()).await.unwrap_or(false)
     }
 }

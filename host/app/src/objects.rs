@@ -2,12 +2,32 @@
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Object, ObjectDefinition, Result, check_object_name};
-use blockbase_store::{NewEvent, ReadCost, SchemaChangeRow};
-use serde_json::json;
+use blockbase_store::{Connection, NewEvent, ReadCost, SchemaChangeRow};
+use serde_json::{Value, json};
 
 use crate::App;
 use crate::caller::Caller;
 use crate::refresh::load_registry;
+
+/// What every change of the schema leaves behind: its entry in the history, and its event.
+struct SchemaChange {
+    entry: Value,
+    applied_by: Option<String>,
+    /// Milliseconds since the epoch.
+    applied_at: i64,
+    event: Option<NewEvent>,
+}
+
+impl SchemaChange {
+    async fn record(self, connection: &mut Connection, version: i64) -> Result<()> {
+        let SchemaChange { entry, applied_by, applied_at, event } = self;
+        connection.record_schema_change(SchemaChangeRow { version, change: entry.to_string(), applied_by, applied_at }).await?;
+        if let Some(event) = event {
+            connection.emit(event).await?;
+        }
+        Ok(())
+    }
+}
 
 impl App {
     /// All objects, by name.
@@ -37,9 +57,8 @@ impl App {
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
         // Whatever is wrong with the definition is said before anything waits for the writer.
         Object::new(0, definition.clone(), &keys)?;
-        let change = json!({ "op": "create_object", "object": definition });
-        let event = self.schema_event(caller, "created", &definition.name);
-        let (applied_by, now) = (caller.actor_id().map(str::to_owned), self.clock.now());
+        let entry = json!({ "op": "create_object", "object": definition });
+        let change = self.schema_change(caller, entry, "created", &definition.name);
         let created = definition.clone();
         self.store
             .write(move |connection| {
@@ -63,12 +82,7 @@ impl App {
                     for statement in connection.dialect().create_table(&object) {
                         connection.define(statement).await?;
                     }
-                    let row = SchemaChangeRow { version, change: change.to_string(), applied_by, applied_at: now };
-                    connection.record_schema_change(row).await?;
-                    if let Some(event) = event {
-                        connection.emit(event).await?;
-                    }
-                    Ok(())
+                    change.record(connection, version).await
                 })
             })
             .await?;
@@ -81,24 +95,19 @@ impl App {
         caller.access("objects", Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
         let name = name.to_owned();
-        let change = json!({ "op": "delete_object", "object": name });
-        let event = self.schema_event(caller, "deleted", &name);
-        let (applied_by, now) = (caller.actor_id().map(str::to_owned), self.clock.now());
+        let entry = json!({ "op": "delete_object", "object": name });
+        let change = self.schema_change(caller, entry, "deleted", &name);
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     let version = connection.raise_version("schema").await?;
                     let registry = load_registry(connection).await?;
                     let object = registry.object(&name).ok_or_else(|| Error::unknown_object(&name))?;
+                    // The catalogue first: it waits for the writes that hold the object, which may not have its table yet.
+                    connection.delete_object(object.id).await?;
                     let drop_table = connection.dialect().drop_table(object);
                     connection.define(drop_table).await?;
-                    connection.delete_object(object.id).await?;
-                    let row = SchemaChangeRow { version, change: change.to_string(), applied_by, applied_at: now };
-                    connection.record_schema_change(row).await?;
-                    if let Some(event) = event {
-                        connection.emit(event).await?;
-                    }
-                    Ok(())
+                    change.record(connection, version).await
                 })
             })
             .await?;
@@ -111,13 +120,15 @@ impl App {
         self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.schema_changes().await?) })).await
     }
 
-    fn schema_event(&self, caller: &Caller, op: &str, name: &str) -> Option<NewEvent> {
+    fn schema_change(&self, caller: &Caller, entry: Value, op: &str, name: &str) -> SchemaChange {
         let actor = caller.actor_json();
-        self.platform_event(
-            caller,
-            format!("schema.object.{op}"),
-            format!(r#"{{"object":"{name}","op":"{op}","actor":{actor}}}"#),
-        )
+        let payload = format!(r#"{{"object":"{name}","op":"{op}","actor":{actor}}}"#);
+        SchemaChange {
+            entry,
+            applied_by: caller.actor_id().map(str::to_owned),
+            applied_at: self.clock.now(),
+            event: self.platform_event(caller, format!("schema.object.{op}"), payload),
+        }
     }
 
     /// An event that is not of a record; none where events are off.

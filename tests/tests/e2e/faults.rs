@@ -69,4 +69,43 @@ on_both_engines! {
         assert_eq!(total, events.len() as u64);
         assert_eq!(server.sql("SELECT count(*) FROM task").await[0][0], total.to_string());
     }
+
+    async fn records_written_while_their_object_comes_and_goes_are_counted_right(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers = futures_util::future::join_all((0..6).map(|_| {
+            let (admin, stop) = (admin.clone(), stop.clone());
+            async move {
+                while !stop.load(Ordering::Relaxed) {
+                    let answer = admin.post("/api/v1/data/task", json!({ "title": "t" })).await;
+                    assert!(matches!(answer.status, 201 | 404), "{} {}", answer.status, answer.text);
+                }
+            }
+        }));
+        let changes = async {
+            for _ in 0..8 {
+                tokio::time::sleep(Duration::from_millis(40)).await;
+                assert_eq!(admin.delete("/api/v1/objects/task").await.status, 204);
+                admin.make_task_object().await;
+            }
+            tokio::time::sleep(Duration::from_millis(40)).await;
+            stop.store(true, Ordering::Relaxed);
+        };
+        tokio::join!(writers, changes);
+        let total = admin.get("/api/v1/data/task?limit=1").await.json()["pagination"]["totalCount"].clone();
+        assert_eq!(server.sql("SELECT count(*) FROM task").await[0][0], total.to_string());
+    }
+
+    async fn of_two_installs_at_once_one_wins(server: Server) {
+        let admin = server.admin().await;
+        let file = blockbase_tests::example_block("echo").await;
+        let installs = futures_util::future::join_all((0..4).map(|_| admin.install("", file.clone()))).await;
+        assert_eq!(installs.iter().filter(|answer| answer.status == 201).count(), 1);
+        for lost in installs.iter().filter(|answer| answer.status != 201) {
+            lost.expect_error(409, "block_exists");
+        }
+        let answer = admin.post("/api/v1/blocks/echo/actions/echo", json!({ "a": 1 })).await;
+        assert_eq!(answer.data(), json!({ "a": 1 }));
+    }
 }
