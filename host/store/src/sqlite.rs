@@ -31,11 +31,12 @@ const SCAN_STEPS: i32 = 200_000;
 /// Prepared statements kept by each connection.
 const STATEMENTS_KEPT: usize = 256;
 /// Page cache of one reader, in KiB.
-const READER_CACHE_KIB: i64 = 16 * 1024;
+const READER_CACHE_KIB: i64 = 4 * 1024;
 /// Page cache of the writer, in KiB.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
-/// How much of the file a connection maps. Pages are then read from the system's own cache.
-const MAPPED_BYTES: i64 = 0;
+/// How much of the file a connection maps: reads then come from the cache of the system, which all connections share. Without it the
+/// filtered list of the benchmark answers at a quarter of its rate.
+const MAPPED_BYTES: i64 = 256 * 1024 * 1024;
 /// How long a connection waits for a lock that a foreign process (a backup, a shell) holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
