@@ -1,6 +1,6 @@
 //! The data directory: made if it is not there, and one process at a time on it.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 /// The directory; the lock lasts as long as this lives, and the system lets go of it when the process ends however it does.
@@ -14,13 +14,12 @@ impl DataDir {
     pub(crate) fn open(path: &Path, exclusive: bool) -> Result<DataDir, String> {
         let explain =
             |error: std::io::Error| format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display());
-        std::fs::create_dir_all(path).map_err(explain)?;
+        let mut builder = DirBuilder::new();
+        builder.recursive(true);
+        // One that is there already keeps the mode that its owner gave it.
         #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            // Best effort: a directory of another owner keeps the mode that its owner gave it.
-            let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700));
-        }
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(path).map_err(explain)?;
         let lock = match exclusive {
             false => None,
             true => {

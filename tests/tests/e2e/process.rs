@@ -63,6 +63,8 @@ async fn a_data_directory_has_one_process() {
     let secret = server.directory().join("svc-data/svc.secret");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(secret).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
+    let directory = std::fs::metadata(server.directory().join("svc-data")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&directory.permissions()) & 0o777, 0o700);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
