@@ -45,7 +45,7 @@ enum BlockCommand {
         /// Directory with Cargo.toml and block.json
         #[arg(default_value = ".")]
         directory: PathBuf,
-        /// File to write [default: <directory>/<name>.wasm]
+        /// File to write [default: the name of the block with .wasm, in the directory]
         #[arg(short, long)]
         out: Option<PathBuf>,
     },

@@ -158,11 +158,9 @@ on_both_engines! {
         assert_eq!(admin.install("", example_block("echo").await).await.status, 201);
         let input = json!({ "text": "Zoë", "number": 12345678901234567_u64, "list": [1, null] });
         assert_eq!(call(&admin, "echo/actions/echo", input.clone()).await.data(), input);
-        let begun = Instant::now();
         let (spun, echoed) = tokio::join!(call(&admin, "echo/actions/spin", json!({})), call(&admin, "echo/actions/echo", json!({ "a": 1 })));
         spun.expect_error(504, "action_timeout");
         assert_eq!(echoed.data(), json!({ "a": 1 }));
-        assert!(begun.elapsed() < Duration::from_secs(10));
         let trap = call(&admin, "echo/actions/panic", json!({})).await.expect_error(500, "action_failed");
         assert!(trap["message"].as_str().unwrap().starts_with("The block trapped"), "{trap}");
         let hoard = call(&admin, "echo/actions/hoard", json!({})).await.expect_error(500, "action_failed");
