@@ -6,8 +6,8 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use blockbase_app::schema::json::{Members, malformed, parse_members};
 use blockbase_app::schema::{Code, Error};
-use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
 use crate::AppState;
@@ -16,27 +16,53 @@ use crate::error::ApiError;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Bytes past the bound that are read and dropped, so that a client that is still sending gets to see the answer.
+const DROPPED_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// Bytes reserved for a body before it arrives, at most.
+const BODY_BYTES_USUAL: usize = 64 * 1024;
+
 /// Reads a body of at most `bytes_max` bytes.
 ///
 /// # Errors
-/// `payload_too_large` past it; `invalid_request` for one that was cut short.
+/// `payload_too_large` past it; `invalid_request` for one that was cut short, or is too slow.
 pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
+    match tokio::time::timeout(BODY_TIMEOUT, read_within(request, bytes_max)).await {
+        Ok(body) => body,
+        Err(_) => Err(Error::invalid_request("The body did not arrive in time.").into()),
+    }
+}
+
+async fn read_within(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
     let too_large = || {
         ApiError(Error::new(
             Code::PayloadTooLarge,
             format!("The body is larger than {bytes_max} bytes, the most that is taken here."),
         ))
     };
+    let sent_max = bytes_max.saturating_add(DROPPED_BYTES_MAX);
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > bytes_max as u64) {
+    if announced.is_some_and(|length| length > sent_max as u64) {
         return Err(too_large());
     }
-    let body = tokio::time::timeout(BODY_TIMEOUT, Limited::new(request.into_body(), bytes_max).collect()).await;
-    let Ok(body) = body else { return Err(Error::invalid_request("The body did not arrive in time.").into()) };
-    match body {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-        Err(_) => Err(Error::invalid_request("The body was cut short.").into()),
+    let mut body = request.into_body();
+    // What is announced is not yet sent, so no more than a usual body is reserved for it.
+    let mut kept =
+        BytesMut::with_capacity(announced.map_or(0, |length| usize::try_from(length).unwrap_or(0).min(BODY_BYTES_USUAL)));
+    let mut sent = 0_usize;
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|_| Error::invalid_request("The body was cut short."))?;
+        let Ok(data) = frame.into_data() else { continue };
+        sent = sent.saturating_add(data.len());
+        match sent {
+            sent if sent <= bytes_max => kept.extend_from_slice(&data),
+            sent if sent > sent_max => return Err(too_large()),
+            _ => {}
+        }
+    }
+    match sent <= bytes_max {
+        true => Ok(kept.freeze()),
+        false => Err(too_large()),
     }
 }
 
