@@ -16,9 +16,6 @@ use crate::error::ApiError;
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Bytes past the bound that are read and dropped, so that a client that is still sending gets to see the answer.
-const DROPPED_BYTES_MAX: usize = 32 * 1024 * 1024;
-
 /// Bytes reserved for a body before it arrives, at most.
 const BODY_BYTES_USUAL: usize = 64 * 1024;
 
@@ -40,30 +37,23 @@ async fn read_within(request: Request, bytes_max: usize) -> Result<Bytes, ApiErr
             format!("The body is larger than {bytes_max} bytes, the most that is taken here."),
         ))
     };
-    let sent_max = bytes_max.saturating_add(DROPPED_BYTES_MAX);
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > sent_max as u64) {
+    if announced.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
     let mut body = request.into_body();
     // What is announced is not yet sent, so no more than a usual body is reserved for it.
     let mut kept =
         BytesMut::with_capacity(announced.map_or(0, |length| usize::try_from(length).unwrap_or(0).min(BODY_BYTES_USUAL)));
-    let mut sent = 0_usize;
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Error::invalid_request("The body was cut short."))?;
         let Ok(data) = frame.into_data() else { continue };
-        sent = sent.saturating_add(data.len());
-        match sent {
-            sent if sent <= bytes_max => kept.extend_from_slice(&data),
-            sent if sent > sent_max => return Err(too_large()),
-            _ => {}
+        if kept.len() + data.len() > bytes_max {
+            return Err(too_large());
         }
+        kept.extend_from_slice(&data);
     }
-    match sent <= bytes_max {
-        true => Ok(kept.freeze()),
-        false => Err(too_large()),
-    }
+    Ok(kept.freeze())
 }
 
 fn media_type(headers: &HeaderMap) -> Option<&str> {

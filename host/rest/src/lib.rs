@@ -13,6 +13,7 @@ mod error;
 mod events;
 mod extract;
 mod health;
+mod lingering;
 mod middleware;
 mod objects;
 mod origin;

@@ -19,6 +19,7 @@ use tracing::Instrument;
 
 use crate::error::ApiError;
 use crate::extract::RequestInfo;
+use crate::lingering::lingering;
 use crate::origin::OriginProblem;
 use crate::{AppState, Settings};
 
@@ -51,6 +52,7 @@ impl Limits {
 
 pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
+    request = request.map(lingering);
     let request_id = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
     let socket = request
         .extensions()
