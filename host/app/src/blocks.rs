@@ -229,7 +229,7 @@ impl App {
                 source: Some(format!("block:{name}")),
             })
             .collect();
-        let event = self.block_event(caller, "installed", &prepared);
+        let event = self.block_event(caller, "installed", &manifest.name, &manifest.version);
         let interfaces = self.runtime()?.interfaces();
         let required = manifest.requires.blocks(interfaces);
         let config = prepared.config.to_string();
@@ -307,12 +307,7 @@ impl App {
         Ok(())
     }
 
-    fn block_event(&self, caller: &Caller, op: &str, prepared: &PreparedBlock) -> Option<blockbase_store::NewEvent> {
-        let (name, version) = (&prepared.manifest.name, &prepared.manifest.version);
-        self.block_event_named(caller, op, name, version)
-    }
-
-    fn block_event_named(&self, caller: &Caller, op: &str, name: &str, version: &str) -> Option<blockbase_store::NewEvent> {
+    fn block_event(&self, caller: &Caller, op: &str, name: &str, version: &str) -> Option<blockbase_store::NewEvent> {
         let actor: Value = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
         let payload = json!({ "block": name, "version": version, "op": op, "actor": actor });
         self.platform_event(caller, format!("block.{op}"), payload.to_string())
@@ -382,7 +377,7 @@ impl App {
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.access(BLOCKS, Action::Delete)?;
         let block = self.installed(name)?;
-        let event = self.block_event_named(caller, "uninstalled", name, &block.manifest.version);
+        let event = self.block_event(caller, "uninstalled", name, &block.manifest.version);
         let key = name.to_owned();
         self.store
             .write(move |connection| {

@@ -19,4 +19,4 @@ pub use compile::{CompileLimits, compile_child};
 pub use manifest::parse_manifest;
 pub use package::{PackError, manifest_of, pack};
 pub use runtime::{Runtime, RuntimeSettings};
-pub use toolchain::{BuiltBlock, build, rust_toolchain};
+pub use toolchain::{BuiltBlock, build};

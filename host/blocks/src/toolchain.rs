@@ -58,14 +58,6 @@ fn on_path(program: &str) -> bool {
     std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
 }
 
-/// The name of the toolchain that `build` would use.
-///
-/// # Errors
-/// What to install.
-pub fn rust_toolchain() -> Result<&'static str, String> {
-    find().map(RustToolchain::name)
-}
-
 fn find() -> Result<RustToolchain, String> {
     if let Some(sysroot) = output(Command::new("rustc").args(["--print", "sysroot"])) {
         let has = |target: &str| Path::new(&sysroot).join("lib/rustlib").join(target).join("lib").is_dir();
