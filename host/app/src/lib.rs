@@ -9,13 +9,18 @@ mod accounts;
 mod blocks;
 mod caller;
 mod clock;
+mod deletion;
+mod expand;
 mod feed;
+mod links;
 mod manifest;
-mod objects;
+mod record_events;
 mod records;
 mod refresh;
+mod schema_change;
 mod sessions;
 mod topic;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -27,18 +32,21 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::mpsc;
 
 pub use accounts::{AuthProblem, Identity, SignIn, SignUp, SignedIn, render_session, render_user};
-pub use blockbase_query::{Access, Action, Grant, ListRequest, Paging, RowPolicy};
+pub use blockbase_query::{Access, Action, AggregateRequest, Grant, ListRequest, Paging, RowPolicy, expand_paths};
 pub use blockbase_schema as schema;
 pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, Installed, InstalledBlock, PreparedBlock, is_built_in};
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use feed::{Feed, FeedReader};
+pub use links::LinkChange;
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
-pub use records::{ListAnswer, WriteAnswer, WriteRequest};
+pub use records::ListAnswer;
+pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
 pub use topic::TopicPattern;
+pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
 
 /// What the operations need to know of the configuration.
 #[derive(Clone, Debug)]
@@ -107,6 +115,7 @@ impl App {
             log_lines,
         });
         app.refresh().await?;
+        app.ensure_search_indexes().await?;
         if let Some(role) = app.settings.signup_role.clone() {
             let known = app
                 .store

@@ -1,26 +1,56 @@
 //! What is kept in memory of the catalogue, brought up to the database's versions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use blockbase_schema::{Error, Object, ObjectDefinition, Registry, Result};
+use blockbase_schema::{Error, Registry, Relationship, Result, Retry, StoredObject};
 use blockbase_store::{Connection, ObjectRow, ReadCost};
 
 use crate::App;
 use crate::blocks::InstalledBlock;
 use crate::feed::Subscriptions;
 
-/// An object of the catalogue as operations use it.
-pub(crate) fn object_of_row(row: &ObjectRow) -> Result<Object> {
-    let definition: ObjectDefinition = serde_json::from_str(&row.definition).map_err(Error::internal)?;
-    let keys: Vec<u32> = serde_json::from_str(&row.field_keys).map_err(Error::internal)?;
-    Object::new(row.id, definition, &keys).map_err(Error::internal)
+/// How often an operation begins anew because the schema moved or another transaction was in its way.
+const ATTEMPTS_MAX: u32 = 8;
+/// How long it waits before it does, the first time; each further time twice as long.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(2);
+
+/// Everything that the catalogue stores of objects and relationships.
+#[derive(Clone)]
+pub(crate) struct Catalogue {
+    pub(crate) version: i64,
+    pub(crate) objects: Vec<StoredObject>,
+    pub(crate) relationships: Vec<Relationship>,
 }
 
-pub(crate) async fn load_registry(connection: &mut Connection) -> Result<Registry> {
-    let version = connection.version("schema").await?;
-    let objects = connection.objects().await?;
-    let objects = objects.iter().map(|row| object_of_row(row).map(Arc::new)).collect::<Result<Vec<_>>>()?;
-    Ok(Registry::new(version, objects))
+impl Catalogue {
+    pub(crate) async fn load(connection: &mut Connection) -> Result<Catalogue> {
+        let version = connection.version("schema").await?;
+        let objects = connection.objects().await?.into_iter().map(stored_object).collect::<Result<_>>()?;
+        let relationships = connection
+            .relationships()
+            .await?
+            .into_iter()
+            .map(|row| {
+                let definition = serde_json::from_str(&row.definition).map_err(Error::internal)?;
+                Ok(Relationship { id: row.id, definition })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Catalogue { version, objects, relationships })
+    }
+
+    pub(crate) fn registry(self) -> Result<Registry> {
+        Registry::new(self.version, self.objects, self.relationships)
+    }
+}
+
+fn stored_object(row: ObjectRow) -> Result<StoredObject> {
+    Ok(StoredObject {
+        id: row.id,
+        revision: row.revision,
+        definition: serde_json::from_str(&row.definition).map_err(Error::internal)?,
+        keys: serde_json::from_str(&row.field_keys).map_err(Error::internal)?,
+    })
 }
 
 impl App {
@@ -43,9 +73,35 @@ impl App {
         Ok(())
     }
 
+    /// Runs an operation on the schema of this moment; again where the schema moved under it, or where another transaction was
+    /// in its way. So a request ends on one schema, the one that it began with or a later one.
+    pub(crate) async fn on_schema<T, F>(&self, operation: impl Fn(Arc<Registry>) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let mut pause = ATTEMPT_PAUSE;
+        for _ in 1..ATTEMPTS_MAX {
+            match operation(self.registry()).await {
+                Err(Error { retry: Some(why), .. }) => {
+                    if why == Retry::SchemaMoved {
+                        self.refresh_registry().await?;
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                answer => return answer,
+            }
+        }
+        operation(self.registry()).await
+    }
+
     pub(crate) async fn refresh_registry(&self) -> Result<()> {
-        let fresh =
-            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { load_registry(connection).await })).await?;
+        let fresh = self
+            .store
+            .read(ReadCost::Rows, |connection| Box::pin(async move { Catalogue::load(connection).await }))
+            .await?
+            .registry()
+            .map_err(Error::internal)?;
         let mut registry = self.registry.write();
         // Of two refreshes at the same time the older may come last.
         if fresh.version >= registry.version {

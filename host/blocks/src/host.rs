@@ -5,7 +5,7 @@ mod data;
 mod deadline;
 mod log;
 
-use blockbase_app::schema::{Code, Error};
+use blockbase_app::schema::Error;
 
 use crate::bindings::blockbase::block::types;
 
@@ -24,9 +24,4 @@ fn guest_error(error: Error) -> types::Error {
         (field, _) => Some(serde_json::json!({ "field": field, "issues": error.issues }).to_string()),
     };
     types::Error { code: error.code.as_str().to_owned(), message: error.message, details }
-}
-
-/// The error of an operation that this server has not got for blocks.
-fn not_offered(operation: &str) -> types::Error {
-    guest_error(Error::new(Code::Unavailable, format!("This server does not offer `{operation}` to blocks yet.")))
 }

@@ -6,6 +6,9 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod aggregate;
+pub mod ddl;
+pub mod expand;
 pub mod operator;
 pub mod plan;
 pub mod request;
@@ -14,7 +17,8 @@ pub mod sql;
 mod dialect;
 
 pub use access::{Access, Action, Grant, Permissions, RowPolicy, Scope};
+pub use aggregate::{AggregateRequest, Function};
 pub use dialect::Dialect;
 pub use operator::Operator;
-pub use request::{Filter, FilterValue, ListRequest, Paging};
+pub use request::{Filter, FilterValue, ListRequest, Paging, expand_paths};
 pub use sql::{Param, Statement};

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use blockbase_schema::json::Members;
-use blockbase_schema::{Code, Column, ColumnType, Error, FieldType, Object, Result, Value, parse_filter_text, system};
+use blockbase_schema::{
+    Code, Column, ColumnType, Error, FieldType, Object, Relation, RelationShape, Result, Value, parse_filter_text, system,
+};
 
 use crate::access::{Access, Scope};
+use crate::expand::ExpandPlan;
 use crate::operator::Operator;
 use crate::request::{Filter, FilterValue, ListRequest, Paging};
 
@@ -49,15 +52,47 @@ impl Test {
 /// Most values that the filters of one request bind. SQLite's own bound is 32,766, Postgres' 65,535.
 const VALUES_MAX: usize = 10_000;
 
+/// Characters of the shortest text that the search index knows.
+const TRIGRAM_CHARS: usize = 3;
+
 /// Which rows, by policy and by request.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub scope: Scope,
     pub search: Option<String>,
     pub predicates: Vec<Predicate>,
+    /// Whether rows that contain a text are looked up in the search index, where that can be. Without it the rows are gone
+    /// through in their order, which is quicker where most of them match.
+    pub by_index: bool,
 }
 
 impl Selection {
+    /// # Errors
+    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
+    pub fn new(object: &Object, access: &Access, search: Option<String>, filters: &[Filter]) -> Result<Selection> {
+        let predicates: Vec<Predicate> = filters.iter().map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
+        let items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
+        if items > VALUES_MAX {
+            return Err(Error::invalid_request(format!("The filters of a request hold {VALUES_MAX} values at most.")));
+        }
+        Ok(Selection { scope: access.scope().clone(), search, predicates, by_index: true })
+    }
+
+    /// The longest text that rows have to contain, if the search index can tell candidates for it.
+    pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
+        let filters = self.predicates.iter().filter_map(|predicate| match &predicate.test {
+            Test::Contains { text, .. } if object.columns[predicate.column].is_searchable() => Some(text.as_str()),
+            _ => None,
+        });
+        let terms = self.search.as_deref().into_iter().filter(|_| object.is_searchable()).chain(filters);
+        terms.filter(|term| term.to_uppercase().chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
+    }
+
+    /// Whether the search index can tell candidates.
+    pub fn has_candidates(&self, object: &Object) -> bool {
+        self.by_index && self.indexed_term(object).is_some()
+    }
+
     /// Whether it is every row of the object, so that the kept count is the answer.
     pub fn is_everything(&self) -> bool {
         self.scope == Scope::All && self.search.is_none() && self.predicates.is_empty()
@@ -72,25 +107,36 @@ pub struct ListPlan {
     /// Columns and whether they descend; the tie-breaking `id` included.
     pub order: Vec<(usize, bool)>,
     pub paging: Paging,
+    /// What the records show.
     pub columns: Vec<usize>,
+    /// What is read besides, to find the related records by.
+    pub hidden: Vec<usize>,
+    pub expand: Vec<ExpandPlan>,
     pub with_count: bool,
 }
 
 impl ListPlan {
     /// # Errors
     /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
-    pub fn new(object: &Arc<Object>, access: &Access, request: ListRequest) -> Result<ListPlan> {
-        let predicates: Vec<Predicate> = request.filters.iter().map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
-        let items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
-        if items > VALUES_MAX {
-            return Err(Error::invalid_request(format!("The filters of a request hold {VALUES_MAX} values at most.")));
-        }
+    pub fn new(object: &Arc<Object>, access: &Access, request: &ListRequest, expand: Vec<ExpandPlan>) -> Result<ListPlan> {
+        let selection = Selection::new(object, access, request.search.clone(), &request.filters)?;
+        let columns = projection(object, request.select.as_deref())?;
+        let mut hidden: Vec<usize> = expand
+            .iter()
+            .filter_map(|expand| match expand.shape {
+                RelationShape::Forward { column } if !columns.contains(&column) => Some(column),
+                _ => None,
+            })
+            .collect();
+        hidden.dedup();
         Ok(ListPlan {
-            selection: Selection { scope: access.scope().clone(), search: request.search, predicates },
+            selection,
             order: order(object, &request.sort)?,
             paging: request.paging,
-            columns: projection(object, request.select.as_deref())?,
+            columns,
             with_count: !request.without_count,
+            expand,
+            hidden,
             object: Arc::clone(object),
         })
     }
@@ -151,13 +197,18 @@ impl CreatePlan {
                 _ => given.or_else(|| column.default.clone()).unwrap_or(Value::Null),
             };
             if column.required && value == Value::Null {
-                return Err(missing(column));
+                return Err(missing_value(column));
             }
             values.push(value);
         }
         let mut json = Vec::with_capacity(64 * values.len());
         write_record(&mut json, object.columns.iter().zip(&values));
         Ok(CreatePlan { object: Arc::clone(object), id, values, json })
+    }
+
+    /// What the search index holds of the record.
+    pub fn search_document(&self) -> Option<String> {
+        search_document(&self.object, self.values.iter())
     }
 
     /// Who the record belongs to.
@@ -167,6 +218,107 @@ impl CreatePlan {
             _ => None,
         }
     }
+}
+
+/// A record that is inserted, or updated where one with the same values of `target` is there.
+#[derive(Debug, Clone)]
+pub struct UpsertPlan {
+    /// The record as it would be inserted.
+    pub create: CreatePlan,
+    /// Columns of a declared unique target.
+    pub target: Vec<usize>,
+    /// What a conflict overwrites: the columns that the body names.
+    pub overwrites: Vec<usize>,
+    /// Rows that a conflict may change.
+    pub scope: Scope,
+    pub stamp: Stamp,
+}
+
+impl UpsertPlan {
+    /// `may_create` and `may_update` are the decisions on the two outcomes.
+    ///
+    /// # Errors
+    /// `invalid_upsert_target` where `target` is none that the object declares or the body lacks one of its columns; else as
+    /// [`CreatePlan::new`].
+    pub fn new(
+        object: &Arc<Object>,
+        may_create: &Access,
+        may_update: &Access,
+        body: &Members,
+        target: &[String],
+        id: uuid::Uuid,
+        stamp: Stamp,
+    ) -> Result<UpsertPlan> {
+        if !object.is_unique_target(target) {
+            return Err(Error::new(
+                Code::InvalidUpsertTarget,
+                format!(
+                    "`on_conflict` has to name a unique target of `{}`: {}.",
+                    object.name(),
+                    object.unique_targets().join(" or ")
+                ),
+            ));
+        }
+        if let Some(missing) = target.iter().find(|name| !body.0.iter().any(|(given, _)| given == *name)) {
+            return Err(Error::new(
+                Code::InvalidUpsertTarget,
+                format!("`{missing}` is a column of `on_conflict`, so the body has to have it."),
+            )
+            .with_field(missing.clone()));
+        }
+        let given_id = match target {
+            [name] if name == system::ID => {
+                let raw = body.0.iter().find(|(given, _)| given == name).map_or("null", |(_, raw)| raw.get());
+                match column_of(object, system::ID)?.filter_value_of(raw)? {
+                    Value::Uuid(id) => Some(id),
+                    _ => return Err(missing_value(column_of(object, system::ID)?)),
+                }
+            }
+            _ => None,
+        };
+        let create = CreatePlan::new(object, may_create, body, given_id.unwrap_or(id), &stamp)?;
+        let overwrites = writable(object, body)?.into_iter().map(|(index, _)| index).collect();
+        let target = target.iter().map(|name| column_index(object, name)).collect::<Result<_>>()?;
+        Ok(UpsertPlan { create, target, overwrites, scope: may_update.scope().clone(), stamp })
+    }
+
+    /// Whether a record that conflicts can be there at all: null equals nothing.
+    pub fn can_conflict(&self) -> bool {
+        self.target.iter().all(|index| self.create.values[*index] != Value::Null)
+    }
+}
+
+/// What the search index of SQLite holds of a record: its searchable values, folded, one after another; `None` where there are
+/// none.
+pub fn search_document<'a>(object: &Object, values: impl IntoIterator<Item = &'a Value>) -> Option<String> {
+    let mut document = String::new();
+    for (_, value) in object.columns.iter().zip(values).filter(|(column, _)| column.is_searchable()) {
+        let texts: &[String] = match value {
+            Value::Text(text) => std::slice::from_ref(text),
+            Value::TextList(list) => list,
+            _ => &[],
+        };
+        for text in texts.iter().filter(|text| !text.is_empty()) {
+            if !document.is_empty() {
+                document.push('\u{1f}');
+            }
+            document.push_str(&text.to_uppercase());
+        }
+    }
+    Some(document).filter(|document| !document.is_empty())
+}
+
+/// Links of a many_to_many relationship, made or removed on one record.
+#[derive(Debug, Clone)]
+pub struct LinkPlan {
+    /// The record that the links are changed on.
+    pub record: RecordPlan,
+    pub relation: Relation,
+    /// The object on the other side, and its rows that the caller sees.
+    pub target: Arc<Object>,
+    pub target_scope: Scope,
+    /// Distinct, in the caller's order.
+    pub target_ids: Vec<uuid::Uuid>,
 }
 
 /// Appends a record's JSON object.
@@ -213,7 +365,7 @@ impl UpdatePlan {
                 false => Assignment::Set(column.value_of(raw)?),
             };
             if column.required && matches!(assignment, Assignment::Set(Value::Null)) {
-                return Err(missing(column));
+                return Err(missing_value(column));
             }
             assignments.push((index, assignment));
         }
@@ -254,7 +406,7 @@ fn atomic_amount(column: &Column, raw: &str) -> Result<Value> {
     }
 }
 
-fn missing(column: &Column) -> Error {
+fn missing_value(column: &Column) -> Error {
     Error::new(Code::NotNullViolation, format!("`{}` is required.", column.name)).with_field(column.name.clone())
 }
 
@@ -268,6 +420,10 @@ fn writable<'a>(object: &Object, body: &'a Members) -> Result<Vec<(usize, &'a st
         }
     }
     Ok(writable)
+}
+
+fn column_of<'a>(object: &'a Object, name: &str) -> Result<&'a Column> {
+    column_index(object, name).map(|index| &object.columns[index])
 }
 
 fn column_index(object: &Object, name: &str) -> Result<usize> {

@@ -54,6 +54,8 @@ pub struct ListRequest {
     pub sort: Vec<(String, bool)>,
     pub paging: Paging,
     pub select: Option<Vec<String>>,
+    /// Relation keys, dotted for more levels.
+    pub expand: Vec<String>,
     /// Whether the total is left out.
     pub without_count: bool,
 }
@@ -93,6 +95,11 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
+/// The paths of `expand`, comma-separated.
+pub fn expand_paths(text: &str) -> Vec<String> {
+    names(text).map(str::to_owned).collect()
+}
+
 fn sort_keys(text: &str) -> Vec<(String, bool)> {
     names(text)
         .map(|name| match name.strip_prefix('-') {
@@ -119,8 +126,7 @@ impl ListRequest {
                 "limit" => paging.limit = Some(whole_number("limit", value, 1)?),
                 "offset" => paging.offset = Some(whole_number("offset", value, 0)?),
                 "select" => request.select = Some(names(value).map(str::to_owned).collect()),
-                // Relations come with their own kinds of columns; unknown keys are ignored by contract.
-                "expand" => {}
+                "expand" => request.expand = expand_paths(value),
                 "count" => request.without_count = count_is_left_out(value)?,
                 _ => request.filters.push(parameter_filter(name, value)?),
             }
@@ -130,8 +136,8 @@ impl ListRequest {
     }
 
     /// Reads the JSON form that blocks, GraphQL and MCP use:
-    /// `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, count? }`,
-    /// `sort` and `select` being comma-separated text as in REST.
+    /// `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`,
+    /// `sort`, `select` and `expand` being comma-separated text as in REST.
     ///
     /// # Errors
     /// `invalid_request` for another form.
@@ -158,8 +164,6 @@ impl ListRequest {
             value: Option<Box<RawValue>>,
         }
         let document: Document = serde_json::from_str(text).map_err(|error| json::malformed(&error))?;
-        // Unknown relation keys are ignored by contract, as in the REST form.
-        let _ = document.expand;
         for (name, number, least) in
             [("page", document.page, 1), ("pageSize", document.page_size, 1), ("limit", document.limit, 1)]
         {
@@ -190,6 +194,7 @@ impl ListRequest {
             sort: document.sort.as_deref().map(sort_keys).unwrap_or_default(),
             paging: paging.window()?,
             select: document.select.map(|select| names(&select).map(str::to_owned).collect()),
+            expand: document.expand.as_deref().map(expand_paths).unwrap_or_default(),
             without_count: document.count.as_deref().map(count_is_left_out).transpose()?.unwrap_or(false),
         }
         .checked()

@@ -1,17 +1,21 @@
 //! Plans written as SQL with bound values.
 
-use blockbase_schema::{ColumnType, Object, Value, system};
+use blockbase_schema::{Column, ColumnType, Object, RelationShape, Value, system};
 
 use crate::access::Scope;
+use crate::aggregate::{AggregatePlan, Function};
+use crate::ddl::{CONVERTED_COLUMN, link_table, search_table};
 use crate::dialect::{Dialect, quote};
+use crate::expand::ExpandPlan;
 use crate::operator::Operator;
-use crate::plan::{Assignment, CreatePlan, ListPlan, Predicate, RecordPlan, Selection, Test, UpdatePlan};
+use crate::plan::{Assignment, CreatePlan, LinkPlan, ListPlan, Predicate, RecordPlan, Selection, Test, UpdatePlan, UpsertPlan};
 
 /// A bound value; the variant says the type even where the value is null, as Postgres asks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Param {
     Text(Option<String>),
     TextList(Option<Vec<String>>),
+    OptionalTextList(Vec<Option<String>>),
     Integer(Option<i32>),
     BigInteger(Option<i64>),
     /// Scaled value and scale.
@@ -26,6 +30,7 @@ pub enum Param {
     Time(Option<u32>),
     Json(Option<String>),
     Uuid(Option<uuid::Uuid>),
+    UuidList(Vec<uuid::Uuid>),
     Bytes(Option<Vec<u8>>),
 }
 
@@ -73,7 +78,7 @@ impl From<Vec<u8>> for Param {
 
 impl Param {
     /// `value` as a parameter for a column of type `ty`.
-    fn of(ty: ColumnType, value: Value) -> Param {
+    pub fn of(ty: ColumnType, value: Value) -> Param {
         match (ty, value) {
             (ColumnType::Text, Value::Text(text)) => Param::Text(Some(text)),
             // A filter compares a list column's elements.
@@ -125,12 +130,12 @@ struct Writer {
 }
 
 impl Writer {
-    /// A statement on `object`. On Postgres its text names the object's number, so that a plan cached for an object that was
-    /// dropped is never used for another of its name.
+    /// A statement on `object`. On Postgres its text names the object's number and revision, so that a plan cached for an object
+    /// that was dropped or altered is never used for another of its name.
     fn new(dialect: Dialect, object: &Object) -> Writer {
         let mut sql = String::with_capacity(256);
         if dialect == Dialect::Postgres {
-            sql.push_str(&format!("/* {} */ ", object.id));
+            sql.push_str(&format!("/* {}.{} */ ", object.id, object.revision));
         }
         Writer { dialect, sql, params: Vec::new() }
     }
@@ -150,6 +155,33 @@ impl Writer {
         Statement { sql: self.sql, params: self.params }
     }
 
+    /// All columns, and on SQLite the rowid that the search index knows the row by.
+    fn record_columns(&mut self, object: &Object) {
+        self.columns(object, 0..object.columns.len());
+        if self.dialect == Dialect::Sqlite {
+            self.sql.push_str(", svc_rowid");
+        }
+    }
+
+    fn insert(&mut self, object: &Object, rows: &[&CreatePlan]) {
+        self.sql.push_str("INSERT INTO ");
+        self.sql.push_str(&quote(object.name()));
+        self.sql.push_str(" (");
+        self.columns(object, 0..object.columns.len());
+        self.sql.push_str(") VALUES ");
+        for (row, plan) in rows.iter().enumerate() {
+            self.sql.push_str(if row > 0 { ", (" } else { "(" });
+            for (place, (column, value)) in object.columns.iter().zip(&plan.values).enumerate() {
+                if place > 0 {
+                    self.sql.push_str(", ");
+                }
+                let placeholder = self.bind(Param::of(column.ty, value.clone()));
+                self.sql.push_str(&placeholder);
+            }
+            self.sql.push(')');
+        }
+    }
+
     fn columns(&mut self, object: &Object, columns: impl IntoIterator<Item = usize>) {
         for (place, index) in columns.into_iter().enumerate() {
             if place > 0 {
@@ -161,7 +193,7 @@ impl Writer {
 
     /// ` WHERE …`: the row policy first, then what the caller asked for.
     fn selection(&mut self, object: &Object, selection: &Selection) {
-        let mut tests = self.scope(&selection.scope);
+        let mut tests = self.scope(object, &selection.scope);
         for predicate in &selection.predicates {
             let test = self.predicate(object, predicate);
             tests.push(test);
@@ -169,13 +201,17 @@ impl Writer {
         if let Some(term) = &selection.search {
             tests.push(self.search(object, term));
         }
+        if let Some(term) = selection.indexed_term(object).filter(|_| selection.by_index) {
+            let test = self.candidates(object, term);
+            tests.push(test);
+        }
         self.wherever(&tests);
     }
 
     fn record(&mut self, plan: &RecordPlan) {
         let id = self.bind(Param::Uuid(Some(plan.id)));
         let mut tests = vec![format!("\"id\" = {id}")];
-        tests.extend(self.scope(&plan.scope));
+        tests.extend(self.scope(&plan.object, &plan.scope));
         self.wherever(&tests);
     }
 
@@ -186,14 +222,30 @@ impl Writer {
         }
     }
 
-    fn scope(&mut self, scope: &Scope) -> Vec<String> {
+    fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
         match scope {
             Scope::All => Vec::new(),
             Scope::Own(actor) => {
                 let actor = self.bind(Param::Text(Some(actor.clone())));
-                vec![format!("{} = {actor}", quote(system::CREATED_BY))]
+                vec![format!("{}.{} = {actor}", quote(object.name()), quote(system::CREATED_BY))]
             }
             Scope::Nothing => vec!["1 = 0".to_owned()],
+        }
+    }
+
+    /// What the search index takes for rows that contain `term`: all that do, and perhaps some that do not.
+    fn candidates(&mut self, object: &Object, term: &str) -> String {
+        match self.dialect {
+            Dialect::Sqlite => {
+                let index = search_table(object);
+                let placeholder = self.bind(Param::Text(Some(trigram_query(term))));
+                format!("svc_rowid IN (SELECT rowid FROM {index} WHERE {index} MATCH {placeholder})")
+            }
+            Dialect::Postgres => {
+                let placeholder = self.bind(Param::Text(Some(like_pattern(term))));
+                let document = self.dialect.search_document(object);
+                format!("{document} LIKE (upper({placeholder}::text COLLATE \"und-x-icu\") COLLATE \"C\")")
+            }
         }
     }
 
@@ -231,9 +283,25 @@ impl Writer {
             false => quote(&column.name),
         };
         let dialect = self.dialect;
-        match &predicate.test {
-            Test::IsNull => format!("{name} IS NULL"),
-            Test::IsNotNull => format!("{name} IS NOT NULL"),
+        let lead = match &predicate.test {
+            Test::Compare(Operator::Neq, _) => None,
+            Test::Compare(..) => dialect.index_lead(column, &name, false),
+            Test::In { negated: false, values } if !values.contains(&Value::Null) => dialect.index_lead(column, &name, false),
+            _ => None,
+        };
+        let test = self.test(column, &name, &predicate.test);
+        match lead {
+            Some(lead) => format!("{lead} AND {test}"),
+            None => test,
+        }
+    }
+
+    fn test(&mut self, column: &Column, name: &str, test: &Test) -> String {
+        let is_list = column.ty == ColumnType::TextList;
+        let dialect = self.dialect;
+        match test {
+            Test::IsNull => dialect.index_lead(column, name, true).unwrap_or_else(|| format!("{name} IS NULL")),
+            Test::IsNotNull => dialect.index_lead(column, name, false).unwrap_or_else(|| format!("{name} IS NOT NULL")),
             Test::Compare(operator, Value::DecimalBetween { below, scale }) => {
                 let (operator, scaled) = match operator {
                     Operator::Gt | Operator::Gte => (">", *below),
@@ -248,9 +316,9 @@ impl Writer {
             Test::Compare(operator, value) => {
                 let value = self.bind(Param::of(column.ty, value.clone()));
                 match operator {
-                    Operator::Eq if is_list => dialect.any_element(&name, |item| format!("{item} = {value}")),
+                    Operator::Eq if is_list => dialect.any_element(name, |item| format!("{item} = {value}")),
                     Operator::Neq if is_list => {
-                        format!("NOT {}", dialect.any_element(&name, |item| format!("{item} = {value}")))
+                        format!("NOT {}", dialect.any_element(name, |item| format!("{item} = {value}")))
                     }
                     Operator::Neq => format!("{name} {} {value}", dialect.is_distinct()),
                     Operator::Gt => format!("{name} > {value}"),
@@ -260,12 +328,12 @@ impl Writer {
                     _ => format!("{name} = {value}"),
                 }
             }
-            Test::In { values, negated } => self.in_list(&name, column.ty, values, *negated),
+            Test::In { values, negated } => self.in_list(name, column.ty, values, *negated),
             Test::Contains { text, fold_case } => {
                 let term = self.bind(Param::Text(Some(text.clone())));
                 match is_list {
-                    true => dialect.any_element(&name, |item| dialect.contains(item, &term, *fold_case)),
-                    false => dialect.contains(&name, &term, *fold_case),
+                    true => dialect.any_element(name, |item| dialect.contains(item, &term, *fold_case)),
+                    false => dialect.contains(name, &term, *fold_case),
                 }
             }
         }
@@ -295,7 +363,7 @@ impl Writer {
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
-    writer.columns(&plan.object, plan.columns.iter().copied());
+    writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
     writer.sql.push_str(" FROM ");
     writer.sql.push_str(&quote(plan.object.name()));
     writer.selection(&plan.object, &plan.selection);
@@ -324,11 +392,255 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
     writer.finish()
 }
 
+/// How many candidates the search index of SQLite has, counted to `most`; `None` where it is not asked.
+pub fn count_candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
+    if dialect != Dialect::Sqlite || !selection.by_index {
+        return None;
+    }
+    let term = selection.indexed_term(object)?;
+    let index = search_table(object);
+    let mut writer = Writer::new(dialect, object);
+    let query = writer.bind(Param::Text(Some(trigram_query(term))));
+    let most = writer.bind(Param::from(most));
+    writer.sql.push_str(&format!("SELECT count(*) FROM (SELECT rowid FROM {index} WHERE {index} MATCH {query} LIMIT {most})"));
+    Some(writer.finish())
+}
+
+/// Most trigrams that one look into the search index asks for. They only have to be telling enough; each row is looked at again.
+const TRIGRAMS_MAX: usize = 12;
+
+/// The full-text query for rows that may contain `term`: some of its trigrams, all of which such a row has.
+fn trigram_query(term: &str) -> String {
+    let characters: Vec<char> = term.to_uppercase().chars().collect();
+    let last = characters.len().saturating_sub(3);
+    let step = (last / TRIGRAMS_MAX).max(1);
+    let mut places: Vec<usize> = (0..=last).step_by(step).collect();
+    if places.last() != Some(&last) {
+        places.push(last);
+    }
+    let trigrams: Vec<String> = places
+        .into_iter()
+        .map(|place| {
+            let trigram: String = characters[place..].iter().take(3).collect();
+            format!("\"{}\"", trigram.replace('"', "\"\""))
+        })
+        .collect();
+    trigrams.join(" AND ")
+}
+
+/// A LIKE pattern for texts that contain `term`, whatever characters it has.
+fn like_pattern(term: &str) -> String {
+    let mut pattern = String::with_capacity(term.len() + 2);
+    pattern.push('%');
+    for character in term.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
+}
+
+/// One row: how many rows the selection has, how many of them have a value, and the sum, least or greatest value as text.
+pub fn aggregate(dialect: Dialect, plan: &AggregatePlan) -> Statement {
+    let mut writer = Writer::new(dialect, &plan.object);
+    let column = plan.column.map(|index| &plan.object.columns[index]);
+    let name = column.map(|column| quote(&column.name));
+    let value = match (&name, column) {
+        (Some(name), Some(column)) => aggregate_value(dialect, plan.function, name, column.ty),
+        _ => "NULL".to_owned(),
+    };
+    let counted = name.unwrap_or_else(|| "*".to_owned());
+    let cast = if dialect == Dialect::Postgres { "::text" } else { "" };
+    writer.sql.push_str(&format!("SELECT count(*), count({counted}), ({value}){cast} FROM {}", quote(plan.object.name())));
+    writer.selection(&plan.object, &plan.selection);
+    writer.finish()
+}
+
+fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnType) -> String {
+    let scale = match ty {
+        ColumnType::Decimal { scale } => scale,
+        _ => 0,
+    };
+    match (function, dialect) {
+        (Function::Count, _) => "NULL".to_owned(),
+        // Exact whatever the order of the rows: doubles by their shortest digits.
+        (Function::Sum | Function::Avg, Dialect::Sqlite) => format!("svc_sum({name}, {scale})"),
+        (Function::Sum | Function::Avg, Dialect::Postgres) => match ty {
+            ColumnType::Float => format!("sum({name}::text::numeric)"),
+            _ => format!("sum({name})"),
+        },
+        (Function::Min | Function::Max, Dialect::Sqlite) => format!("svc_number_text({}({name}), {scale})", function.name()),
+        (Function::Min | Function::Max, Dialect::Postgres) => format!("{}({name})", function.name()),
+    }
+}
+
+/// Related records: all columns of those that `keys` lead to, in the list's default order. What `keys` are depends on the
+/// shape: ids of the related records, or ids of the records that they belong to. For links one more column leads, the
+/// record's id on the near side.
+pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> Statement {
+    let object = &plan.object;
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(keys));
+    let most = writer.bind(Param::from(i64::try_from(crate::expand::RECORDS_MAX).unwrap_or(i64::MAX) + 1));
+    let table = quote(object.name());
+    let order = format!("ORDER BY {table}.\"created_at\" DESC, {table}.\"id\" DESC LIMIT {most}");
+    let columns: Vec<String> = object.columns.iter().map(|column| format!("{table}.{}", quote(&column.name))).collect();
+    let columns = columns.join(", ");
+    let (head, test) = match plan.shape {
+        RelationShape::Forward { .. } => (format!("SELECT {columns} FROM {table}"), dialect.among("\"id\"", &list)),
+        RelationShape::Reverse { column, .. } => {
+            (format!("SELECT {columns} FROM {table}"), dialect.among(&quote(&object.columns[column].name), &list))
+        }
+        RelationShape::Linked { relationship_id, is_source } => {
+            let (near, far) = link_sides(is_source);
+            let links = link_table(relationship_id);
+            (
+                format!("SELECT {columns}, {links}.{near} FROM {links} JOIN {table} ON {table}.\"id\" = {links}.{far}"),
+                dialect.among(&format!("{links}.{near}"), &list),
+            )
+        }
+    };
+    let mut tests = vec![test];
+    tests.extend(writer.scope(object, &plan.scope));
+    writer.sql.push_str(&head);
+    writer.wherever(&tests);
+    writer.sql.push_str(&format!(" {order}"));
+    writer.finish()
+}
+
+fn link_sides(is_source: bool) -> (&'static str, &'static str) {
+    match is_source {
+        true => ("source_id", "target_id"),
+        false => ("target_id", "source_id"),
+    }
+}
+
+/// Which of the records that are to be linked the caller sees: their ids.
+pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.scope(object, scope));
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    writer.finish()
+}
+
+/// Adds links, or removes them; answers with the far ids of those that were not there, or were.
+pub fn change_links(dialect: Dialect, plan: &LinkPlan, adds: bool) -> Option<Statement> {
+    let RelationShape::Linked { relationship_id, is_source } = plan.relation.shape else { return None };
+    let (near, far) = link_sides(is_source);
+    let links = link_table(relationship_id);
+    let mut writer = Writer::new(dialect, &plan.record.object);
+    let id = writer.bind(Param::Uuid(Some(plan.record.id)));
+    let list = writer.bind(Param::UuidList(plan.target_ids.clone()));
+    let sql = match (adds, dialect) {
+        (true, Dialect::Sqlite) => format!(
+            "INSERT INTO {links} ({near}, {far}) SELECT {id}, value FROM json_each({list}) WHERE true ON CONFLICT DO NOTHING RETURNING {far}"
+        ),
+        (true, Dialect::Postgres) => format!(
+            "INSERT INTO {links} ({near}, {far}) SELECT {id}, far FROM unnest({list}) AS far ON CONFLICT DO NOTHING RETURNING {far}"
+        ),
+        (false, _) => {
+            format!("DELETE FROM {links} WHERE {near} = {id} AND {} RETURNING {far}", dialect.among(far, &list))
+        }
+    };
+    writer.sql.push_str(&sql);
+    Some(writer.finish())
+}
+
+/// Records that refer to others by a foreign key, all columns; locked where the engine has row locks.
+pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, most: i64) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let most = writer.bind(Param::from(most));
+    writer.sql.push_str("SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    let test = dialect.among(&quote(&object.columns[column].name), &list);
+    writer.wherever(&[test]);
+    writer.sql.push_str(&format!(" ORDER BY \"id\" LIMIT {most}"));
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
+    writer.finish()
+}
+
+/// One value of each row as JSON, in the order of ids: the rows after `after`, `most` of them.
+pub fn column_page(dialect: Dialect, object: &Object, column: &Column, after: uuid::Uuid, most: i64) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let after = writer.bind(Param::Uuid(Some(after)));
+    let most = writer.bind(Param::from(most));
+    writer.sql.push_str(&format!(
+        "SELECT \"id\", {} FROM {} WHERE \"id\" > {after} ORDER BY \"id\" LIMIT {most}",
+        quote(&column.name),
+        quote(object.name())
+    ));
+    writer.finish()
+}
+
+/// How many rows share their values of `columns` with another row.
+pub fn count_duplicates(dialect: Dialect, object: &Object, columns: &[String]) -> Statement {
+    let names: Vec<String> = columns.iter().map(|name| quote(name)).collect();
+    let tests: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();
+    let (names, tests) = (names.join(", "), tests.join(" AND "));
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str(&format!(
+        "SELECT CAST(coalesce(sum(shared), 0) AS BIGINT) FROM (SELECT count(*) AS shared FROM {} WHERE {tests} GROUP BY {names} \
+         HAVING count(*) > 1) AS groups",
+        quote(object.name())
+    ));
+    writer.finish()
+}
+
+/// How many rows there are, counted.
+pub fn count_all(dialect: Dialect, object: &Object) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str(&format!("SELECT count(*) FROM {}", quote(object.name())));
+    writer.finish()
+}
+
+/// How many rows have no value of a column.
+pub fn count_nulls(dialect: Dialect, object: &Object, column: &Column) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str(&format!("SELECT count(*) FROM {} WHERE {} IS NULL", quote(object.name()), quote(&column.name)));
+    writer.finish()
+}
+
+/// The statement that adds the column for converted values.
+pub fn add_converted_column(dialect: Dialect, object: &Object) -> String {
+    let ty = if dialect == Dialect::Sqlite { "TEXT" } else { "text COLLATE \"C\"" };
+    format!("ALTER TABLE {} ADD COLUMN {CONVERTED_COLUMN} {ty}", quote(object.name()))
+}
+
+/// Writes converted texts to their rows.
+pub fn write_converted(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, texts: Vec<String>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let ids = writer.bind(Param::UuidList(ids));
+    let texts = writer.bind(Param::TextList(Some(texts)));
+    let table = quote(object.name());
+    writer.sql.push_str(&match dialect {
+        Dialect::Sqlite => format!(
+            "UPDATE {table} SET {CONVERTED_COLUMN} = new.text FROM (SELECT ids.value AS id, texts.value AS text FROM json_each({ids}) AS ids \
+             JOIN json_each({texts}) AS texts ON ids.key = texts.key) AS new WHERE {table}.\"id\" = new.id"
+        ),
+        Dialect::Postgres => format!(
+            "UPDATE {table} SET {CONVERTED_COLUMN} = new.text FROM unnest({ids}, {texts}) AS new (id, text) WHERE {table}.\"id\" = new.id"
+        ),
+    });
+    writer.finish()
+}
+
 /// The record, all columns; `for_update` locks its row where the engine has row locks.
 pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
-    writer.columns(&plan.object, 0..plan.object.columns.len());
+    match for_update {
+        true => writer.record_columns(&plan.object),
+        false => writer.columns(&plan.object, 0..plan.object.columns.len()),
+    }
     writer.sql.push_str(" FROM ");
     writer.sql.push_str(&quote(plan.object.name()));
     writer.record(plan);
@@ -338,22 +650,60 @@ pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     writer.finish()
 }
 
-/// The new row.
-pub fn insert(dialect: Dialect, plan: &CreatePlan) -> Statement {
-    let mut writer = Writer::new(dialect, &plan.object);
-    writer.sql.push_str("INSERT INTO ");
-    writer.sql.push_str(&quote(plan.object.name()));
-    writer.sql.push_str(" (");
-    writer.columns(&plan.object, 0..plan.object.columns.len());
-    writer.sql.push_str(") VALUES (");
-    for (place, (column, value)) in plan.object.columns.iter().zip(&plan.values).enumerate() {
-        if place > 0 {
-            writer.sql.push_str(", ");
-        }
-        let placeholder = writer.bind(Param::of(column.ty, value.clone()));
-        writer.sql.push_str(&placeholder);
+/// The new rows, all of one object, in one statement.
+pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.insert(object, rows);
+    writer.finish()
+}
+
+/// The values of a new row, to be bound to the statement that [`insert`] makes of one row.
+pub fn insert_params(plan: &CreatePlan) -> impl Iterator<Item = Param> {
+    plan.object.columns.iter().zip(&plan.values).map(|(column, value)| Param::of(column.ty, value.clone()))
+}
+
+/// The new row, or the change of the one that it conflicts with; answers with the row as it is afterwards, and on Postgres
+/// with one more boolean: whether it was changed. No row where the policy hides it.
+pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
+    let object = &plan.create.object;
+    let mut writer = Writer::new(dialect, object);
+    writer.insert(object, &[&plan.create]);
+    let names = |columns: &[usize]| columns.iter().map(|index| quote(&object.columns[*index].name)).collect::<Vec<_>>();
+    let mut sets: Vec<String> = names(&plan.overwrites).iter().map(|name| format!("{name} = excluded.{name}")).collect();
+    for name in [system::UPDATED_AT, system::UPDATED_BY].map(quote) {
+        sets.push(format!("{name} = excluded.{name}"));
     }
-    writer.sql.push(')');
+    writer.sql.push_str(&format!(" ON CONFLICT ({}) DO UPDATE SET {}", names(&plan.target).join(", "), sets.join(", ")));
+    let tests = writer.scope(object, &plan.scope);
+    writer.wherever(&tests);
+    writer.sql.push_str(" RETURNING ");
+    writer.record_columns(object);
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(", xmax <> 0");
+    }
+    writer.finish()
+}
+
+/// The record that an upsert would change, locked where the engine has row locks.
+pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
+    let object = &plan.create.object;
+    let mut writer = Writer::new(dialect, object);
+    let tests: Vec<String> = plan
+        .target
+        .iter()
+        .map(|index| {
+            let column = &object.columns[*index];
+            let value = writer.bind(Param::of(column.ty, plan.create.values[*index].clone()));
+            format!("{} = {value}", quote(&column.name))
+        })
+        .collect();
+    writer.sql.push_str("SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
     writer.finish()
 }
 
@@ -384,15 +734,34 @@ pub fn update(dialect: Dialect, plan: &UpdatePlan) -> Statement {
     writer.sql.push_str(&format!("{} = {now}, {} = {actor}", quote(system::UPDATED_AT), quote(system::UPDATED_BY)));
     writer.record(&plan.record);
     writer.sql.push_str(" RETURNING ");
-    writer.columns(object, 0..object.columns.len());
+    writer.record_columns(object);
     writer.finish()
 }
 
-/// The removal of one record.
-pub fn delete(dialect: Dialect, plan: &RecordPlan) -> Statement {
-    let mut writer = Writer::new(dialect, &plan.object);
-    writer.sql.push_str("DELETE FROM ");
-    writer.sql.push_str(&quote(plan.object.name()));
-    writer.record(plan);
+/// Records by id, all columns; locked where the engine has row locks.
+pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.scope(object, scope));
+    writer.sql.push_str("SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    // In one order, so that two that lock the same rows do not wait for each other.
+    writer.sql.push_str(" ORDER BY \"id\"");
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
+    writer.finish()
+}
+
+/// The removal of records that were looked at before.
+pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let test = dialect.among("\"id\"", &list);
+    writer.sql.push_str(&format!("DELETE FROM {}", quote(object.name())));
+    writer.wherever(&[test]);
     writer.finish()
 }

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
-use blockbase_app::schema::json::{Members, malformed, parse_members};
+use blockbase_app::schema::json::{Members, malformed, parse_list, parse_members};
 use blockbase_app::schema::{Code, Error};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::AppState;
 use crate::error::ApiError;
@@ -106,5 +107,24 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
         serde_json::from_str(&text).map(JsonBody).map_err(|error| ApiError(malformed(&error)))
+    }
+}
+
+/// `{ "ids": [uuid] }`; the ids are looked at by the operation.
+pub(crate) struct Ids(pub(crate) Vec<String>);
+
+impl FromRequest<AppState> for Ids {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        #[derive(serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Document<'a> {
+            #[serde(borrow)]
+            ids: &'a RawValue,
+        }
+        let JsonText(text) = JsonText::from_request(request, state).await?;
+        let document: Document<'_> = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
+        Ok(Ids(parse_list(document.ids.get(), state.app.settings().bulk_records_max)?))
     }
 }

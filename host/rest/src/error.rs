@@ -19,7 +19,9 @@ pub(crate) fn status(code: Code) -> StatusCode {
     match code {
         Code::InvalidRequest
         | Code::UnknownField
+        | Code::InvalidUpsertTarget
         | Code::InvalidSchema
+        | Code::InvalidSchemaChange
         | Code::InvalidBlock
         | Code::MissingRequirement
         | Code::ValidationFailed

@@ -12,17 +12,19 @@ mod data;
 mod error;
 mod events;
 mod extract;
+mod fields;
 mod health;
 mod lingering;
 mod middleware;
 mod objects;
 mod origin;
+mod relationships;
 mod render;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, patch, post};
 use blockbase_app::App;
 use tokio::sync::{Semaphore, watch};
 
@@ -63,9 +65,16 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
     Router::new()
         .route("/api/v1/data", get(data::discover::handle))
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
+        .route("/api/v1/data/{object}/aggregate", get(data::aggregate::handle))
+        .route("/api/v1/data/{object}/bulk", post(data::bulk::create).delete(data::bulk::delete))
         .route("/api/v1/data/{object}/{id}", get(data::get::handle).patch(data::update::handle).delete(data::delete::handle))
+        .route("/api/v1/data/{object}/{id}/links/{relation}", post(data::links::add).delete(data::links::remove))
         .route("/api/v1/objects", get(objects::list).post(objects::create))
-        .route("/api/v1/objects/{name}", get(objects::get).delete(objects::delete))
+        .route("/api/v1/objects/{name}", get(objects::get).patch(objects::update).delete(objects::delete))
+        .route("/api/v1/objects/{name}/fields", post(fields::add))
+        .route("/api/v1/objects/{name}/fields/{field}", patch(fields::alter).delete(fields::drop))
+        .route("/api/v1/relationships", get(relationships::list).post(relationships::create))
+        .route("/api/v1/relationships/{id}", delete(relationships::delete))
         .route("/api/v1/schema", get(objects::schema))
         .route("/api/v1/schema/migrations", get(objects::migrations))
         .route("/api/v1/events/stream", get(events::stream))

@@ -7,9 +7,9 @@ use blockbase_app::schema::{Code, ObjectDefinition, time};
 use serde_json::json;
 
 use crate::AppState;
-use crate::body::JsonText;
+use crate::body::{JsonMembers, JsonText};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::{Authenticated, PathParts, QueryPairs};
 use crate::render;
 
 pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
@@ -37,20 +37,28 @@ pub(crate) async fn get(
     Ok(render::data(StatusCode::OK, &state.app.object(&caller, &name)?))
 }
 
+pub(crate) async fn update(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(name): PathParts<String>,
+    JsonMembers(changes): JsonMembers,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.update_object(&caller, &name, changes).await?))
+}
+
 pub(crate) async fn delete(
     State(state): State<AppState>,
     Authenticated(caller): Authenticated,
     PathParts(name): PathParts<String>,
+    query: QueryPairs,
 ) -> Result<StatusCode, ApiError> {
-    state.app.delete_object(&caller, &name).await?;
+    state.app.delete_object(&caller, &name, query.flag("cascade")?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// One document of the live schema.
 pub(crate) async fn schema(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
-    let objects = state.app.objects(&caller)?;
-    let version = state.app.registry().version;
-    Ok(render::data(StatusCode::OK, &json!({ "version": version, "objects": objects, "relationships": [] })))
+    Ok(render::data(StatusCode::OK, &state.app.schema(&caller)?))
 }
 
 pub(crate) async fn migrations(

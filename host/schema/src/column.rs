@@ -5,6 +5,7 @@ use rust_decimal::Decimal;
 
 use crate::error::{Code, Error, Result};
 use crate::field::{Field, FieldType};
+use crate::relationship::Reference;
 use crate::value::Value;
 
 /// The columns that every object has.
@@ -69,6 +70,10 @@ pub struct Column {
     /// Number of the field within its object, never given twice. Names of constraints are made of it, so that they survive a rename.
     pub key: u32,
     pub is_system: bool,
+    /// Where the column is a foreign key: to what.
+    pub reference: Option<Reference>,
+    /// Whether a declared index orders by it.
+    pub is_sorted: bool,
     /// Most bytes of a text value that an index holds; engines bound the size of an index entry.
     pub index_bytes_max: Option<usize>,
 }
@@ -115,7 +120,37 @@ impl Column {
             default: None,
             key: 0,
             is_system: true,
+            reference: None,
+            is_sorted: false,
             index_bytes_max: None,
+        }
+    }
+
+    /// The column `<name>_id` of a relationship.
+    pub(crate) fn foreign_key(name: String, required: bool, unique: bool, reference: Reference) -> Column {
+        Column {
+            name,
+            kind: FieldType::Uuid,
+            ty: ColumnType::Uuid,
+            required,
+            unique,
+            rules: Rules::default(),
+            default: None,
+            key: 0,
+            is_system: false,
+            reference: Some(reference),
+            is_sorted: false,
+            index_bytes_max: None,
+        }
+    }
+
+    /// What names of constraints and indexes are made of, so that they survive a rename and lead back to the column: the
+    /// field's number, `r` and the relationship's number, or `s` and the place among the system columns.
+    pub fn catalogue_key(&self) -> String {
+        match (&self.reference, system::NAMES.iter().position(|name| self.is_system && *name == self.name)) {
+            (Some(reference), _) => format!("r{}", reference.relationship_id),
+            (None, Some(place)) => format!("s{place}"),
+            (None, None) => self.key.to_string(),
         }
     }
 
@@ -159,6 +194,8 @@ impl Column {
             default: None,
             key,
             is_system: false,
+            reference: None,
+            is_sorted: field.indexed,
             index_bytes_max: (field.is_unique || field.indexed).then_some(INDEX_BYTES_MAX),
         };
         if let Some(default) = &field.default {

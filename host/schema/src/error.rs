@@ -10,7 +10,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Code {
     InvalidRequest,
     UnknownField,
+    InvalidUpsertTarget,
     InvalidSchema,
+    InvalidSchemaChange,
     InvalidBlock,
     MissingRequirement,
     ValidationFailed,
@@ -43,7 +45,9 @@ impl Code {
         match self {
             Code::InvalidRequest => "invalid_request",
             Code::UnknownField => "unknown_field",
+            Code::InvalidUpsertTarget => "invalid_upsert_target",
             Code::InvalidSchema => "invalid_schema",
+            Code::InvalidSchemaChange => "invalid_schema_change",
             Code::InvalidBlock => "invalid_block",
             Code::MissingRequirement => "missing_requirement",
             Code::ValidationFailed => "validation_failed",
@@ -79,6 +83,15 @@ pub struct Issue {
     pub message: String,
 }
 
+/// Why the same operation may succeed when it is tried again at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// The schema changed after the operation was planned: it has to be planned anew.
+    SchemaMoved,
+    /// It met another transaction (a deadlock, an upsert of the same record).
+    Contended,
+}
+
 /// What went wrong, for the caller; `cause` is for the log alone.
 #[derive(Debug)]
 pub struct Error {
@@ -90,11 +103,13 @@ pub struct Error {
     pub issues: Vec<Issue>,
     /// What happened inside. Never rendered.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
+    /// Set where the operations of `app` try again by themselves.
+    pub retry: Option<Retry>,
 }
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Error { code, message: message.into(), field: None, issues: Vec::new(), cause: None }
+        Error { code, message: message.into(), field: None, issues: Vec::new(), cause: None, retry: None }
     }
 
     pub fn with_field(mut self, field: impl Into<String>) -> Self {
@@ -107,6 +122,14 @@ impl Error {
         let mut error =
             Error::new(Code::Internal, "The server could not complete the request. The log has the cause under the request id.");
         error.cause = Some(cause.into());
+        error
+    }
+
+    /// An operation that is to be tried again; what its caller sees is only for the case that it never gets through.
+    pub fn retry(why: Retry, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        let mut error = Error::new(Code::Unavailable, "The schema or the record is being changed by others. Try again shortly.");
+        error.cause = Some(cause.into());
+        error.retry = Some(why);
         error
     }
 

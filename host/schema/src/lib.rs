@@ -11,15 +11,17 @@ mod field;
 mod name;
 mod object;
 mod registry;
+mod relationship;
 mod value;
 
 pub mod json;
 pub mod time;
 
 pub use column::{Column, ColumnType, Rules, system};
-pub use error::{Code, Error, Issue, Result};
+pub use error::{Code, Error, Issue, Result, Retry};
 pub use field::{Field, FieldType};
-pub use name::{check_field_name, check_object_name, is_name};
-pub use object::{Constraints, Object, ObjectDefinition};
+pub use name::{check_field_name, check_object_name, is_name, pascal_case};
+pub use object::{Constraints, Object, ObjectDefinition, StoredObject};
 pub use registry::Registry;
+pub use relationship::{OnDelete, Reference, Relation, RelationShape, Relationship, RelationshipDefinition, RelationshipKind};
 pub use value::{Value, parse_filter_text};

@@ -82,6 +82,59 @@ pub fn check_field_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Names that the GraphQL schema has whatever the objects are. Types follow `type `, fields `query ` or `mutation `.
+const GRAPHQL_RESERVED: [&str; 18] = [
+    "String",
+    "Int",
+    "Float",
+    "Boolean",
+    "Id",
+    "ID",
+    "Json",
+    "DateTime",
+    "Query",
+    "Mutation",
+    "Subscription",
+    "Event",
+    "FilterInput",
+    "FilterOperator",
+    "SortInput",
+    "SortDirection",
+    "PaginationMeta",
+    "AggregateFunction",
+];
+
+/// `order_item` as `OrderItem`.
+pub fn pascal_case(name: &str) -> String {
+    name.split('_')
+        .map(|word| {
+            let mut characters = word.chars();
+            characters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(characters).collect::<String>()
+        })
+        .collect()
+}
+
+/// The names that an object takes in GraphQL, each with its kind in front; `linked` are its many_to_many keys.
+///
+/// # Errors
+/// `invalid_schema` for one that GraphQL itself or every schema needs.
+pub(crate) fn graphql_names(object: &str, linked: &[&str]) -> Result<Vec<String>> {
+    let ty = pascal_case(object);
+    if GRAPHQL_RESERVED.contains(&ty.as_str()) || ty == "AggregateResult" {
+        return Err(Error::new(
+            Code::InvalidSchema,
+            format!("`{object}` would be `{ty}` in GraphQL, which every schema has; choose another object name."),
+        ));
+    }
+    let mut names: Vec<String> = ["", "_aggregate", "_by_id"].iter().map(|suffix| format!("query {object}{suffix}")).collect();
+    names.extend(["create", "update", "upsert", "delete"].iter().map(|verb| format!("mutation {verb}_{object}")));
+    for key in linked {
+        names.extend(["link", "unlink"].iter().map(|verb| format!("mutation {verb}_{object}_{key}")));
+    }
+    names.extend(["", "CreateInput", "UpdateInput", "IncrementInput"].iter().map(|suffix| format!("type {ty}{suffix}")));
+    Ok(names)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ use crate::column::{Column, INDEX_BYTES_MAX, system};
 use crate::error::{Code, Error, Result};
 use crate::field::{Field, FieldType};
 use crate::name::{check_field_name, check_object_name};
+use crate::relationship::{Reference, Relationship, RelationshipKind};
 
 /// `{ uniqueTogether?: [[column]] }`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -47,31 +48,67 @@ const GROUPS_MAX: usize = 32;
 /// Most columns in one group.
 const GROUP_COLUMNS_MAX: usize = 8;
 
+/// An object as the catalogue stores it.
+#[derive(Clone, Debug)]
+pub struct StoredObject {
+    pub id: i64,
+    pub revision: i64,
+    pub definition: ObjectDefinition,
+    /// The fields' numbers, in their order.
+    pub keys: Vec<u32>,
+}
+
 /// An object of the live schema.
 #[derive(Debug)]
 pub struct Object {
     /// Number in the catalogue. Names of constraints and indexes are made of it.
     pub id: i64,
+    /// Goes up by one with each change of the object or of its relationships.
+    pub revision: i64,
     pub definition: ObjectDefinition,
-    /// In the order in which records show them: id, the fields, then the stamps.
+    /// The fields' numbers, in their order; none is given twice within an object.
+    pub keys: Vec<u32>,
+    /// In the order in which records show them: id, the fields, the foreign keys, then the stamps.
     pub columns: Vec<Column>,
     by_name: HashMap<String, usize>,
 }
 
 impl Object {
-    /// Checks a definition and makes its columns. `keys` are the field numbers, in the fields' order.
+    /// Checks a definition and makes its columns. `relationships` are all there are; those that put a foreign key on this
+    /// object give it a column, for which `number_of` tells the number of the object referred to.
     ///
     /// # Errors
     /// `invalid_schema` saying which name or key is wrong.
-    pub fn new(id: i64, definition: ObjectDefinition, keys: &[u32]) -> Result<Object> {
+    pub fn new<'a>(
+        stored: StoredObject,
+        relationships: impl IntoIterator<Item = &'a Relationship>,
+        number_of: impl Fn(&str) -> Option<i64>,
+    ) -> Result<Object> {
+        let StoredObject { id, revision, definition, keys } = stored;
         check_object_name(&definition.name)?;
         if definition.fields.len() > FIELDS_MAX {
             return Err(Error::new(Code::InvalidSchema, format!("An object has {FIELDS_MAX} fields at most.")));
         }
         let mut columns = vec![Column::system(system::ID)];
-        for (field, key) in definition.fields.iter().zip(keys) {
+        for (field, key) in definition.fields.iter().zip(&keys) {
             check_field_name(&field.name)?;
             columns.push(Column::of_field(field, *key)?);
+        }
+        for relationship in relationships {
+            let known = &relationship.definition;
+            if known.holder() == Some(&definition.name) {
+                columns.push(Column::foreign_key(
+                    format!("{}_id", known.name),
+                    known.required,
+                    known.kind == RelationshipKind::OneToOne,
+                    Reference {
+                        relationship_id: relationship.id,
+                        target: known.referenced().to_owned(),
+                        target_id: number_of(known.referenced()).unwrap_or_default(),
+                        on_delete: known.on_delete(),
+                    },
+                ));
+            }
         }
         columns.extend([system::CREATED_AT, system::UPDATED_AT, system::CREATED_BY, system::UPDATED_BY].map(Column::system));
         let mut by_name = HashMap::with_capacity(columns.len());
@@ -79,7 +116,7 @@ impl Object {
             if by_name.insert(column.name.clone(), index).is_some() {
                 return Err(Error::new(
                     Code::InvalidSchema,
-                    format!("`{}` has two fields named `{}`.", definition.name, column.name),
+                    format!("`{}` would have two columns named `{}`.", definition.name, column.name),
                 )
                 .with_field(column.name.clone()));
             }
@@ -91,7 +128,12 @@ impl Object {
                 *bound = Some(bound.map_or(share, |bound| bound.min(share)));
             }
         }
-        let object = Object { id, definition, columns, by_name };
+        for group in &definition.indexes {
+            for index in group.iter().filter_map(|name| by_name.get(name)) {
+                columns[*index].is_sorted = true;
+            }
+        }
+        let object = Object { id, revision, definition, keys, columns, by_name };
         object.check_groups("constraints.uniqueTogether", &object.definition.constraints.unique_together, 2)?;
         object.check_groups("indexes", &object.definition.indexes, 1)?;
         Ok(object)
@@ -128,6 +170,41 @@ impl Object {
 
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.by_name.get(name).map(|index| &self.columns[*index])
+    }
+
+    /// What the catalogue stores of the object.
+    pub fn stored(&self) -> StoredObject {
+        StoredObject { id: self.id, revision: self.revision, definition: self.definition.clone(), keys: self.keys.clone() }
+    }
+
+    /// The column that is the same thing as `other` of another version of this object, whatever its name.
+    pub fn same_column(&self, other: &Column) -> Option<&Column> {
+        let key = other.catalogue_key();
+        self.columns.iter().find(|column| column.catalogue_key() == key)
+    }
+
+    /// Whether `columns`, in any order, are a declared unique target: `id`, a unique field or a group of `uniqueTogether`.
+    pub fn is_unique_target(&self, columns: &[String]) -> bool {
+        match columns {
+            [column] => self.column(column).is_some_and(|column| column.unique),
+            _ => self
+                .definition
+                .constraints
+                .unique_together
+                .iter()
+                .any(|group| group.len() == columns.len() && group.iter().all(|name| columns.contains(name))),
+        }
+    }
+
+    /// The declared unique targets, for messages.
+    pub fn unique_targets(&self) -> Vec<String> {
+        let singles = self.columns.iter().filter(|column| column.unique).map(|column| column.name.clone());
+        singles.chain(self.definition.constraints.unique_together.iter().map(|group| group.join(","))).collect()
+    }
+
+    /// Whether `search` has anything to look into.
+    pub fn is_searchable(&self) -> bool {
+        self.columns.iter().any(Column::is_searchable)
     }
 
     /// Place of a column in `columns`.

@@ -1,9 +1,12 @@
-//! The registry snapshot: every object at one version, never changed, swapped whole.
+//! The registry snapshot: every object and relationship at one version, never changed, swapped whole.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::object::Object;
+use crate::error::{Code, Error, Result};
+use crate::name::graphql_names;
+use crate::object::{Object, StoredObject};
+use crate::relationship::{OnDelete, Relation, RelationShape, Relationship, RelationshipKind};
 
 /// All objects of one schema version. A request keeps the snapshot that it began with.
 #[derive(Debug, Default)]
@@ -11,12 +14,111 @@ pub struct Registry {
     /// Goes up by one with each change.
     pub version: i64,
     objects: BTreeMap<String, Arc<Object>>,
+    relationships: Vec<Relationship>,
+    /// By object, in the order of the relationships.
+    relations: HashMap<String, Vec<Relation>>,
+    /// By object: the foreign keys that refer to it, as the holder and the place of the column.
+    referrers: HashMap<String, Vec<(Arc<Object>, usize)>>,
 }
 
+/// Most objects of one service.
+const OBJECTS_MAX: usize = 2000;
+/// Most relationships of one service.
+const RELATIONSHIPS_MAX: usize = 4000;
+
 impl Registry {
-    pub fn new(version: i64, objects: impl IntoIterator<Item = Arc<Object>>) -> Registry {
-        let objects = objects.into_iter().map(|object| (object.name().to_owned(), object)).collect();
-        Registry { version, objects }
+    /// Checks all objects and relationships against each other. `relationships` are in the order of their numbers.
+    ///
+    /// # Errors
+    /// `invalid_schema` naming what clashes.
+    pub fn new(version: i64, objects: Vec<StoredObject>, relationships: Vec<Relationship>) -> Result<Registry> {
+        if objects.len() > OBJECTS_MAX || relationships.len() > RELATIONSHIPS_MAX {
+            return Err(invalid(format!("A service has {OBJECTS_MAX} objects and {RELATIONSHIPS_MAX} relationships at most.")));
+        }
+        let numbers: HashMap<String, i64> = objects.iter().map(|object| (object.definition.name.clone(), object.id)).collect();
+        for relationship in &relationships {
+            let known = &relationship.definition;
+            for name in [&known.source, &known.target] {
+                if !numbers.contains_key(name) {
+                    return Err(invalid(format!("The relationship `{}` names `{name}`, which is no object.", known.name)));
+                }
+            }
+        }
+        let mut registry = Registry { version, relationships, ..Registry::default() };
+        for stored in objects {
+            let object = Object::new(stored, &registry.relationships, |name| numbers.get(name).copied())?;
+            registry.objects.insert(object.name().to_owned(), Arc::new(object));
+        }
+        registry.relate()?;
+        registry.check_graphql_names()?;
+        Ok(registry)
+    }
+
+    fn relate(&mut self) -> Result<()> {
+        for relationship in &self.relationships {
+            let known = &relationship.definition;
+            let id = relationship.id;
+            let relation =
+                |key: String, related: &str, shape| Relation { key, relationship_id: id, related: related.to_owned(), shape };
+            let mut found: Vec<(&str, Relation)> = Vec::with_capacity(2);
+            match known.holder() {
+                Some(holder) => {
+                    let column = self.objects.get(holder).and_then(|object| object.column_index(&format!("{}_id", known.name)));
+                    let Some(column) = column else { continue };
+                    let referenced = known.referenced();
+                    found.push((holder, relation(known.name.clone(), referenced, RelationShape::Forward { column })));
+                    let is_single = known.kind == RelationshipKind::OneToOne;
+                    let key = format!("{holder}_by_{}", known.name);
+                    found.push((referenced, relation(key, holder, RelationShape::Reverse { column, is_single })));
+                    if let Some(object) = self.objects.get(holder) {
+                        self.referrers.entry(referenced.to_owned()).or_default().push((Arc::clone(object), column));
+                    }
+                }
+                None => {
+                    let linked = |is_source| RelationShape::Linked { relationship_id: id, is_source };
+                    found.push((&known.source, relation(known.name.clone(), &known.target, linked(true))));
+                    if known.source != known.target {
+                        found.push((&known.target, relation(known.name.clone(), &known.source, linked(false))));
+                    }
+                }
+            }
+            for (object, relation) in found {
+                let has_column = self.objects.get(object).is_some_and(|object| object.column(&relation.key).is_some());
+                let relations = self.relations.entry(object.to_owned()).or_default();
+                if has_column || relations.iter().any(|other| other.key == relation.key) {
+                    let what = if has_column { "field" } else { "relation key" };
+                    return Err(invalid(format!(
+                        "The relation key `{}` of the relationship `{}` clashes with a {what} of `{object}`.",
+                        relation.key, known.name
+                    )));
+                }
+                relations.push(relation);
+            }
+        }
+        Ok(())
+    }
+
+    /// Objects become fields and types of one GraphQL schema, so their names have to keep out of each other's way.
+    fn check_graphql_names(&self) -> Result<()> {
+        let mut taken: HashMap<String, &str> = HashMap::new();
+        for name in self.objects.keys() {
+            let linked: Vec<&str> = self
+                .relations_of(name)
+                .iter()
+                .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
+                .map(|relation| relation.key.as_str())
+                .collect();
+            for taken_name in graphql_names(name, &linked)? {
+                if let Some(other) = taken.get(&taken_name) {
+                    return Err(invalid(format!(
+                        "`{name}` and `{other}` clash: both would be `{}` in GraphQL. Choose another name.",
+                        taken_name.split_once(' ').map_or(taken_name.as_str(), |(_, name)| name)
+                    )));
+                }
+                taken.insert(taken_name, name);
+            }
+        }
+        Ok(())
     }
 
     pub fn object(&self, name: &str) -> Option<&Arc<Object>> {
@@ -26,5 +128,97 @@ impl Registry {
     /// In the order of their names.
     pub fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.objects.values()
+    }
+
+    /// In the order of their numbers.
+    pub fn relationships(&self) -> &[Relationship] {
+        &self.relationships
+    }
+
+    /// The relationships as `object` shows them.
+    pub fn relations_of(&self, object: &str) -> &[Relation] {
+        self.relations.get(object).map_or(&[], Vec::as_slice)
+    }
+
+    pub fn relation(&self, object: &str, key: &str) -> Option<&Relation> {
+        self.relations_of(object).iter().find(|relation| relation.key == key)
+    }
+
+    /// The foreign keys that refer to `object`, as the holder and the place of the column.
+    pub fn referrers_of(&self, object: &str) -> &[(Arc<Object>, usize)] {
+        self.referrers.get(object).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether deleting a record of `object` changes records of others.
+    pub fn deletes_beyond(&self, object: &str) -> bool {
+        self.referrers_of(object).iter().any(|(holder, column)| {
+            holder.columns[*column].reference.as_ref().is_some_and(|reference| reference.on_delete != OnDelete::Restrict)
+        })
+    }
+}
+
+fn invalid(message: String) -> Error {
+    Error::new(Code::InvalidSchema, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn objects(names: &[&str]) -> Vec<StoredObject> {
+        (1..)
+            .zip(names)
+            .map(|(id, name)| StoredObject {
+                id,
+                revision: 1,
+                definition: serde_json::from_value(serde_json::json!({ "name": name })).expect("a definition"),
+                keys: Vec::new(),
+            })
+            .collect()
+    }
+
+    fn relationship(id: i64, name: &str, kind: &str, source: &str, target: &str) -> Relationship {
+        let definition = serde_json::json!({ "name": name, "kind": kind, "source": source, "target": target });
+        Relationship { id, definition: serde_json::from_value(definition).expect("a definition") }
+    }
+
+    #[test]
+    fn names_that_clash_in_graphql_are_refused() {
+        for clash in
+            [["post", "post_by_id"], ["post", "post_aggregate"], ["order_item", "order__item"], ["post", "post_create_input"]]
+        {
+            let error = Registry::new(1, objects(&clash), Vec::new()).expect_err("a clash");
+            assert!(clash.iter().all(|name| error.message.contains(name)), "{}", error.message);
+        }
+        assert!(Registry::new(1, objects(&["post", "post_status"]), Vec::new()).is_ok());
+        assert!(Registry::new(1, objects(&["filter_input"]), Vec::new()).is_err());
+    }
+
+    #[test]
+    fn each_side_has_its_key() {
+        let all = vec![
+            relationship(1, "author", "many_to_one", "post", "person"),
+            relationship(2, "tags", "many_to_many", "post", "tag"),
+            relationship(3, "profile", "one_to_one", "person", "card"),
+            relationship(4, "comments", "one_to_many", "post", "comment"),
+            relationship(5, "friends", "many_to_many", "person", "person"),
+        ];
+        let registry = Registry::new(1, objects(&["post", "person", "tag", "card", "comment"]), all).expect("a registry");
+        let keys = |object| registry.relations_of(object).iter().map(|relation| relation.key.as_str()).collect::<Vec<_>>();
+        assert_eq!(keys("post"), ["author", "tags", "comment_by_comments"]);
+        assert_eq!(keys("person"), ["post_by_author", "profile", "friends"]);
+        assert_eq!(keys("tag"), ["tags"]);
+        assert_eq!(keys("card"), ["person_by_profile"]);
+        assert_eq!(keys("comment"), ["comments"]);
+        assert!(registry.object("comment").expect("an object").column("comments_id").is_some());
+    }
+
+    #[test]
+    fn relation_keys_that_clash_are_refused() {
+        let twice =
+            vec![relationship(1, "a", "many_to_many", "post", "tag"), relationship(2, "a", "many_to_many", "post", "tag")];
+        assert!(Registry::new(1, objects(&["post", "tag"]), twice).is_err());
+        let nowhere = vec![relationship(1, "a", "many_to_one", "post", "nothing")];
+        assert!(Registry::new(1, objects(&["post"]), nowhere).is_err());
     }
 }

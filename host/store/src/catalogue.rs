@@ -9,8 +9,23 @@ use crate::error::DbError;
 #[derive(Clone, Debug)]
 pub struct ObjectRow {
     pub id: i64,
+    pub revision: i64,
     pub definition: String,
     pub field_keys: String,
+}
+
+/// What holding an object tells: which state of it, and of the blocks, the transaction writes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub revision: i64,
+    pub blocks_version: i64,
+}
+
+/// A relationship as stored; `definition` is JSON text.
+#[derive(Clone, Debug)]
+pub struct RelationshipRow {
+    pub id: i64,
+    pub definition: String,
 }
 
 /// An entry of the schema's history.
@@ -36,29 +51,79 @@ impl Connection {
         let rows = self
             .fetch("UPDATE svc_versions SET version = version + 1 WHERE name = $1 RETURNING version", vec![name.into()])
             .await?;
-        rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
+        let version = rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)?;
+        if name == "schema" {
+            self.effects.schema_version = Some(version);
+        }
+        Ok(version)
     }
 
-    /// Holds an object against being dropped until the transaction ends. Answers the version of `blocks`, or `None` where the
-    /// object is gone.
-    pub async fn hold_object(&mut self, id: i64) -> Result<Option<i64>, DbError> {
+    /// Holds an object against being dropped or altered until the transaction ends. `None` where the object is gone.
+    pub async fn hold_object(&mut self, id: i64) -> Result<Option<Held>, DbError> {
         let sql = match self.dialect() {
             // The one writer runs one transaction after the other.
             Dialect::Sqlite => {
-                "SELECT v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'blocks'"
+                "SELECT o.revision, v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'blocks'"
             }
-            Dialect::Postgres => {
-                "SELECT v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'blocks' \
-                 FOR KEY SHARE OF o"
-            }
+            Dialect::Postgres => "SELECT revision, blocks_version FROM svc_hold($1)",
         };
         let rows = self.fetch(sql, vec![id.into()]).await?;
-        rows.first().map(|row| row.integer(0)).transpose()
+        rows.first().map(|row| Ok(Held { revision: row.integer(0)?, blocks_version: row.integer(1)? })).transpose()
+    }
+
+    /// Waits for the writes that hold an object, and keeps others from holding it until the transaction ends.
+    pub async fn lock_object(&mut self, id: i64) -> Result<(), DbError> {
+        match self.dialect() {
+            Dialect::Sqlite => Ok(()),
+            Dialect::Postgres => self.fetch("SELECT 1::bigint FROM svc_lock($1)", vec![id.into()]).await.map(|_| ()),
+        }
     }
 
     pub async fn objects(&mut self) -> Result<Vec<ObjectRow>, DbError> {
-        let rows = self.fetch("SELECT id, definition, field_keys FROM svc_objects ORDER BY id", Vec::new()).await?;
-        rows.iter().map(|row| Ok(ObjectRow { id: row.integer(0)?, definition: row.text(1)?, field_keys: row.text(2)? })).collect()
+        let rows = self.fetch("SELECT id, revision, definition, field_keys FROM svc_objects ORDER BY id", Vec::new()).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(ObjectRow {
+                    id: row.integer(0)?,
+                    revision: row.integer(1)?,
+                    definition: row.text(2)?,
+                    field_keys: row.text(3)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Stores the next revision of an object. `fields_added` is how many field numbers it took.
+    pub async fn update_object(&mut self, row: ObjectRow, fields_added: i64) -> Result<(), DbError> {
+        self.run(
+            "UPDATE svc_objects SET revision = $2, definition = $3, field_keys = $4, next_field_key = next_field_key + $5 WHERE id = $1",
+            vec![row.id.into(), row.revision.into(), row.definition.into(), row.field_keys.into(), fields_added.into()],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// The number that the next field of an object gets.
+    pub async fn next_field_key(&mut self, id: i64) -> Result<i64, DbError> {
+        let rows = self.fetch("SELECT next_field_key FROM svc_objects WHERE id = $1", vec![id.into()]).await?;
+        rows.first().ok_or_else(|| DbError::Other("an object is gone".into()))?.integer(0)
+    }
+
+    /// In the order of their numbers.
+    pub async fn relationships(&mut self) -> Result<Vec<RelationshipRow>, DbError> {
+        let rows = self.fetch("SELECT id, definition FROM svc_relationships ORDER BY id", Vec::new()).await?;
+        rows.iter().map(|row| Ok(RelationshipRow { id: row.integer(0)?, definition: row.text(1)? })).collect()
+    }
+
+    /// Enters a relationship and answers its number.
+    pub async fn insert_relationship(&mut self, definition: String) -> Result<i64, DbError> {
+        let rows =
+            self.fetch("INSERT INTO svc_relationships (definition) VALUES ($1) RETURNING id", vec![definition.into()]).await?;
+        rows.first().ok_or_else(|| DbError::Other("an insert gave no row".into()))?.integer(0)
+    }
+
+    pub async fn delete_relationship(&mut self, id: i64) -> Result<(), DbError> {
+        self.run("DELETE FROM svc_relationships WHERE id = $1", vec![id.into()]).await.map(|_| ())
     }
 
     /// Enters an object and answers its number. Its table is made by the caller, in the same transaction.

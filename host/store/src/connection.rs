@@ -29,6 +29,19 @@ pub(crate) struct Effects {
     pub(crate) events: Vec<Arc<CommittedEvent>>,
     /// Changes of the kept counts: object and difference.
     pub(crate) counts: Vec<(i64, i64)>,
+    /// What SQLite's search indexes are to hold. Postgres keeps its own.
+    pub(crate) search: Vec<SearchChange>,
+    /// The version that the schema gets.
+    pub(crate) schema_version: Option<i64>,
+}
+
+/// The new document of one row in the search index of SQLite.
+pub(crate) struct SearchChange {
+    pub(crate) object_id: i64,
+    pub(crate) row: i64,
+    pub(crate) is_new: bool,
+    /// `None` for a row that is gone or has no text.
+    pub(crate) document: Option<String>,
 }
 
 impl Connection {
@@ -62,7 +75,8 @@ impl Connection {
         self.fetch_rows(statement).await
     }
 
-    pub(crate) async fn fetch_rows(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
+    /// Runs a query of any text whose rows hold the types of system tables.
+    pub async fn fetch_rows(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch(connection, &statement),
             Inner::Postgres(session) => session.fetch(statement).await,
@@ -82,6 +96,76 @@ impl Connection {
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns, rows_max),
             Inner::Postgres(session) => session.fetch_json(statement, columns, rows_max).await,
+        }
+    }
+
+    /// All rows; the last `hidden` of `columns` are read but not shown.
+    pub async fn fetch_records(
+        &mut self,
+        statement: Statement,
+        columns: &[&Column],
+        hidden: usize,
+    ) -> Result<Vec<Record>, DbError> {
+        match &mut self.inner {
+            Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden),
+            Inner::Postgres(session) => session.fetch_records(statement, columns, hidden).await,
+        }
+    }
+
+    /// Runs one insert with several sets of values, each as long as the statement's own; `documents` are what the search index
+    /// of the object is to know of the new rows.
+    ///
+    /// # Errors
+    /// The first failure with the place of its values.
+    pub async fn insert_each(
+        &mut self,
+        sql: String,
+        sets: Vec<Vec<Param>>,
+        object_id: i64,
+        documents: Vec<Option<String>>,
+    ) -> Result<(), (usize, DbError)> {
+        let mut statement = Statement { sql, params: Vec::new() };
+        for (index, (params, document)) in sets.into_iter().zip(documents).enumerate() {
+            statement.params = params;
+            let executed = match &mut self.inner {
+                Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
+                Inner::Postgres(session) => session.execute(statement.clone()).await,
+            };
+            executed.map_err(|error| (index, error))?;
+            self.index_new_row(object_id, document);
+        }
+        Ok(())
+    }
+
+    /// Tells SQLite's search index what the row that was just inserted contains.
+    pub fn index_new_row(&mut self, object_id: i64, document: Option<String>) {
+        if let (Inner::Sqlite(driver), Some(document)) = (&self.inner, document) {
+            let row = driver.last_insert_rowid();
+            self.effects.search.push(SearchChange { object_id, row, is_new: true, document: Some(document) });
+        }
+    }
+
+    /// Tells SQLite's search index what a row contains now; `row` is the tail of its record.
+    pub fn index_row(&mut self, object_id: i64, row: Option<i64>, document: Option<String>) {
+        if let (Inner::Sqlite(_), Some(row)) = (&self.inner, row) {
+            self.effects.search.push(SearchChange { object_id, row, is_new: false, document });
+        }
+    }
+
+    /// Marks a place to come back to, on Postgres, where an error spoils the transaction.
+    pub async fn savepoint(&mut self) -> Result<(), DbError> {
+        self.on_postgres("SAVEPOINT svc_step").await
+    }
+
+    /// Undoes what was done since [`Connection::savepoint`].
+    pub async fn back_to_savepoint(&mut self) -> Result<(), DbError> {
+        self.on_postgres("ROLLBACK TO SAVEPOINT svc_step").await
+    }
+
+    async fn on_postgres(&mut self, sql: &str) -> Result<(), DbError> {
+        match self.inner {
+            Inner::Sqlite(_) => Ok(()),
+            Inner::Postgres(_) => self.define(sql.to_owned()).await,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Engine errors by what they mean, and their way to domain errors. One table per engine fills this; nothing else reads driver errors.
 
-use blockbase_schema::{Code, Column, Error, Object};
+use blockbase_query::ddl::unique_index_columns;
+use blockbase_schema::{Code, Column, Error, Object, Retry};
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -12,7 +13,10 @@ pub enum DbError {
         columns: Vec<String>,
         index: Option<String>,
     },
-    ForeignKey,
+    /// The number of the violated relationship, where the engine tells.
+    ForeignKey {
+        relationship: Option<i64>,
+    },
     NotNull {
         column: Option<String>,
     },
@@ -22,8 +26,10 @@ pub enum DbError {
     },
     /// A result that the column's type cannot hold.
     OutOfRange,
-    /// A table or column that was there when the request began.
+    /// A table or column that was there when the request began, or that was of another type.
     SchemaMoved(Cause),
+    /// The transaction met another one, and one of the two has to begin anew.
+    Contended(Cause),
     /// A read went past the budget that it was given.
     Interrupted,
     /// Connection lost, pool exhausted, disk full, shutting down.
@@ -35,7 +41,9 @@ impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
         match error {
             DbError::Unavailable(cause) => crate::unavailable(cause),
-            DbError::Other(cause) | DbError::SchemaMoved(cause) => Error::internal(cause),
+            DbError::Other(cause) => Error::internal(cause),
+            DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),
+            DbError::Contended(cause) => Error::retry(Retry::Contended, cause),
             other => Error::internal(format!("{other:?}")),
         }
     }
@@ -46,16 +54,13 @@ impl DbError {
     pub fn on(self, object: &Object) -> Error {
         match self {
             DbError::Unique { columns, index } => unique(object, columns, index.as_deref()),
-            DbError::ForeignKey => {
-                Error::new(Code::ForeignKeyViolation, "A referenced record does not exist, or the record is still referenced.")
-            }
+            DbError::ForeignKey { relationship } => foreign_key(object, relationship),
             DbError::NotNull { column } => {
                 let name = column.unwrap_or_default();
                 Error::new(Code::NotNullViolation, format!("`{name}` is required.")).with_field(name)
             }
             DbError::Check { name } => check(object, &name),
             DbError::OutOfRange => Error::new(Code::InvalidValue, "The result is out of the range of the column's type."),
-            DbError::SchemaMoved(_) => Error::unknown_object(object.name()),
             other => other.into(),
         }
     }
@@ -71,6 +76,22 @@ impl DbError {
     }
 }
 
+/// A reference of the record that was written to one that is not there.
+fn foreign_key(object: &Object, relationship: Option<i64>) -> Error {
+    let column = object.columns.iter().find_map(|column| {
+        let reference = column.reference.as_ref()?;
+        (Some(reference.relationship_id) == relationship).then_some((column, reference))
+    });
+    match column {
+        Some((column, reference)) => Error::new(
+            Code::ForeignKeyViolation,
+            format!("`{}`: there is no record of `{}` with this id.", column.name, reference.target),
+        )
+        .with_field(column.name.clone()),
+        None => Error::new(Code::ForeignKeyViolation, "A referenced record does not exist."),
+    }
+}
+
 fn out_of_range(column: &Column) -> Error {
     let message = format!("`{}` ({}): the result is out of the type's range.", column.name, column.kind.name());
     Error::new(Code::InvalidValue, message).with_field(column.name.clone())
@@ -78,7 +99,7 @@ fn out_of_range(column: &Column) -> Error {
 
 fn unique(object: &Object, mut columns: Vec<String>, index: Option<&str>) -> Error {
     if columns.is_empty() {
-        columns = index.map(|index| unique_columns(object, index)).unwrap_or_default();
+        columns = index.map(|index| unique_index_columns(object, index)).unwrap_or_default();
     }
     let error = |message: String| Error::new(Code::UniqueViolation, message);
     match columns.as_slice() {
@@ -87,22 +108,6 @@ fn unique(object: &Object, mut columns: Vec<String>, index: Option<&str>) -> Err
             error(format!("A record of `{}` with this `{column}` exists already.", object.name())).with_field(column.clone())
         }
         several => error(format!("A record of `{}` with these values of {} exists already.", object.name(), several.join(", "))),
-    }
-}
-
-/// The columns of the unique index `svc_uq_<object>_<field key>` or `svc_uq_<object>_g<group>`.
-fn unique_columns(object: &Object, index: &str) -> Vec<String> {
-    if index == format!("svc_pk_{}", object.id) {
-        return vec!["id".to_owned()];
-    }
-    let Some(rest) = index.strip_prefix(&format!("svc_uq_{}_", object.id)) else { return Vec::new() };
-    match rest.strip_prefix('g') {
-        Some(group) => group
-            .parse::<usize>()
-            .ok()
-            .and_then(|group| object.definition.constraints.unique_together.get(group).cloned())
-            .unwrap_or_default(),
-        None => column_of_key(object, rest).map(|column| vec![column.name.clone()]).unwrap_or_default(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blockbase_query::Param;
 use blockbase_schema::{json, time};
 use uuid::Uuid;
 
@@ -122,6 +123,38 @@ impl Connection {
         Ok(())
     }
 
+    /// Writes several events with their delivery rows, in order. All have the same depth and instant.
+    pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
+        let delivered = events.iter().any(|event| !event.deliveries.is_empty());
+        if events.len() < 2 || delivered || matches!(self.inner, Inner::Sqlite(_)) {
+            for event in events {
+                self.emit(event).await?;
+            }
+            return Ok(());
+        }
+        let (depth, occurred_at) = (events[0].depth, events[0].occurred_at);
+        let column = |value: fn(&NewEvent) -> Option<String>| Param::OptionalTextList(events.iter().map(value).collect());
+        let params = vec![
+            column(|event| Some(event.id.to_string())),
+            column(|event| Some(event.topic.clone())),
+            column(|event| Some(event.payload.clone())),
+            column(|event| event.object.clone()),
+            column(|event| event.record_id.clone()),
+            column(|event| event.owner.clone()),
+            depth.into(),
+            occurred_at.into(),
+        ];
+        self.run(
+            "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
+             SELECT id, topic, payload, object, record_id, owner, $7, $8 \
+             FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) \
+             WITH ORDINALITY AS event (id, topic, payload, object, record_id, owner, place) ORDER BY place",
+            params,
+        )
+        .await
+        .map(|_| ())
+    }
+
     /// Where a Postgres feed that starts now begins.
     pub async fn feed_start(&mut self) -> Result<FeedCursor, DbError> {
         Ok(FeedCursor { xid: self.oldest_transaction().await?, seq: 0 })
@@ -144,8 +177,9 @@ impl Connection {
         }
         let rows = self
             .fetch(
-                "SELECT id, topic, payload, object, owner, occurred_at, xid::text, seq FROM svc_events \
-                 WHERE (xid, seq) > ($1::text::xid8, $2) AND xid < $3::text::xid8 ORDER BY xid, seq LIMIT $4",
+                // An order by a bare `xid` would be that of the selected text, where 1000 stands before 999.
+                "SELECT id, topic, payload, object, owner, occurred_at, xid::text AS transaction, seq FROM svc_events \
+                 WHERE (xid, seq) > ($1::text::xid8, $2) AND xid < $3::text::xid8 ORDER BY svc_events.xid, seq LIMIT $4",
                 vec![cursor.xid.clone().into(), cursor.seq.into(), oldest.clone().into(), FEED_PAGE.into()],
             )
             .await?;

@@ -28,7 +28,7 @@ use futures_util::future::BoxFuture;
 
 pub use accounts::{NewSession, NewUser, RoleRow, SessionRow, UserRow};
 pub use blocks::{BlockLogRow, BlockRow, BlockVersionRow};
-pub use catalogue::{ObjectRow, SchemaChangeRow};
+pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow};
 pub use connection::Connection;
 pub use error::DbError;
 pub use events::{CommittedEvent, FeedCursor, NewEvent, SubscriptionRow};
@@ -96,22 +96,38 @@ impl Store {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(cost, body).await,
+            Engine::Sqlite(sqlite) => sqlite.read(cost, None, body).await,
             Engine::Postgres(postgres) => postgres.read(body).await,
         }
     }
 
-    /// Runs `body`, whose cost nobody knows beforehand, on a connection that reads.
+    /// As [`Store::read`] of a few rows, for statements that were planned on version `schema` of the schema.
+    ///
+    /// # Errors
+    /// One to retry where the schema is another by now.
+    pub async fn read_rows<T, F>(&self, schema: i64, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, Some(schema), body).await,
+            // Its statements name columns, and rows are checked for their types.
+            Engine::Postgres(postgres) => postgres.read(body).await,
+        }
+    }
+
+    /// As [`Store::read_rows`], for a body whose cost nobody knows beforehand.
     ///
     /// On SQLite it begins on the calling thread, where most reads end within their budget. One that does not is given up and
     /// run again on the blocking pool, which is why `body` may be called twice.
-    pub async fn read_of_unknown_cost<T, F>(&self, body: F) -> Result<T>
+    pub async fn read_of_unknown_cost<T, F>(&self, schema: i64, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
     {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read_of_unknown_cost(body).await,
+            Engine::Sqlite(sqlite) => sqlite.read_of_unknown_cost(schema, body).await,
             Engine::Postgres(postgres) => postgres.read(body).await,
         }
     }
@@ -125,8 +141,29 @@ impl Store {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(body).await,
-            Engine::Postgres(postgres) => postgres.write(body).await,
+            Engine::Sqlite(sqlite) => sqlite.write(false, body).await,
+            Engine::Postgres(postgres) => postgres.write(false, body).await,
+        }
+    }
+
+    /// As [`Store::write`], for a change of the schema: alone in its commit on SQLite, and with foreign keys off, so that a
+    /// table can be replaced by its next version. On Postgres it waits a few seconds at most for what runs on the table.
+    pub async fn write_schema<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.write(true, body).await,
+            Engine::Postgres(postgres) => postgres.write(true, body).await,
+        }
+    }
+
+    /// Whether the engine can keep search indexes. SQLite always can; Postgres where it has, or may have, pg_trgm.
+    pub async fn can_index_search(&self) -> bool {
+        match &self.engine {
+            Engine::Sqlite(_) => true,
+            Engine::Postgres(postgres) => postgres.has_trigrams(),
         }
     }
 

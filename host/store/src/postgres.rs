@@ -24,9 +24,13 @@ const STATEMENT_TIMEOUT: &str = "60s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
 
+/// How long a change of the schema waits for what runs on its table, and runs itself.
+const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
+
 #[derive(Clone)]
 pub(crate) struct Postgres {
     pool: PgPool,
+    has_trigrams: bool,
 }
 
 /// What a body runs on.
@@ -57,7 +61,22 @@ impl Postgres {
             .test_before_acquire(false)
             .connect_lazy_with(options);
         migrate::postgres(&pool).await?;
-        Ok(Postgres { pool })
+        let has_trigrams = match sqlx::raw_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm").execute(&pool).await {
+            Ok(_) => true,
+            Err(error) => {
+                tracing::warn!(
+                    store.error = %error,
+                    "Postgres has no extension pg_trgm and none can be made: every search is a scan. \
+                     Have an administrator run CREATE EXTENSION pg_trgm and start again"
+                );
+                false
+            }
+        };
+        Ok(Postgres { pool, has_trigrams })
+    }
+
+    pub(crate) fn has_trigrams(&self) -> bool {
+        self.has_trigrams
     }
 
     pub(crate) async fn read<T, F>(&self, body: F) -> Result<T>
@@ -68,11 +87,15 @@ impl Postgres {
         body(&mut Connection::new(Inner::Postgres(Session::Plain(session)))).await
     }
 
-    pub(crate) async fn write<T, F>(&self, body: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let transaction = self.pool.begin().await.map_err(statement::db_error)?;
+        let mut transaction = self.pool.begin().await.map_err(statement::db_error)?;
+        if is_schema {
+            // While it waits for a table, everybody else waits behind it.
+            sqlx::raw_sql(SCHEMA_LOCK_TIMEOUT).execute(&mut *transaction).await.map_err(statement::db_error)?;
+        }
         let mut connection = Connection::new(Inner::Postgres(Session::Transaction(transaction)));
         // Dropping the transaction on any way out rolls it back.
         let answer = body(&mut connection).await?;
@@ -136,6 +159,7 @@ impl Session {
         rows_max: usize,
     ) -> Result<Page, DbError> {
         let rows = self.rows(statement).await?;
+        statement::check_types(rows.first(), columns.iter().map(|column| column.ty))?;
         let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max);
         for row in &rows {
             writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))?;
@@ -146,7 +170,26 @@ impl Session {
     pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
         let rows = self.rows(statement).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let writer = RecordWriter::new(columns, 512, 1);
-        writer.record(|index, out| statement::write_cell(out, columns[index].ty, row, index)).map(Some)
+        statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
+        let writer = RecordWriter::new(columns, 0, 1);
+        let tail = statement::tail(row, columns.len())?;
+        writer.record(0, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index)).map(Some)
+    }
+
+    pub(crate) async fn fetch_records(
+        &mut self,
+        statement: Statement,
+        columns: &[&Column],
+        hidden: usize,
+    ) -> Result<Vec<Record>, DbError> {
+        let rows = self.rows(statement).await?;
+        statement::check_types(rows.first(), columns.iter().map(|column| column.ty))?;
+        let writer = RecordWriter::new(columns.iter().copied(), 0, 0);
+        rows.iter()
+            .map(|row| {
+                let tail = statement::tail(row, columns.len())?;
+                writer.record(hidden, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))
+            })
+            .collect()
     }
 }

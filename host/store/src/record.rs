@@ -7,14 +7,34 @@ use blockbase_schema::Column;
 /// One record's JSON object. Cells are in the order of the columns that were selected.
 #[derive(Clone, Debug)]
 pub struct Record {
-    pub json: Vec<u8>,
+    /// The object, and behind it the cells that it does not show.
+    text: Vec<u8>,
+    json_bytes: usize,
     cells: Vec<Range<usize>>,
+    /// What the statement selected beyond its columns: SQLite's rowid, or a flag as 0 or 1.
+    pub tail: Option<i64>,
 }
 
 impl Record {
+    /// The record's JSON object.
+    pub fn json(&self) -> &[u8] {
+        &self.text[..self.json_bytes]
+    }
+
+    pub fn into_json(mut self) -> Vec<u8> {
+        self.text.truncate(self.json_bytes);
+        self.text
+    }
+
     /// The JSON text of the `index`th selected column.
     pub fn cell(&self, index: usize) -> &[u8] {
-        &self.json[self.cells[index].clone()]
+        &self.text[self.cells[index].clone()]
+    }
+
+    /// The `index`th selected column, which is a uuid or null.
+    pub fn uuid(&self, index: usize) -> Option<uuid::Uuid> {
+        let text = std::str::from_utf8(self.cell(index)).ok()?;
+        text.trim_matches('"').parse().ok()
     }
 }
 
@@ -65,17 +85,30 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// As `row`, for the one row of a [`Record`].
-    pub(crate) fn record<E>(mut self, mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>) -> Result<Record, E> {
+    /// A row as a [`Record`] that shows all columns but the last `hidden`.
+    pub(crate) fn record<E>(
+        &self,
+        hidden: usize,
+        tail: Option<i64>,
+        mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Record, E> {
+        let shown = self.prefixes.len() - hidden;
+        let mut text = Vec::with_capacity(512);
         let mut cells = Vec::with_capacity(self.prefixes.len());
+        let mut json_bytes = 0;
         for (index, prefix) in self.prefixes.iter().enumerate() {
-            self.out.extend_from_slice(prefix);
-            let start = self.out.len();
-            cell(index, &mut self.out)?;
-            cells.push(start..self.out.len());
+            if index < shown {
+                text.extend_from_slice(prefix);
+            }
+            let start = text.len();
+            cell(index, &mut text)?;
+            cells.push(start..text.len());
+            if index + 1 == shown {
+                text.push(b'}');
+                json_bytes = text.len();
+            }
         }
-        self.out.push(b'}');
-        Ok(Record { json: self.out, cells })
+        Ok(Record { text, json_bytes, cells, tail })
     }
 
     /// The rows without brackets around them.

@@ -47,6 +47,10 @@ impl Row {
         }
     }
 
+    pub fn uuid(&self, index: usize) -> Result<uuid::Uuid, DbError> {
+        self.text(index)?.parse().map_err(|error: uuid::Error| DbError::Other(error.into()))
+    }
+
     pub fn bytes(&self, index: usize) -> Result<Vec<u8>, DbError> {
         match self.cells.get(index) {
             Some(Cell::Bytes(bytes)) => Ok(bytes.clone()),

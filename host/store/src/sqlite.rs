@@ -1,17 +1,17 @@
 //! SQLite: a pool of readers on WAL and the one writer.
 
+mod functions;
 mod statement;
 mod writer;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection as Driver, OpenFlags};
 use tokio::sync::Semaphore;
 
@@ -20,7 +20,7 @@ use crate::error::DbError;
 use crate::{OnCommit, ReadCost, migrate};
 
 use statement::Watch;
-pub(crate) use statement::{execute, fetch, fetch_json, fetch_record};
+pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records};
 
 /// Reads that may scan, at a time.
 const SCANS_MAX: usize = 4;
@@ -46,6 +46,25 @@ pub(crate) struct Sqlite {
     idle_max: usize,
     scans: std::sync::Arc<Semaphore>,
     writer: writer::Writer,
+    schema: std::sync::Arc<SchemaState>,
+}
+
+/// The version of the schema, so that a read learns whether it changed under it.
+///
+/// Twice the version, and one less while it is being committed.
+pub(crate) struct SchemaState(AtomicI64);
+
+impl SchemaState {
+    fn is(&self, version: i64) -> bool {
+        self.0.load(Ordering::Acquire) == version * 2
+    }
+
+    fn check(&self, expected: Option<i64>) -> Result<(), DbError> {
+        match expected.is_none_or(|version| self.is(version)) {
+            true => Ok(()),
+            false => Err(DbError::SchemaMoved("the schema has another version by now".into())),
+        }
+    }
 }
 
 impl Sqlite {
@@ -53,12 +72,17 @@ impl Sqlite {
         let explain = |error: DbError| format!("The SQLite file {} cannot be opened: {error:?}", file.display());
         let mut writer = open_driver(file, true).map_err(|error| explain(statement::db_error(error)))?;
         migrate::sqlite(&mut writer)?;
+        let version: i64 = writer
+            .query_row("SELECT version FROM svc_versions WHERE name = 'schema'", [], |row| row.get(0))
+            .map_err(|error| explain(statement::db_error(error)))?;
+        let schema = std::sync::Arc::new(SchemaState(AtomicI64::new(version * 2)));
         Ok(Sqlite {
             file: file.to_owned(),
             idle: Mutex::new(Vec::new()),
             idle_max: connections_max.map_or(8, |most| most as usize),
             scans: std::sync::Arc::new(Semaphore::new(SCANS_MAX)),
-            writer: writer::Writer::start(Connection::new(Inner::Sqlite(writer)), on_commit)?,
+            writer: writer::Writer::start(Connection::new(Inner::Sqlite(writer)), on_commit, std::sync::Arc::clone(&schema))?,
+            schema,
         })
     }
 
@@ -77,35 +101,29 @@ impl Sqlite {
         }
     }
 
-    fn read_here<T, F>(&self, body: F) -> Result<T>
+    /// Runs a body that reads, in one view of the database, and makes sure that it was on the expected schema all the time.
+    fn read_on<T, F>(&self, mut connection: Connection, schema: Option<i64>, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let connection = self.take()?;
-        self.read_on(connection, body)
-    }
-
-    fn read_on<T, F>(&self, mut connection: Connection, body: F) -> Result<T>
-    where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
-    {
-        // One view of the database for all statements of the body.
+        self.schema.check(schema)?;
         statement::batch(&mut connection, "BEGIN")?;
         let answer = run_now(body(&mut connection));
         // A connection whose transaction cannot be ended is dropped, not reused.
         if statement::batch(&mut connection, "COMMIT").is_ok() {
             self.give_back(connection);
         }
+        self.schema.check(schema)?;
         answer
     }
 
-    pub(crate) async fn read<T, F>(self: &std::sync::Arc<Self>, cost: ReadCost, body: F) -> Result<T>
+    pub(crate) async fn read<T, F>(self: &std::sync::Arc<Self>, cost: ReadCost, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         match cost {
-            ReadCost::Rows => self.read_here(body),
+            ReadCost::Rows => self.read_on(self.take()?, schema, body),
             ReadCost::Scan => {
                 let permit = std::sync::Arc::clone(&self.scans).acquire_owned().await.map_err(crate::unavailable)?;
                 let sqlite = std::sync::Arc::clone(self);
@@ -116,7 +134,7 @@ impl Sqlite {
                     let _permit = permit;
                     let mut connection = sqlite.take()?;
                     statement::watch(&mut connection, Some((SCAN_STEPS, Watch::Abandoned(abandoned))))?;
-                    sqlite.read_on(connection, move |connection| {
+                    sqlite.read_on(connection, schema, move |connection| {
                         Box::pin(async move {
                             let answer = body(connection).await;
                             statement::watch(connection, None)?;
@@ -129,7 +147,7 @@ impl Sqlite {
         }
     }
 
-    pub(crate) async fn read_of_unknown_cost<T, F>(self: &std::sync::Arc<Self>, body: F) -> Result<T>
+    pub(crate) async fn read_of_unknown_cost<T, F>(self: &std::sync::Arc<Self>, schema: i64, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
@@ -139,7 +157,7 @@ impl Sqlite {
         let within_budget = {
             let connection = self.take()?;
             let (flag, body) = (std::sync::Arc::clone(&spent), std::sync::Arc::clone(&body));
-            self.read_on(connection, move |connection| {
+            self.read_on(connection, Some(schema), move |connection| {
                 Box::pin(async move {
                     statement::watch(connection, Some((BUDGET_STEPS, Watch::Budget(flag))))?;
                     let answer = body(connection).await;
@@ -150,16 +168,16 @@ impl Sqlite {
         };
         match spent.load(Ordering::Relaxed) {
             false => within_budget,
-            true => self.read(ReadCost::Scan, move |connection| body(connection)).await,
+            true => self.read(ReadCost::Scan, Some(schema), move |connection| body(connection)).await,
         }
     }
 
-    pub(crate) async fn write<T, F>(&self, body: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        self.writer.write(body).await
+        self.writer.write(is_schema, body).await
     }
 
     pub(crate) async fn close(&self) {
@@ -198,18 +216,6 @@ fn open_driver(file: &Path, is_writer: bool) -> rusqlite::Result<Driver> {
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;
-    // The same fold as Postgres' `upper` in the Unicode root locale.
-    driver.create_scalar_function(
-        "svc_fold",
-        1,
-        FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS,
-        |context| {
-            let folded = match context.get_raw(0) {
-                rusqlite::types::ValueRef::Text(text) => Some(String::from_utf8_lossy(text).to_uppercase()),
-                _ => None,
-            };
-            Ok(folded)
-        },
-    )?;
+    functions::register(&driver)?;
     Ok(driver)
 }

@@ -1,11 +1,11 @@
 //! `data`: records, through the operations that every surface uses.
 
-use blockbase_app::schema::json::{Members, parse_list, parse_members};
+use blockbase_app::schema::json::{Members, malformed, parse_list, parse_members};
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{ListRequest, WriteAnswer, WriteRequest};
+use blockbase_app::{AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths};
 use serde::Deserialize;
 
-use super::{guest_error, not_offered};
+use super::guest_error;
 use crate::bindings::blockbase::block::data::Host;
 use crate::bindings::blockbase::block::types;
 use crate::call::{CallState, Service};
@@ -71,27 +71,40 @@ async fn query(service: &Service, object: &str, query: &str) -> Result<String> {
 
 async fn create_many(service: &Service, object: &str, values: &str) -> Result<String> {
     let records: Vec<Members> = parse_list(values, service.app.settings().bulk_records_max)?;
-    let requests = records.into_iter().map(|values| WriteRequest::Create { object: object.to_owned(), values }).collect();
-    let mut ids = Vec::new();
-    for answer in service.app.write_all(&service.caller, requests).await? {
-        if let WriteAnswer::Created { id, .. } = answer {
-            ids.push(id.to_string());
-        }
-    }
-    Ok(serde_json::json!({ "count": ids.len(), "ids": ids }).to_string())
+    Ok(service.app.create_many(&service.caller, object, records).await?.json())
 }
 
 async fn delete_many(service: &Service, object: &str, ids: Vec<String>) -> Result<Vec<String>> {
-    service.app.check_bulk_size(ids.len())?;
-    let requests = ids.into_iter().map(|id| WriteRequest::Delete { object: object.to_owned(), id }).collect();
-    let answers = service.app.write_all(&service.caller, requests).await?;
-    Ok(answers
-        .into_iter()
-        .filter_map(|answer| match answer {
-            WriteAnswer::Deleted { id } => Some(id.to_string()),
-            _ => None,
-        })
-        .collect())
+    let deleted = service.app.delete_many(&service.caller, object, &ids).await?;
+    Ok(deleted.ids.iter().map(ToString::to_string).collect())
+}
+
+/// `{ expand? }`: relation keys as in a list, comma-separated.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+struct GetOptions {
+    expand: Option<String>,
+}
+
+async fn get(service: &Service, object: &str, id: &str, options: Option<&str>) -> Result<Option<String>> {
+    let options: GetOptions = match options {
+        Some(options) => serde_json::from_str(options).map_err(|error| malformed(&error))?,
+        None => GetOptions::default(),
+    };
+    let expand = options.expand.as_deref().map(expand_paths).unwrap_or_default();
+    service.app.get(&service.caller, object, id, &expand).await?.map(text).transpose()
+}
+
+/// `{ created, data }`.
+async fn upsert(service: &Service, object: &str, values: &str, target: &[String]) -> Result<String> {
+    let upserted = service.app.upsert(&service.caller, object, parse_members(values)?, target).await?;
+    Ok(format!("{{\"created\":{},\"data\":{}}}", upserted.created, text(upserted.json)?))
+}
+
+async fn change_links(service: &Service, object: &str, id: &str, key: &str, ids: &[String], change: LinkChange) -> Result<u32> {
+    let changed = service.app.change_links(&service.caller, object, id, key, ids, change).await?;
+    let changed = changed.ok_or_else(|| Error::not_found("record"))?;
+    u32::try_from(changed).map_err(Error::internal)
 }
 
 async fn batch(service: &Service, operations: &str) -> Result<String> {
@@ -118,10 +131,9 @@ impl Host for CallState {
         Ok(query(service, &object, &query_text).await.map_err(guest_error))
     }
 
-    async fn get(&mut self, object: String, id: String, _options: Option<String>) -> Answer<Option<String>> {
+    async fn get(&mut self, object: String, id: String, options: Option<String>) -> Answer<Option<String>> {
         let service = service!(self);
-        let record = service.app.get(&service.caller, &object, &id).await;
-        Ok(record.and_then(|record| record.map(text).transpose()).map_err(guest_error))
+        Ok(get(service, &object, &id, options.as_deref()).await.map_err(guest_error))
     }
 
     async fn create(&mut self, object: String, values: String) -> Answer<String> {
@@ -163,23 +175,27 @@ impl Host for CallState {
         Ok(batch(service, &operations).await.map_err(guest_error))
     }
 
-    async fn aggregate(&mut self, _object: String, _query: String) -> Answer<String> {
-        self.count_host_call()?;
-        Ok(Err(not_offered("aggregate")))
+    async fn aggregate(&mut self, object: String, query: String) -> Answer<String> {
+        let service = service!(self);
+        let request = match AggregateRequest::from_json(&query) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(guest_error(error))),
+        };
+        Ok(service.app.aggregate(&service.caller, &object, request).await.and_then(text).map_err(guest_error))
     }
 
-    async fn upsert(&mut self, _object: String, _values: String, _on_conflict: Vec<String>) -> Answer<String> {
-        self.count_host_call()?;
-        Ok(Err(not_offered("upsert")))
+    async fn upsert(&mut self, object: String, values: String, on_conflict: Vec<String>) -> Answer<String> {
+        let service = service!(self);
+        Ok(upsert(service, &object, &values, &on_conflict).await.map_err(guest_error))
     }
 
-    async fn link(&mut self, _object: String, _id: String, _relation: String, _ids: Vec<String>) -> Answer<u32> {
-        self.count_host_call()?;
-        Ok(Err(not_offered("link")))
+    async fn link(&mut self, object: String, id: String, relation: String, ids: Vec<String>) -> Answer<u32> {
+        let service = service!(self);
+        Ok(change_links(service, &object, &id, &relation, &ids, LinkChange::Add).await.map_err(guest_error))
     }
 
-    async fn unlink(&mut self, _object: String, _id: String, _relation: String, _ids: Vec<String>) -> Answer<u32> {
-        self.count_host_call()?;
-        Ok(Err(not_offered("unlink")))
+    async fn unlink(&mut self, object: String, id: String, relation: String, ids: Vec<String>) -> Answer<u32> {
+        let service = service!(self);
+        Ok(change_links(service, &object, &id, &relation, &ids, LinkChange::Remove).await.map_err(guest_error))
     }
 }

@@ -10,13 +10,18 @@ pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String
     }
 }
 
-pub(super) fn column_type(column: &Column) -> &'static str {
-    match column.ty {
+/// The elements of a list column as one text.
+pub(crate) fn list_text(name: &str) -> String {
+    format!("coalesce(svc_list_text({name}), '')")
+}
+
+pub(crate) fn column_type(column: &Column) -> String {
+    let plain = match column.ty {
         ColumnType::Text => "text COLLATE \"C\"",
         ColumnType::TextList => "text[] COLLATE \"C\"",
         ColumnType::Integer => "integer",
         ColumnType::BigInteger => "bigint",
-        ColumnType::Decimal { .. } => "numeric",
+        ColumnType::Decimal { scale } => return format!("numeric(18,{scale})"),
         ColumnType::Float => "double precision",
         ColumnType::Boolean => "boolean",
         ColumnType::Date => "date",
@@ -25,12 +30,6 @@ pub(super) fn column_type(column: &Column) -> &'static str {
         // `json` keeps the text as it is, as SQLite does; `jsonb` would sort its keys.
         ColumnType::Json => "json",
         ColumnType::Uuid => "uuid",
-    }
-}
-
-pub(super) fn decimal_suffix(column: &Column) -> String {
-    match column.ty {
-        ColumnType::Decimal { scale } => format!("(18,{scale})"),
-        _ => String::new(),
-    }
+    };
+    plain.to_owned()
 }

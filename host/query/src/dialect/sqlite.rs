@@ -10,8 +10,13 @@ pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String
     }
 }
 
-pub(super) fn column_type(column: &Column) -> &'static str {
-    match column.ty {
+/// The elements of a list column as one text.
+pub(crate) fn list_text(name: &str) -> String {
+    format!("coalesce((SELECT group_concat(value, char(31)) FROM json_each({name})), '')")
+}
+
+pub(crate) fn column_type(column: &Column) -> String {
+    let plain = match column.ty {
         ColumnType::Text
         | ColumnType::TextList
         | ColumnType::Date
@@ -21,11 +26,12 @@ pub(super) fn column_type(column: &Column) -> &'static str {
         | ColumnType::Uuid => "TEXT",
         ColumnType::Integer | ColumnType::BigInteger | ColumnType::Decimal { .. } | ColumnType::Boolean => "INTEGER",
         ColumnType::Float => "REAL",
-    }
+    };
+    plain.to_owned()
 }
 
 /// What keeps a numeric column within its type: SQLite's own types are wider, and an integer that overflows turns into a real.
-pub(super) fn range_test(column: &Column, name: &str) -> String {
+pub(crate) fn range_test(column: &Column, name: &str) -> String {
     match column.ty {
         ColumnType::Integer => format!("typeof({name}) IN ('integer', 'null') AND {name} BETWEEN -2147483648 AND 2147483647"),
         ColumnType::Decimal { .. } => {

@@ -10,22 +10,29 @@ use crate::extract::Authenticated;
 use crate::render;
 
 pub(crate) async fn handle(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Response {
+    const ENDPOINTS: [(&str, &str); 11] = [
+        ("GET", ""),
+        ("POST", ""),
+        ("GET", "/aggregate"),
+        ("POST", "/bulk"),
+        ("DELETE", "/bulk"),
+        ("GET", "/:id"),
+        ("PATCH", "/:id"),
+        ("DELETE", "/:id"),
+        ("POST", "/:id/links/:rel"),
+        ("DELETE", "/:id/links/:rel"),
+        ("POST", "?on_conflict=:columns"),
+    ];
     let objects: Vec<_> = state
         .app
         .readable_objects(&caller)
         .into_iter()
         .map(|name| {
-            let path = format!("/api/v1/data/{name}");
-            json!({
-                "name": name,
-                "endpoints": [
-                    { "method": "GET", "path": path },
-                    { "method": "POST", "path": path },
-                    { "method": "GET", "path": format!("{path}/:id") },
-                    { "method": "PATCH", "path": format!("{path}/:id") },
-                    { "method": "DELETE", "path": format!("{path}/:id") },
-                ],
-            })
+            let endpoints: Vec<_> = ENDPOINTS
+                .iter()
+                .map(|(method, path)| json!({ "method": method, "path": format!("/api/v1/data/{name}{path}") }))
+                .collect();
+            json!({ "name": name, "endpoints": endpoints })
         })
         .collect();
     render::data(StatusCode::OK, &objects)

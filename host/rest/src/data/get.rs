@@ -1,21 +1,24 @@
-//! `GET /api/v1/data/:object/:id`.
+//! `GET /api/v1/data/:object/:id`, with related records by `?expand=`.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use blockbase_app::expand_paths;
 use blockbase_app::schema::Error;
 
 use crate::AppState;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::{Authenticated, PathParts, QueryPairs};
 use crate::render;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
     Authenticated(caller): Authenticated,
     PathParts((object, id)): PathParts<(String, String)>,
+    query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    match state.app.get(&caller, &object, &id).await? {
+    let expand = query.get("expand").map(expand_paths).unwrap_or_default();
+    match state.app.get(&caller, &object, &id, &expand).await? {
         Some(record) => Ok(render::data_bytes(StatusCode::OK, &record)),
         None => Err(Error::not_found("record").into()),
     }

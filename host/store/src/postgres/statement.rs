@@ -28,7 +28,9 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
     let code = database.code().unwrap_or_default().into_owned();
     match database.kind() {
         ErrorKind::UniqueViolation => DbError::Unique { columns: Vec::new(), index: constraint },
-        ErrorKind::ForeignKeyViolation => DbError::ForeignKey,
+        ErrorKind::ForeignKeyViolation => DbError::ForeignKey {
+            relationship: constraint.as_deref().and_then(|name| name.strip_prefix("svc_fk_")?.parse().ok()),
+        },
         ErrorKind::NotNullViolation => DbError::NotNull {
             column: database.try_downcast_ref::<PgDatabaseError>().and_then(|error| error.column()).map(str::to_owned),
         },
@@ -37,11 +39,12 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
             "22003" => DbError::OutOfRange,
             // The statement's time is over.
             "57014" => DbError::Unavailable(error.into()),
-            "42P01" | "42703" => DbError::SchemaMoved(error.into()),
-            // Deadlock and serialization failures, lock and resource limits, shutdowns, disk full, connection failures.
-            "40001" | "40P01" | "55P03" | "53100" | "53200" | "53300" | "57P01" | "57P02" | "57P03" => {
-                DbError::Unavailable(error.into())
-            }
+            // No such table or column, another type, a plan that was made before.
+            "42P01" | "42703" | "42883" | "42804" | "0A000" => DbError::SchemaMoved(error.into()),
+            // Serialization failure and deadlock.
+            "40001" | "40P01" => DbError::Contended(error.into()),
+            // Lock and resource limits, shutdowns, disk full, connection failures.
+            "55P03" | "53100" | "53200" | "53300" | "57P01" | "57P02" | "57P03" => DbError::Unavailable(error.into()),
             code if code.starts_with("08") => DbError::Unavailable(error.into()),
             _ => DbError::Other(error.into()),
         },
@@ -62,6 +65,7 @@ pub(super) fn arguments(params: Vec<Param>) -> Result<PgArguments, DbError> {
         match param {
             Param::Text(value) | Param::Json(value) => arguments.add(value),
             Param::TextList(value) => arguments.add(value),
+            Param::OptionalTextList(value) => arguments.add(value),
             Param::Integer(value) => arguments.add(value),
             Param::BigInteger(value) => arguments.add(value),
             Param::Decimal(value) => arguments.add(value.map(|(scaled, scale)| Decimal::new(scaled, u32::from(scale)))),
@@ -71,6 +75,7 @@ pub(super) fn arguments(params: Vec<Param>) -> Result<PgArguments, DbError> {
             Param::Datetime(value) => arguments.add(value.and_then(DateTime::<Utc>::from_timestamp_millis)),
             Param::Time(value) => arguments.add(value.map(time_of_day)),
             Param::Uuid(value) => arguments.add(value),
+            Param::UuidList(value) => arguments.add(value),
             Param::Bytes(value) => arguments.add(value),
         }
         .map_err(DbError::Other)?;
@@ -89,11 +94,50 @@ pub(super) fn system_row(row: &PgRow) -> Result<Row, DbError> {
             "INT4" => Cell::Integer(i64::from(row.try_get::<i32, _>(index).map_err(db_error)?)),
             "BOOL" => Cell::Integer(i64::from(row.try_get::<bool, _>(index).map_err(db_error)?)),
             "TEXT" | "VARCHAR" => Cell::Text(row.try_get(index).map_err(db_error)?),
+            "UUID" => Cell::Text(row.try_get::<Uuid, _>(index).map_err(db_error)?.hyphenated().to_string()),
             "BYTEA" => Cell::Bytes(row.try_get(index).map_err(db_error)?),
             other => return Err(DbError::Other(format!("a system row holds {other}").into())),
         });
     }
     Ok(Row { cells })
+}
+
+/// What Postgres calls the type of a column.
+fn type_name(ty: ColumnType) -> &'static str {
+    match ty {
+        ColumnType::Text => "TEXT",
+        ColumnType::TextList => "TEXT[]",
+        ColumnType::Integer => "INT4",
+        ColumnType::BigInteger => "INT8",
+        ColumnType::Decimal { .. } => "NUMERIC",
+        ColumnType::Float => "FLOAT8",
+        ColumnType::Boolean => "BOOL",
+        ColumnType::Date => "DATE",
+        ColumnType::Datetime => "TIMESTAMPTZ",
+        ColumnType::Time => "TIME",
+        ColumnType::Json => "JSON",
+        ColumnType::Uuid => "UUID",
+    }
+}
+
+/// Makes sure that the columns of an answer are still what the statement was planned on.
+pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = ColumnType>) -> Result<(), DbError> {
+    let Some(row) = row else { return Ok(()) };
+    for (column, ty) in row.columns().iter().zip(types) {
+        let found = column.type_info().name();
+        if found != type_name(ty) {
+            return Err(DbError::SchemaMoved(format!("a {ty:?} column is {found} by now").into()));
+        }
+    }
+    Ok(())
+}
+
+/// The flag that a statement selects behind its columns.
+pub(super) fn tail(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
+    match row.columns().len() > columns {
+        true => row.try_get::<bool, _>(columns).map(|flag| Some(i64::from(flag))).map_err(db_error),
+        false => Ok(None),
+    }
 }
 
 /// Microseconds between the Unix epoch and Postgres' own, 2000-01-01.

@@ -30,7 +30,7 @@ pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
         }
         (_, ffi::SQLITE_CONSTRAINT_NOTNULL) => DbError::NotNull { column: columns().into_iter().next() },
         (_, ffi::SQLITE_CONSTRAINT_CHECK) => DbError::Check { name: detail.unwrap_or_default().to_owned() },
-        (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => DbError::ForeignKey,
+        (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => DbError::ForeignKey { relationship: None },
         (ErrorCode::OperationInterrupted, _) => DbError::Interrupted,
         (
             ErrorCode::DiskFull
@@ -92,6 +92,17 @@ fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
     Ok(match param {
         Param::Text(Some(value)) | Param::Json(Some(value)) => ToSqlOutput::Borrowed(ValueRef::Text(value.as_bytes())),
         Param::Bytes(Some(bytes)) => ToSqlOutput::Borrowed(ValueRef::Blob(bytes)),
+        Param::UuidList(ids) => {
+            let mut list = String::with_capacity(ids.len() * 39 + 2);
+            for id in ids {
+                list.push_str(if list.is_empty() { "[\"" } else { ",\"" });
+                list.push_str(id.hyphenated().encode_lower(&mut [0; 36]));
+                list.push('"');
+            }
+            list.push_str(if list.is_empty() { "[]" } else { "]" });
+            text(list)
+        }
+        Param::OptionalTextList(list) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
         Param::TextList(Some(list)) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
         Param::Integer(Some(number)) => ToSqlOutput::Owned(Bound::Integer(i64::from(*number))),
         Param::BigInteger(Some(number)) | Param::Decimal(Some((number, _))) => ToSqlOutput::Owned(Bound::Integer(*number)),
@@ -164,13 +175,47 @@ pub(crate) fn fetch_json(
 
 pub(crate) fn fetch_record(driver: &mut Driver, statement: &Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
     query(driver, statement, |rows| {
+        let tail = tail_of(rows, columns.len());
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
-        let writer = RecordWriter::new(columns, 512, 1);
-        let record = writer.record(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
+        let writer = RecordWriter::new(columns, 0, 1);
+        let record = record_of(&writer, row, 0, tail, |index| columns[index].ty)?;
         // An UPDATE … RETURNING does its work when it is stepped to its end.
         while rows.next().map_err(db_error)?.is_some() {}
         Ok(Some(record))
     })
+}
+
+pub(crate) fn fetch_records(
+    driver: &mut Driver,
+    statement: &Statement,
+    columns: &[&Column],
+    hidden: usize,
+) -> Result<Vec<Record>, DbError> {
+    query(driver, statement, |rows| {
+        let tail = tail_of(rows, columns.len());
+        let writer = RecordWriter::new(columns.iter().copied(), 0, 0);
+        let mut records = Vec::new();
+        while let Some(row) = rows.next().map_err(db_error)? {
+            records.push(record_of(&writer, row, hidden, tail, |index| columns[index].ty)?);
+        }
+        Ok(records)
+    })
+}
+
+/// The place of the integer that a statement selects behind its columns.
+fn tail_of(rows: &Rows<'_>, columns: usize) -> Option<usize> {
+    rows.as_ref().filter(|statement| statement.column_count() > columns).map(|_| columns)
+}
+
+fn record_of(
+    writer: &RecordWriter,
+    row: &rusqlite::Row<'_>,
+    hidden: usize,
+    tail: Option<usize>,
+    ty: impl Fn(usize) -> ColumnType,
+) -> Result<Record, DbError> {
+    let tail = tail.map(|index| row.get::<_, i64>(index)).transpose().map_err(db_error)?;
+    writer.record(hidden, tail, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
 }
 
 fn utf8(text: &[u8]) -> Result<&str, DbError> {
@@ -194,7 +239,8 @@ fn write_cell(out: &mut Vec<u8>, ty: ColumnType, value: ValueRef<'_>) -> Result<
         (ColumnType::Boolean, ValueRef::Integer(number)) => {
             out.extend_from_slice(if number == 0 { b"false" } else { b"true" });
         }
-        (ty, value) => return Err(DbError::Other(format!("a {ty:?} column holds {:?}", value.data_type()).into())),
+        // Somebody altered the column after the statement was planned.
+        (ty, value) => return Err(DbError::SchemaMoved(format!("a {ty:?} column holds {:?}", value.data_type()).into())),
     }
     Ok(())
 }

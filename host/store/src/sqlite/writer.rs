@@ -2,7 +2,10 @@
 //!
 //! While one commit waits for the disk the next batch gathers, so `synchronous=FULL` costs one sync a batch.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use blockbase_query::{Param, Statement};
 use blockbase_schema::{Error, Result};
@@ -10,10 +13,10 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-use super::run_now;
 use super::statement::{batch, execute};
+use super::{SchemaState, run_now};
 use crate::OnCommit;
-use crate::connection::{Connection, Effects, Inner};
+use crate::connection::{Connection, Effects, Inner, SearchChange};
 use crate::error::DbError;
 
 /// Jobs that may wait; a caller past it waits for a place.
@@ -23,6 +26,8 @@ const JOBS_A_COMMIT_MAX: usize = 256;
 
 /// A caller's write, on its way through the writer.
 trait Job: Send {
+    /// Whether it changes the schema, and so has a commit of its own.
+    fn is_schema(&self) -> bool;
     /// Whether the caller still waits.
     fn is_wanted(&self) -> bool;
     /// Runs the body; tells whether it wants to be committed.
@@ -32,6 +37,7 @@ trait Job: Send {
 }
 
 struct BodyJob<T, F> {
+    is_schema: bool,
     body: Option<F>,
     result: Option<Result<T>>,
     reply: oneshot::Sender<Result<T>>,
@@ -42,6 +48,10 @@ where
     T: Send,
     F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send,
 {
+    fn is_schema(&self) -> bool {
+        self.is_schema
+    }
+
     fn is_wanted(&self) -> bool {
         !self.reply.is_closed()
     }
@@ -74,23 +84,23 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(connection: Connection, on_commit: OnCommit) -> Result<Writer, String> {
+    pub(super) fn start(connection: Connection, on_commit: OnCommit, schema: Arc<SchemaState>) -> Result<Writer, String> {
         let (queue, jobs) = mpsc::channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || work(connection, jobs, &on_commit))
+            .spawn(move || work(connection, jobs, &on_commit, &schema))
             .map_err(|error| format!("The writer thread cannot be started: {error}"))?;
         Ok(Writer { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) async fn write<T, F>(&self, body: F) -> Result<T>
+    pub(super) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         let queue = self.queue.lock().clone().ok_or_else(|| crate::unavailable("the server is shutting down"))?;
         let (reply, answer) = oneshot::channel();
-        let job: Box<dyn Job> = Box::new(BodyJob { body: Some(body), result: None, reply });
+        let job: Box<dyn Job> = Box::new(BodyJob { is_schema, body: Some(body), result: None, reply });
         queue.send(job).await.map_err(|_| crate::unavailable("the writer has ended"))?;
         drop(queue);
         answer.await.map_err(|_| crate::unavailable("the writer has ended"))?
@@ -106,28 +116,56 @@ impl Writer {
     }
 }
 
-fn work(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, on_commit: &OnCommit) {
+fn work(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, on_commit: &OnCommit, schema: &SchemaState) {
     let mut gathered: Vec<Box<dyn Job>> = Vec::with_capacity(JOBS_A_COMMIT_MAX);
     while jobs.blocking_recv_many(&mut gathered, JOBS_A_COMMIT_MAX) > 0 {
-        let jobs: Vec<Box<dyn Job>> = gathered.drain(..).filter(|job| job.is_wanted()).collect();
-        if jobs.is_empty() {
-            continue;
+        let mut batch: Vec<Box<dyn Job>> = Vec::with_capacity(gathered.len());
+        for job in gathered.drain(..).filter(|job| job.is_wanted()) {
+            match job.is_schema() {
+                false => batch.push(job),
+                true => {
+                    commit(&mut connection, std::mem::take(&mut batch), on_commit, schema);
+                    change_schema(&mut connection, job, on_commit, schema);
+                }
+            }
         }
-        commit(&mut connection, jobs, on_commit);
+        commit(&mut connection, batch, on_commit, schema);
     }
     // The last connection to close folds the log into the file.
     drop(connection);
 }
 
-fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &OnCommit) {
+/// Foreign keys can be turned off between transactions alone; with them on, dropping a table would delete its rows first.
+fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) {
+    let off = batch(connection, "PRAGMA foreign_keys = OFF");
+    match off {
+        Ok(()) => commit(connection, vec![job], on_commit, schema),
+        Err(error) => job.answer(Some(&format!("foreign keys cannot be turned off: {error:?}"))),
+    }
+    if let Err(error) = batch(connection, "PRAGMA foreign_keys = ON") {
+        tracing::error!(store.error = ?error, "foreign keys cannot be turned on again");
+    }
+}
+
+fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &OnCommit, schema: &SchemaState) {
+    if jobs.is_empty() {
+        return;
+    }
     connection.effects = Effects::default();
-    let outcome = run_all(connection, &mut jobs);
+    let before = schema.0.load(Ordering::Relaxed);
+    let outcome = run_all(connection, &mut jobs, schema);
     let effects = std::mem::take(&mut connection.effects);
     let failure = match outcome {
-        Ok(()) => None,
+        Ok(()) => {
+            if let Some(version) = effects.schema_version {
+                schema.0.store(version * 2, Ordering::Release);
+            }
+            None
+        }
         Err(error) => {
             // Where the engine has not rolled back by itself already.
             let _ = batch(connection, "ROLLBACK");
+            schema.0.store(before, Ordering::Release);
             tracing::error!(store.error = ?error, store.jobs = jobs.len(), "a commit failed; its writes are undone");
             Some(format!("the commit failed: {error:?}"))
         }
@@ -140,26 +178,61 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &
     }
 }
 
-fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>]) -> Result<(), DbError> {
+fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &SchemaState) -> Result<(), DbError> {
     batch(connection, "BEGIN IMMEDIATE")?;
     for job in jobs {
         batch(connection, "SAVEPOINT svc_job")?;
-        let (events, counts) = (connection.effects.events.len(), connection.effects.counts.len());
+        let effects = &connection.effects;
+        let (events, counts, search) = (effects.events.len(), effects.counts.len(), effects.search.len());
         if !job.run(connection) {
             connection.effects.events.truncate(events);
             connection.effects.counts.truncate(counts);
+            connection.effects.search.truncate(search);
+            connection.effects.schema_version = None;
             // Fails where the engine gave up the whole transaction (disk full, I/O error): then nothing of the batch stands.
             batch(connection, "ROLLBACK TO svc_job")?;
         }
         batch(connection, "RELEASE svc_job")?;
     }
     apply_counts(connection)?;
+    apply_search(connection)?;
+    if let Some(version) = connection.effects.schema_version {
+        schema.0.store(version * 2 - 1, Ordering::Release);
+    }
     batch(connection, "COMMIT")
+}
+
+/// The search indexes once a commit and in the order of rows: each savepoint, and each step back, would end a segment of theirs.
+fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
+    let mut last: BTreeMap<(i64, i64), SearchChange> = BTreeMap::new();
+    for mut change in std::mem::take(&mut connection.effects.search) {
+        let place = (change.object_id, change.row);
+        // A row that was made in this transaction is not in the index yet.
+        change.is_new |= last.get(&place).is_some_and(|before| before.is_new);
+        last.insert(place, change);
+    }
+    let Inner::Sqlite(driver) = &mut connection.inner else { return Ok(()) };
+    let mut apply = |verb: &str, object_id: i64, params: Vec<Param>| {
+        let sql = match verb {
+            "delete" => format!("DELETE FROM svc_fts_{object_id} WHERE rowid = ?1"),
+            _ => format!("INSERT INTO svc_fts_{object_id} (rowid, document) VALUES (?1, ?2)"),
+        };
+        execute(driver, &Statement { sql, params }).map(|_| ())
+    };
+    for change in last.values().filter(|change| !change.is_new) {
+        apply("delete", change.object_id, vec![change.row.into()])?;
+    }
+    for (_, change) in last {
+        if let Some(document) = change.document {
+            apply("insert", change.object_id, vec![change.row.into(), document.into()])?;
+        }
+    }
+    Ok(())
 }
 
 /// One statement an object and commit, whatever the number of records.
 fn apply_counts(connection: &mut Connection) -> Result<(), DbError> {
-    let mut differences = std::collections::BTreeMap::new();
+    let mut differences = BTreeMap::new();
     for (object_id, difference) in std::mem::take(&mut connection.effects.counts) {
         *differences.entry(object_id).or_insert(0) += difference;
     }

@@ -1,0 +1,170 @@
+//! Records deleted, with what their relationships say of the records that refer to them.
+//!
+//! The engine deletes and clears what refers to a deleted record; here is found out beforehand what that will be, so that
+//! each of those changes has its event and its stamps too.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_query::plan::{Assignment, RecordPlan, Stamp, UpdatePlan};
+use blockbase_query::{Scope, sql};
+use blockbase_schema::{Code, Column, Error, Object, OnDelete, Result, Value};
+use blockbase_store::{Connection, DbError, Record};
+use uuid::Uuid;
+
+use crate::record_events::{Images, WriteContext, owner};
+use crate::writes::record_change;
+
+/// Most records that one deletion may delete or change, beside those that were named.
+const BEYOND_MAX: usize = 10_000;
+
+/// What refers to the records that go: by deletion it goes too, by change it is cleared.
+#[derive(Default)]
+struct Beyond {
+    deleted: Vec<(Arc<Object>, Uuid, Record)>,
+    seen: HashSet<(i64, Uuid)>,
+    cleared: Vec<(Arc<Object>, usize, Uuid)>,
+}
+
+/// Deletes those of `ids` that are there and within `scope`. The object is held already.
+pub(crate) async fn delete_records(
+    connection: &mut Connection,
+    context: &mut WriteContext,
+    object: &Arc<Object>,
+    scope: &Scope,
+    ids: Vec<Uuid>,
+) -> Result<HashSet<Uuid>> {
+    let dialect = connection.dialect();
+    let columns: Vec<&Column> = object.columns.iter().collect();
+    let select = sql::get_many(dialect, object, scope, ids);
+    let found = connection.fetch_records(select, &columns, 0).await.map_err(|error| error.on(object))?;
+    let roots: Vec<(Uuid, Record)> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
+    if roots.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let ids: Vec<Uuid> = roots.iter().map(|(id, _)| *id).collect();
+    let mut beyond = Beyond::default();
+    beyond.seen.extend(ids.iter().map(|id| (object.id, *id)));
+    if context.registry.deletes_beyond(object.name()) {
+        collect(connection, context, object, ids.clone(), &mut beyond).await?;
+        clear(connection, context, &beyond).await?;
+    }
+    let delete = sql::delete_many(dialect, object, ids.clone());
+    if let Err(error) = connection.execute(delete).await {
+        return Err(explained(connection, context, object, &ids, error).await);
+    }
+    let mut events = Vec::with_capacity(roots.len() + beyond.deleted.len());
+    let mut counts: HashMap<i64, i64> = HashMap::new();
+    // What went along is told first, the records that were named last.
+    let beyond = beyond.deleted.into_iter().rev();
+    for (object, id, record) in beyond.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
+        *counts.entry(object.id).or_insert(0) -= 1;
+        if object.is_searchable() {
+            connection.index_row(object.id, record.tail, None);
+        }
+        let images = Images { before: record.json(), after: b"null", diff: b"null" };
+        events.extend(context.event(&object, id, "deleted", &images, owner(&object, &record))?);
+    }
+    for (object_id, difference) in counts {
+        connection.count_rows(object_id, difference);
+    }
+    connection.emit_all(events).await?;
+    Ok(ids.into_iter().collect())
+}
+
+/// Finds, level by level, what refers to records that go.
+async fn collect(
+    connection: &mut Connection,
+    context: &mut WriteContext,
+    object: &Arc<Object>,
+    ids: Vec<Uuid>,
+    beyond: &mut Beyond,
+) -> Result<()> {
+    let registry = Arc::clone(&context.registry);
+    let mut levels = vec![(Arc::clone(object), ids)];
+    while let Some((object, ids)) = levels.pop() {
+        for (holder, column) in registry.referrers_of(object.name()) {
+            let Some(reference) = &holder.columns[*column].reference else { continue };
+            if reference.on_delete == OnDelete::Restrict {
+                continue;
+            }
+            context.hold(connection, holder).await?;
+            let room = BEYOND_MAX - (beyond.deleted.len() + beyond.cleared.len()).min(BEYOND_MAX);
+            let most = i64::try_from(room).unwrap_or(i64::MAX) + 1;
+            let select = sql::referring(connection.dialect(), holder, *column, ids.clone(), most);
+            let columns: Vec<&Column> = holder.columns.iter().collect();
+            let found = connection.fetch_records(select, &columns, 0).await.map_err(|error| error.on(holder))?;
+            if found.len() > room {
+                return Err(Error::new(
+                    Code::Conflict,
+                    format!(
+                        "More than {BEYOND_MAX} other records would be deleted or changed along. Delete those first, in parts."
+                    ),
+                ));
+            }
+            let mut next = Vec::new();
+            for record in found {
+                let Some(id) = record.uuid(0) else { continue };
+                match reference.on_delete {
+                    OnDelete::Cascade if beyond.seen.insert((holder.id, id)) => {
+                        next.push(id);
+                        beyond.deleted.push((Arc::clone(holder), id, record));
+                    }
+                    OnDelete::SetNull => beyond.cleared.push((Arc::clone(holder), *column, id)),
+                    _ => {}
+                }
+            }
+            if !next.is_empty() {
+                levels.push((Arc::clone(holder), next));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets the references to null as an update would, with stamps and events.
+async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Beyond) -> Result<()> {
+    let dialect = connection.dialect();
+    for (object, column, id) in beyond.cleared.iter().filter(|(object, _, id)| !beyond.seen.contains(&(object.id, *id))) {
+        let plan = UpdatePlan {
+            record: RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id },
+            assignments: vec![(*column, Assignment::Set(Value::Null))],
+            stamp: Stamp { actor_id: context.actor_id.clone(), now: context.now },
+        };
+        let on = |error: DbError| error.on(object);
+        let before = connection.fetch_record(sql::get(dialect, &plan.record, true), &object.columns).await.map_err(on)?;
+        let after = connection.fetch_record(sql::update(dialect, &plan), &object.columns).await.map_err(on)?;
+        if let (Some(before), Some(after)) = (before, after) {
+            record_change(connection, context, object, *id, &before, &after).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Who still refers to a record that was to be deleted. SQLite does not say, so it is asked again.
+async fn explained(connection: &mut Connection, context: &WriteContext, object: &Object, ids: &[Uuid], error: DbError) -> Error {
+    let DbError::ForeignKey { relationship } = error else { return error.on(object) };
+    let registry = &context.registry;
+    let mut found = relationship;
+    if found.is_none() {
+        // Records that go along may be referenced too; the first level is asked, which is where it nearly always is.
+        for (holder, column) in registry.referrers_of(object.name()) {
+            let Some(reference) = &holder.columns[*column].reference else { continue };
+            let select = sql::referring(connection.dialect(), holder, *column, ids.to_vec(), 1);
+            let rows = connection.fetch_rows(select).await;
+            if reference.on_delete == OnDelete::Restrict && rows.is_ok_and(|rows| !rows.is_empty()) {
+                found = Some(reference.relationship_id);
+                break;
+            }
+        }
+    }
+    let known = registry.relationships().iter().find(|relationship| Some(relationship.id) == found);
+    let by = known.map(|known| {
+        let definition = &known.definition;
+        let holder = definition.holder().map_or(&definition.source, |holder| {
+            if holder == definition.source { &definition.source } else { &definition.target }
+        });
+        format!(" by `{holder}` (`{}`)", definition.name)
+    });
+    Error::new(Code::ForeignKeyViolation, format!("The record is still referenced{}.", by.unwrap_or_default()))
+}

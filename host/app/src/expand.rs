@@ -1,0 +1,124 @@
+//! Related records, fetched once a relation and level, and put into the records that they belong to.
+
+use std::collections::HashMap;
+
+use blockbase_query::expand::{ExpandPlan, RECORDS_MAX};
+use blockbase_query::sql;
+use blockbase_schema::{Column, Error, Object, RelationShape, Result, json, system};
+use blockbase_store::{Connection, Record};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use uuid::Uuid;
+
+/// What one relation key brings: by the id of the record that is expanded, or by its foreign key, the JSON of the related
+/// records, separated by commas.
+type Related = HashMap<Uuid, Vec<u8>>;
+
+/// A record's JSON with the related records that `plans` ask for, for each of `records`.
+///
+/// `place_of` tells where the cell of a column of the expanded object is.
+pub(crate) async fn expanded(
+    connection: &mut Connection,
+    plans: &[ExpandPlan],
+    records: Vec<Record>,
+    place_of: &(dyn Fn(usize) -> Option<usize> + Sync),
+) -> Result<Vec<Vec<u8>>> {
+    if plans.is_empty() || records.is_empty() {
+        return Ok(records.into_iter().map(Record::into_json).collect());
+    }
+    let mut related = Vec::with_capacity(plans.len());
+    for plan in plans {
+        related.push(fetch(connection, plan, &records, place_of).await?);
+    }
+    Ok(records
+        .into_iter()
+        .map(|record| {
+            let keys: Vec<Option<Uuid>> =
+                plans.iter().map(|plan| place_of(key_column(plan)).and_then(|place| record.uuid(place))).collect();
+            let mut json = record.into_json();
+            json.pop();
+            for ((plan, related), key) in plans.iter().zip(&related).zip(keys) {
+                json.push(b',');
+                json::write_string(&mut json, &plan.key);
+                json.push(b':');
+                let found = key.and_then(|key| related.get(&key));
+                match (is_single(plan.shape), found) {
+                    (true, found) => json.extend_from_slice(found.map_or(b"null", Vec::as_slice)),
+                    (false, found) => {
+                        json.push(b'[');
+                        json.extend_from_slice(found.map_or(b"", Vec::as_slice));
+                        json.push(b']');
+                    }
+                }
+            }
+            json.push(b'}');
+            json
+        })
+        .collect())
+}
+
+fn is_single(shape: RelationShape) -> bool {
+    match shape {
+        RelationShape::Forward { .. } => true,
+        RelationShape::Reverse { is_single, .. } => is_single,
+        RelationShape::Linked { .. } => false,
+    }
+}
+
+/// The column of the expanded object by whose value related records are found.
+fn key_column(plan: &ExpandPlan) -> usize {
+    match plan.shape {
+        RelationShape::Forward { column } => column,
+        // `id` is the first column of every object.
+        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => 0,
+    }
+}
+
+fn fetch<'a>(
+    connection: &'a mut Connection,
+    plan: &'a ExpandPlan,
+    records: &'a [Record],
+    place_of: &'a (dyn Fn(usize) -> Option<usize> + Sync),
+) -> BoxFuture<'a, Result<Related>> {
+    async move {
+        let mut keys: Vec<Uuid> = records.iter().filter_map(|record| record.uuid(place_of(key_column(plan))?)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let object: &Object = &plan.object;
+        let id = object.column(system::ID).ok_or_else(|| Error::internal("an object without an id"))?;
+        let mut columns: Vec<&Column> = object.columns.iter().collect();
+        let is_linked = matches!(plan.shape, RelationShape::Linked { .. });
+        // A link's near side comes behind the columns and is not shown.
+        columns.extend(is_linked.then_some(id));
+        let statement = sql::related(connection.dialect(), plan, keys);
+        let found = connection.fetch_records(statement, &columns, usize::from(is_linked)).await;
+        let found = found.map_err(|error| error.on(object))?;
+        if found.len() > RECORDS_MAX {
+            return Err(Error::invalid_request(format!(
+                "`expand={}` would bring more than {RECORDS_MAX} records. Ask for a smaller page, or list `{}` with a filter.",
+                plan.key,
+                object.name()
+            )));
+        }
+        let owners: Vec<Option<Uuid>> = found
+            .iter()
+            .map(|record| match plan.shape {
+                RelationShape::Forward { .. } => record.uuid(0),
+                RelationShape::Reverse { column, .. } => record.uuid(column),
+                RelationShape::Linked { .. } => record.uuid(columns.len() - 1),
+            })
+            .collect();
+        let texts = expanded(connection, &plan.children, found, &|column| Some(column)).await?;
+        let mut by_key = Related::new();
+        for (owner, text) in owners.into_iter().zip(texts) {
+            let Some(owner) = owner else { continue };
+            let kept = by_key.entry(owner).or_default();
+            if !kept.is_empty() {
+                kept.push(b',');
+            }
+            kept.extend_from_slice(&text);
+        }
+        Ok(by_key)
+    }
+    .boxed()
+}

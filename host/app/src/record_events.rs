@@ -1,0 +1,157 @@
+//! What a change of records leaves in the outbox: before, after, the difference, and who did it.
+
+use std::sync::Arc;
+
+use blockbase_schema::{Error, Object, Registry, Result, system};
+use blockbase_store::{Connection, NewEvent, Record};
+use uuid::Uuid;
+
+use crate::App;
+use crate::caller::Caller;
+use crate::clock::Clock;
+use crate::feed::Subscriptions;
+
+/// What the writes of one call have in common.
+pub(crate) struct WriteContext {
+    /// The schema that the writes were planned on.
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) now: i64,
+    pub(crate) actor_id: Option<String>,
+    clock: Clock,
+    events_enabled: bool,
+    actor: String,
+    depth: i64,
+    subscriptions: Arc<Subscriptions>,
+    held: Vec<i64>,
+}
+
+/// The JSON of an event's images.
+pub(crate) struct Images<'a> {
+    pub(crate) before: &'a [u8],
+    pub(crate) after: &'a [u8],
+    pub(crate) diff: &'a [u8],
+}
+
+impl App {
+    pub(crate) fn write_context(&self, caller: &Caller, registry: &Arc<Registry>) -> WriteContext {
+        WriteContext {
+            registry: Arc::clone(registry),
+            now: self.clock.now(),
+            actor_id: caller.actor_id().map(str::to_owned),
+            clock: self.clock.clone(),
+            events_enabled: self.settings.events_enabled,
+            actor: caller.actor_json(),
+            depth: caller.depth,
+            subscriptions: Arc::clone(&self.subscriptions.read()),
+            held: Vec::new(),
+        }
+    }
+}
+
+impl WriteContext {
+    /// Holds an object, so that it is neither dropped nor altered before the transaction ends, and makes sure that it is what
+    /// the write was planned on and that the subscriptions are those of this moment.
+    ///
+    /// # Errors
+    /// One to retry where the object changed.
+    pub(crate) async fn hold(&mut self, connection: &mut Connection, object: &Object) -> Result<()> {
+        if self.held.contains(&object.id) {
+            return Ok(());
+        }
+        let held = connection.hold_object(object.id).await?;
+        let Some(held) = held.filter(|held| held.revision == object.revision) else {
+            return Err(Error::retry(
+                blockbase_schema::Retry::SchemaMoved,
+                format!("the object {} has another revision by now", object.name()),
+            ));
+        };
+        self.held.push(object.id);
+        if held.blocks_version != self.subscriptions.version {
+            self.subscriptions = Arc::new(Subscriptions::new(held.blocks_version, connection.subscriptions().await?));
+        }
+        Ok(())
+    }
+
+    /// The event of a record that was created, updated or deleted; `None` where events are off.
+    pub(crate) fn event(
+        &self,
+        object: &Object,
+        record_id: Uuid,
+        op: &'static str,
+        images: &Images<'_>,
+        owner: Option<String>,
+    ) -> Result<Option<NewEvent>> {
+        let mut body = Vec::with_capacity(images.before.len() + images.after.len() + images.diff.len() + 32);
+        body.extend_from_slice(b"\"before\":");
+        body.extend_from_slice(images.before);
+        body.extend_from_slice(b",\"after\":");
+        body.extend_from_slice(images.after);
+        body.extend_from_slice(b",\"diff\":");
+        body.extend_from_slice(images.diff);
+        self.event_of(object, record_id, op, &body, owner)
+    }
+
+    /// An event of a record whose payload has `body` (members of a JSON object) between its head and its actor.
+    pub(crate) fn event_of(
+        &self,
+        object: &Object,
+        record_id: Uuid,
+        op: &'static str,
+        body: &[u8],
+        owner: Option<String>,
+    ) -> Result<Option<NewEvent>> {
+        if !self.events_enabled {
+            return Ok(None);
+        }
+        let name = object.name();
+        let record_id = record_id.hyphenated().to_string();
+        let mut payload = Vec::with_capacity(body.len() + self.actor.len() + name.len() + 96);
+        for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op, "\","] {
+            payload.extend_from_slice(part.as_bytes());
+        }
+        payload.extend_from_slice(body);
+        payload.extend_from_slice(b",\"actor\":");
+        payload.extend_from_slice(self.actor.as_bytes());
+        payload.push(b'}');
+        let topic = format!("data.{name}.{op}");
+        Ok(Some(NewEvent {
+            id: self.clock.id(self.now),
+            deliveries: self.subscriptions.deliveries(&topic),
+            topic,
+            payload: String::from_utf8(payload).map_err(Error::internal)?,
+            object: Some(name.to_owned()),
+            record_id: Some(record_id),
+            owner,
+            depth: self.depth,
+            occurred_at: self.now,
+        }))
+    }
+}
+
+/// `{ field: { before, after } }` of the business fields whose JSON differs.
+pub(crate) fn diff(object: &Object, before: &Record, after: &Record) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    for (index, column) in object.columns.iter().enumerate().filter(|(_, column)| !column.is_system) {
+        if before.cell(index) == after.cell(index) {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.push(b'"');
+        out.extend_from_slice(column.name.as_bytes());
+        out.extend_from_slice(b"\":{\"before\":");
+        out.extend_from_slice(before.cell(index));
+        out.extend_from_slice(b",\"after\":");
+        out.extend_from_slice(after.cell(index));
+        out.push(b'}');
+    }
+    out.push(b'}');
+    out
+}
+
+/// Who a record belongs to.
+pub(crate) fn owner(object: &Object, record: &Record) -> Option<String> {
+    let index = object.column_index(system::CREATED_BY)?;
+    serde_json::from_slice(record.cell(index)).ok().flatten()
+}

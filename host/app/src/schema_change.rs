@@ -1,0 +1,328 @@
+//! The schema's operations: objects, fields and relationships made, altered and dropped, and their history.
+//!
+//! Each change is one transaction: the catalogue as it will be is checked whole, compared with what it was, and the tables
+//! follow the difference. Nothing is altered that rows would break.
+
+mod apply;
+mod fields;
+mod relationships;
+mod rows;
+
+use blockbase_query::{Action, ddl};
+use blockbase_schema::json::Members;
+use blockbase_schema::{
+    Code, Constraints, Error, ObjectDefinition, Relationship, Result, StoredObject, check_object_name, json as json_text,
+};
+use blockbase_store::{Connection, NewEvent, ReadCost, SchemaChangeRow};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::caller::Caller;
+use crate::refresh::Catalogue;
+use apply::apply;
+
+/// What PATCH of an object changes: `{ label?, description?, constraints?, indexes? }`, null to take one away.
+pub type ObjectChanges = Members;
+/// What PATCH of a field changes: any of the field's keys, null to take one away.
+pub type FieldChanges = Members;
+
+/// What every change of the schema leaves behind: its entry in the history, and its event.
+struct SchemaChange {
+    entry: Value,
+    applied_by: Option<String>,
+    /// Milliseconds since the epoch.
+    applied_at: i64,
+    event: Option<NewEvent>,
+}
+
+impl SchemaChange {
+    async fn record(self, connection: &mut Connection, version: i64) -> Result<()> {
+        let SchemaChange { entry, applied_by, applied_at, event } = self;
+        connection.record_schema_change(SchemaChangeRow { version, change: entry.to_string(), applied_by, applied_at }).await?;
+        if let Some(event) = event {
+            connection.emit(event).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The whole schema at one version.
+#[derive(Debug, serde::Serialize)]
+pub struct SchemaDocument {
+    pub version: i64,
+    pub objects: Vec<ObjectDefinition>,
+    pub relationships: Vec<Relationship>,
+}
+
+impl App {
+    /// All objects, by name.
+    pub fn objects(&self, caller: &Caller) -> Result<Vec<ObjectDefinition>> {
+        Ok(self.schema(caller)?.objects)
+    }
+
+    /// The whole schema, as one document.
+    pub fn schema(&self, caller: &Caller) -> Result<SchemaDocument> {
+        caller.access("objects", Action::Read)?;
+        let registry = self.registry();
+        Ok(SchemaDocument {
+            version: registry.version,
+            objects: registry.objects().map(|object| object.definition.clone()).collect(),
+            relationships: registry.relationships().to_vec(),
+        })
+    }
+
+    pub fn object(&self, caller: &Caller, name: &str) -> Result<ObjectDefinition> {
+        caller.access("objects", Action::Read)?;
+        let registry = self.registry();
+        registry.object(name).map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
+    }
+
+    /// Names of the objects whose records the caller may read.
+    pub fn readable_objects(&self, caller: &Caller) -> Vec<String> {
+        let registry = self.registry();
+        registry.objects().map(|object| object.name().to_owned()).filter(|name| caller.may(name, Action::Read)).collect()
+    }
+
+    /// Creates an object with its table. It can be used when this answers.
+    ///
+    /// # Errors
+    /// `invalid_schema`, `object_exists`.
+    pub async fn create_object(&self, caller: &Caller, definition: ObjectDefinition) -> Result<ObjectDefinition> {
+        caller.access("objects", Action::Create)?;
+        let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
+        // Whatever is wrong with the definition by itself is said before anything waits for the writer.
+        let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
+        blockbase_schema::Object::new(alone, [], |_| None)?;
+        let entry = json!({ "op": "create_object", "object": definition });
+        let change = self.schema_change(caller, entry, "created", &definition.name);
+        let created = definition.clone();
+        self.change_schema(change, move |connection, catalogue| {
+            Box::pin(async move {
+                if catalogue.objects.iter().any(|object| object.definition.name == definition.name) {
+                    return Err(Error::new(Code::ObjectExists, format!("There is an object `{}` already.", definition.name)));
+                }
+                if connection.table_exists(&definition.name).await? {
+                    return Err(Error::new(
+                        Code::InvalidSchema,
+                        format!("The database has a table `{}` that is not an object; choose another name.", definition.name),
+                    ));
+                }
+                let text = serde_json::to_string(&definition).map_err(Error::internal)?;
+                let keys_text = serde_json::to_string(&keys).map_err(Error::internal)?;
+                let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
+                let id = connection.insert_object(&definition.name, text, keys_text, next_key).await?;
+                catalogue.objects.push(StoredObject { id, revision: 1, definition, keys });
+                Ok(0)
+            })
+        })
+        .await?;
+        Ok(created)
+    }
+
+    /// Changes an object's label, description, constraints and indexes.
+    ///
+    /// # Errors
+    /// `invalid_schema`; `invalid_schema_change` saying how many rows a new constraint would break.
+    pub async fn update_object(&self, caller: &Caller, name: &str, changes: ObjectChanges) -> Result<ObjectDefinition> {
+        caller.access("objects", Action::Update)?;
+        let before = self.object_definition(name)?;
+        let mut after = before.clone();
+        for (key, raw) in &changes.0 {
+            let raw = raw.get();
+            match key.as_str() {
+                "label" => after.label = read(key, raw)?,
+                "description" => after.description = read(key, raw)?,
+                "constraints" => after.constraints = read::<Option<Constraints>>(key, raw)?.unwrap_or_default(),
+                "indexes" => after.indexes = read::<Option<_>>(key, raw)?.unwrap_or_default(),
+                "name" | "fields" => {
+                    return Err(Error::new(
+                        Code::InvalidSchemaChange,
+                        format!("`{key}` is not changed here. An object keeps its name; its fields have their own routes."),
+                    ));
+                }
+                _ => {
+                    return Err(Error::new(Code::InvalidSchema, format!("An object has no key `{key}`.")).with_field(key.clone()));
+                }
+            }
+        }
+        let entry = json!({ "op": "update_object", "object": name, "before": before, "after": after });
+        let change = self.schema_change(caller, entry, "updated", name);
+        let (name, changed) = (name.to_owned(), after.clone());
+        self.change_schema(change, move |_, catalogue| {
+            Box::pin(async move {
+                let object = stored(catalogue, &name)?;
+                if object.definition != before {
+                    return Err(Error::retry(blockbase_schema::Retry::SchemaMoved, "two changes of one object"));
+                }
+                object.definition = after;
+                Ok(0)
+            })
+        })
+        .await?;
+        Ok(changed)
+    }
+
+    /// Drops an object with its records, its own relationships included; with `cascade` those of others too.
+    ///
+    /// # Errors
+    /// `object_in_use` where a relationship of another object needs it.
+    pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool) -> Result<()> {
+        caller.access("objects", Action::Delete)?;
+        check_object_name(name).map_err(|_| Error::unknown_object(name))?;
+        let name = name.to_owned();
+        let entry = json!({ "op": "delete_object", "object": name, "cascade": cascade });
+        let change = self.schema_change(caller, entry, "deleted", &name);
+        self.change_schema(change, move |connection, catalogue| {
+            Box::pin(async move {
+                let id = stored(catalogue, &name)?.id;
+                let needed = catalogue.relationships.iter().find(|known| known.definition.is_needed_besides(&name));
+                if let Some(known) = needed.filter(|_| !cascade) {
+                    let known = &known.definition;
+                    return Err(Error::new(
+                        Code::ObjectInUse,
+                        format!(
+                            "The relationship `{}` between `{}` and `{}` needs `{name}`. Delete it first, or add ?cascade=true.",
+                            known.name, known.source, known.target
+                        ),
+                    ));
+                }
+                let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut catalogue.relationships)
+                    .into_iter()
+                    .partition(|relationship| relationship.definition.involves(&name));
+                catalogue.relationships = kept;
+                for relationship in gone {
+                    connection.delete_relationship(relationship.id).await?;
+                }
+                catalogue.objects.retain(|object| object.id != id);
+                connection.delete_object(id).await?;
+                Ok(0)
+            })
+        })
+        .await
+    }
+
+    /// The schema's history, newest first.
+    pub async fn schema_changes(&self, caller: &Caller) -> Result<Vec<SchemaChangeRow>> {
+        caller.access("objects", Action::Read)?;
+        self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.schema_changes().await?) })).await
+    }
+
+    fn object_definition(&self, name: &str) -> Result<ObjectDefinition> {
+        let registry = self.registry();
+        registry.object(name).map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
+    }
+
+    /// Lets `edit` change the catalogue, brings the tables to it, records the change, and serves it.
+    ///
+    /// `edit` answers how many new field numbers the object it altered took.
+    async fn change_schema<F>(&self, change: SchemaChange, edit: F) -> Result<()>
+    where
+        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> futures_util::future::BoxFuture<'c, Result<i64>>
+            + Send
+            + 'static,
+    {
+        let can_index = self.store.can_index_search().await;
+        let answer = self
+            .store
+            .write_schema(move |connection| {
+                Box::pin(async move {
+                    let version = connection.raise_version("schema").await?;
+                    let mut catalogue = Catalogue::load(connection).await?;
+                    let before = catalogue.clone().registry().map_err(Error::internal)?;
+                    let fields_added = edit(connection, &mut catalogue).await?;
+                    catalogue.version = version;
+                    apply(connection, before, catalogue, fields_added, can_index).await?;
+                    change.record(connection, version).await
+                })
+            })
+            .await;
+        self.refresh_registry().await?;
+        answer
+    }
+
+    fn schema_change(&self, caller: &Caller, entry: Value, op: &str, name: &str) -> SchemaChange {
+        let actor = caller.actor_json();
+        let payload = format!(r#"{{"object":"{name}","op":"{op}","actor":{actor}}}"#);
+        SchemaChange {
+            entry,
+            applied_by: caller.actor_id().map(str::to_owned),
+            applied_at: self.clock.now(),
+            event: self.platform_event(caller, format!("schema.object.{op}"), payload),
+        }
+    }
+
+    /// An event that is not of a record; none where events are off.
+    pub(crate) fn platform_event(&self, caller: &Caller, topic: String, payload: String) -> Option<NewEvent> {
+        if !self.settings.events_enabled {
+            return None;
+        }
+        let now = self.clock.now();
+        Some(NewEvent {
+            id: self.clock.id(now),
+            deliveries: self.subscriptions.read().deliveries(&topic),
+            topic,
+            payload,
+            object: None,
+            record_id: None,
+            owner: None,
+            depth: caller.depth,
+            occurred_at: now,
+        })
+    }
+
+    /// Makes the search indexes that are lacking: the database was made before there were any, or had no pg_trgm then.
+    pub(crate) async fn ensure_search_indexes(&self) -> Result<()> {
+        if !self.store.can_index_search().await {
+            return Ok(());
+        }
+        let registry = self.registry();
+        for object in registry.objects().filter(|object| object.is_searchable()) {
+            let name = object.name();
+            let object = std::sync::Arc::clone(object);
+            let made = self
+                .store
+                .write_schema(move |connection| {
+                    Box::pin(async move {
+                        let dialect = connection.dialect();
+                        let name = ddl::search_index_name(dialect, &object);
+                        if connection.table_exists(&name).await? {
+                            return Ok(false);
+                        }
+                        connection.lock_object(object.id).await?;
+                        // Another instance may have been quicker, or have altered the object.
+                        let revision = connection.objects().await?.iter().find(|row| row.id == object.id).map(|row| row.revision);
+                        if revision != Some(object.revision) || connection.table_exists(&name).await? {
+                            return Ok(false);
+                        }
+                        for statement in ddl::create_search_index(dialect, &object) {
+                            connection.define(statement).await?;
+                        }
+                        Ok(true)
+                    })
+                })
+                .await?;
+            if made {
+                tracing::info!(object.name = name, "a search index was made");
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(key: &str, raw: &str) -> Result<T> {
+    serde_json::from_str(raw).map_err(|error| Error::new(Code::InvalidSchema, format!("`{key}`: {error}.")).with_field(key))
+}
+
+fn stored<'a>(catalogue: &'a mut Catalogue, name: &str) -> Result<&'a mut StoredObject> {
+    catalogue.objects.iter_mut().find(|object| object.definition.name == name).ok_or_else(|| Error::unknown_object(name))
+}
+
+/// The error for a body that is not the document that a schema operation needs.
+pub(crate) fn not_a_definition(what: &str, error: &serde_json::Error) -> Error {
+    // JSON that is not JSON is a bad request; JSON that is no definition is an invalid schema.
+    match error.is_data() {
+        true => Error::new(Code::InvalidSchema, format!("The body is not {what}: {error}.")),
+        false => json_text::malformed(error),
+    }
+}

@@ -1,0 +1,140 @@
+//! From one catalogue to the next: the tables follow the difference.
+
+use std::collections::BTreeSet;
+
+use blockbase_query::{ddl, sql};
+use blockbase_schema::{Error, Object, Registry, RelationshipKind, Result};
+use blockbase_store::{Connection, ObjectRow};
+
+use super::rows;
+use crate::refresh::Catalogue;
+
+/// Brings the tables from `before` to the catalogue `next`, whose new objects and relationships are entered already, and
+/// stores the objects that changed.
+///
+/// # Errors
+/// `invalid_schema` where the catalogue contradicts itself, `invalid_schema_change` where rows break it.
+pub(super) async fn apply(
+    connection: &mut Connection,
+    before: Registry,
+    mut next: Catalogue,
+    fields_added: i64,
+    can_index: bool,
+) -> Result<()> {
+    let changed = changed_objects(&before, &next);
+    for object in next.objects.iter_mut().filter(|object| changed.contains(&object.definition.name)) {
+        object.revision += 1;
+    }
+    let after = next.registry()?;
+    lock(connection, &before, &after, &changed).await?;
+    let dialect = connection.dialect();
+    for relationship in before.relationships().iter().filter(|known| is_link(known.definition.kind)) {
+        if !after.relationships().iter().any(|kept| kept.id == relationship.id) {
+            connection.define(ddl::drop_link_table(relationship.id)).await?;
+        }
+    }
+    for name in &changed {
+        if let (Some(old), Some(new)) = (before.object(name), after.object(name)) {
+            alter(connection, old, new, can_index).await?;
+            let row = ObjectRow {
+                id: new.id,
+                revision: new.revision,
+                definition: serde_json::to_string(&new.definition).map_err(Error::internal)?,
+                field_keys: serde_json::to_string(&new.keys).map_err(Error::internal)?,
+            };
+            connection.update_object(row, fields_added).await?;
+        }
+    }
+    for object in before.objects().filter(|object| after.object(object.name()).is_none()) {
+        for statement in ddl::drop_search_index(dialect, object) {
+            connection.define(statement).await?;
+        }
+        connection.define(ddl::drop_table(object)).await?;
+    }
+    for object in after.objects().filter(|object| before.object(object.name()).is_none()) {
+        for statement in ddl::create_table(dialect, object) {
+            connection.define(statement).await?;
+        }
+        index_search(connection, object, can_index).await?;
+    }
+    for relationship in after.relationships().iter().filter(|known| is_link(known.definition.kind)) {
+        if !before.relationships().iter().any(|known| known.id == relationship.id) {
+            for statement in ddl::create_link_table(dialect, relationship) {
+                connection.define(statement).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_link(kind: RelationshipKind) -> bool {
+    kind == RelationshipKind::ManyToMany
+}
+
+/// Names of the objects that are there before and after, and whose definition or relationships differ.
+fn changed_objects(before: &Registry, next: &Catalogue) -> BTreeSet<String> {
+    let mut changed = BTreeSet::new();
+    for object in &next.objects {
+        if before.object(&object.definition.name).is_some_and(|old| old.definition != object.definition) {
+            changed.insert(object.definition.name.clone());
+        }
+    }
+    let gone = before.relationships().iter().filter(|known| !next.relationships.contains(known));
+    let new = next.relationships.iter().filter(|known| !before.relationships().contains(known));
+    for relationship in gone.chain(new) {
+        for name in [&relationship.definition.source, &relationship.definition.target] {
+            if before.object(name).is_some() && next.objects.iter().any(|object| object.definition.name == *name) {
+                changed.insert(name.clone());
+            }
+        }
+    }
+    changed
+}
+
+/// Locks what is altered or dropped, in one order.
+async fn lock(connection: &mut Connection, before: &Registry, after: &Registry, changed: &BTreeSet<String>) -> Result<()> {
+    let mut ids: Vec<i64> = before
+        .objects()
+        .filter(|object| changed.contains(object.name()) || after.object(object.name()).is_none())
+        .map(|object| object.id)
+        .collect();
+    ids.sort_unstable();
+    for id in ids {
+        connection.lock_object(id).await?;
+    }
+    Ok(())
+}
+
+async fn alter(connection: &mut Connection, old: &Object, new: &Object, can_index: bool) -> Result<()> {
+    rows::check(connection, old, new).await?;
+    let dialect = connection.dialect();
+    let converted = rows::convert(connection, old, new).await?;
+    let alteration = ddl::alter_table(dialect, old, new, converted.as_deref());
+    if alteration.moves_search {
+        for statement in ddl::drop_search_index(dialect, old) {
+            connection.define(statement).await?;
+        }
+    }
+    for statement in alteration.statements {
+        connection.define(statement).await?;
+    }
+    if alteration.moves_search {
+        index_search(connection, new, can_index).await?;
+    }
+    Ok(())
+}
+
+async fn index_search(connection: &mut Connection, object: &Object, can_index: bool) -> Result<()> {
+    if can_index {
+        for statement in ddl::create_search_index(connection.dialect(), object) {
+            connection.define(statement).await?;
+        }
+    }
+    Ok(())
+}
+
+/// How many rows an object has, whatever became of its kept count in this transaction.
+pub(super) async fn row_count(connection: &mut Connection, object: &Object) -> Result<i64> {
+    let statement = sql::count_all(connection.dialect(), object);
+    connection.fetch_integer(statement).await.map_err(|error| error.on(object))
+}

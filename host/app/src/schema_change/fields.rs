@@ -1,0 +1,194 @@
+//! Fields added, altered and dropped.
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Result, Retry};
+use serde_json::{Map, Value, json};
+
+use super::{FieldChanges, not_a_definition, stored};
+use crate::App;
+use crate::caller::Caller;
+
+/// What a type may become: values stay what they are.
+fn widens(from: FieldType, to: FieldType) -> bool {
+    use FieldType::*;
+    match (from, to) {
+        (Integer, BigInteger | Decimal | Float) | (BigInteger, Decimal) => true,
+        (Json | MultiEnum, _) => false,
+        (_, Text) => true,
+        _ => from == to,
+    }
+}
+
+impl App {
+    /// Adds a field. Rows that are there get its default.
+    ///
+    /// # Errors
+    /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
+    pub async fn add_field(&self, caller: &Caller, object: &str, body: &str) -> Result<Field> {
+        caller.access("objects", Action::Update)?;
+        self.object_definition(object)?;
+        let field: Field = serde_json::from_str(body).map_err(|error| not_a_definition("a field", &error))?;
+        let entry = json!({ "op": "add_field", "object": object, "field": field });
+        let change = self.schema_change(caller, entry, "updated", object);
+        let (name, added) = (object.to_owned(), field.clone());
+        self.change_schema(change, move |connection, catalogue| {
+            Box::pin(async move {
+                let object = stored(catalogue, &name)?;
+                if object.definition.fields.iter().any(|known| known.name == field.name) {
+                    return Err(Error::new(Code::InvalidSchema, format!("`{name}` has a field `{}` already.", field.name))
+                        .with_field(field.name));
+                }
+                let key = connection.next_field_key(object.id).await?;
+                object.keys.push(u32::try_from(key).map_err(Error::internal)?);
+                object.definition.fields.push(field);
+                Ok(1)
+            })
+        })
+        .await?;
+        Ok(added)
+    }
+
+    /// Alters a field: any of its keys, a rename through `name`.
+    ///
+    /// # Errors
+    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider, or saying how many rows break a
+    /// new rule.
+    pub async fn alter_field(&self, caller: &Caller, object: &str, field: &str, changes: FieldChanges) -> Result<Field> {
+        caller.access("objects", Action::Update)?;
+        let before_object = self.object_definition(object)?;
+        let place = field_place(&before_object, field)?;
+        let before = before_object.fields[place].clone();
+        let after = merged(&before, &changes)?;
+        if !widens(before.kind, after.kind) {
+            return Err(Error::new(
+                Code::InvalidSchemaChange,
+                format!(
+                    "`{field}` cannot become {} from {}: a type only widens, integer to big_integer to decimal, integer to float, \
+                     and any single value to text.",
+                    after.kind.name(),
+                    before.kind.name()
+                ),
+            )
+            .with_field(field));
+        }
+        let mut after_object = before_object.clone();
+        if after.name != before.name {
+            let groups = &mut after_object.constraints.unique_together;
+            for name in groups.iter_mut().chain(&mut after_object.indexes).flatten().filter(|name| **name == before.name) {
+                name.clone_from(&after.name);
+            }
+        }
+        after_object.fields[place] = after.clone();
+        let entry = json!({ "op": "alter_field", "object": object, "field": field, "before": before, "after": after });
+        self.replace_object(caller, object, entry, before_object, after_object, None).await?;
+        Ok(after)
+    }
+
+    /// Drops a field with its values.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_schema_change` where a group of columns names it.
+    pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str) -> Result<()> {
+        caller.access("objects", Action::Update)?;
+        let before = self.object_definition(object)?;
+        let place = field_place(&before, field)?;
+        let groups = before.constraints.unique_together.iter().chain(&before.indexes);
+        if groups.flatten().any(|name| name == field) {
+            return Err(Error::new(
+                Code::InvalidSchemaChange,
+                format!("`uniqueTogether` or `indexes` of `{object}` name `{field}`; take it out of them first."),
+            )
+            .with_field(field));
+        }
+        let mut after = before.clone();
+        let dropped = after.fields.remove(place);
+        let entry = json!({ "op": "drop_field", "object": object, "field": dropped });
+        self.replace_object(caller, object, entry, before, after, Some(place)).await
+    }
+
+    /// Puts a definition in the place of the one that it was made of; `dropped` is the place of a field that is gone.
+    async fn replace_object(
+        &self,
+        caller: &Caller,
+        name: &str,
+        entry: Value,
+        before: ObjectDefinition,
+        after: ObjectDefinition,
+        dropped: Option<usize>,
+    ) -> Result<()> {
+        let change = self.schema_change(caller, entry, "updated", name);
+        let name = name.to_owned();
+        self.change_schema(change, move |_, catalogue| {
+            Box::pin(async move {
+                let object = stored(catalogue, &name)?;
+                if object.definition != before {
+                    return Err(Error::retry(Retry::SchemaMoved, "two changes of one object"));
+                }
+                object.definition = after;
+                if let Some(place) = dropped {
+                    object.keys.remove(place);
+                }
+                Ok(0)
+            })
+        })
+        .await
+    }
+}
+
+fn field_place(object: &ObjectDefinition, field: &str) -> Result<usize> {
+    object
+        .fields
+        .iter()
+        .position(|known| known.name == field)
+        .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no field `{field}`.", object.name)))
+}
+
+/// The field with the changes laid over it. Where the type changes, rules that mean nothing to the new one go.
+fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
+    let Value::Object(mut merged) = serde_json::to_value(before).map_err(Error::internal)? else {
+        return Err(Error::internal("a field that is no JSON object"));
+    };
+    let mut given: Map<String, Value> = Map::new();
+    for (key, raw) in &changes.0 {
+        given.insert(key.clone(), serde_json::from_str(raw.get()).map_err(|error| not_a_definition("a field", &error))?);
+    }
+    let becomes_text = given.get("type").is_some_and(|kind| kind == "text") && !before.kind.is_textual();
+    if becomes_text {
+        for key in ["min", "max", "options", "scale"] {
+            merged.remove(key);
+        }
+        if let Some(default) = merged.get_mut("default").filter(|default| !default.is_string()) {
+            *default = Value::String(default.to_string());
+        }
+    }
+    for (key, value) in given {
+        match value {
+            Value::Null => merged.remove(&key),
+            value => merged.insert(key, value),
+        };
+    }
+    // Unknown keys were laid over too, and are refused here.
+    serde_json::from_value(Value::Object(merged)).map_err(|error| not_a_definition("a field", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_only_widen() {
+        for (from, to, fits) in [
+            (FieldType::Integer, FieldType::BigInteger, true),
+            (FieldType::Integer, FieldType::Decimal, true),
+            (FieldType::Integer, FieldType::Float, true),
+            (FieldType::BigInteger, FieldType::Float, false),
+            (FieldType::BigInteger, FieldType::Integer, false),
+            (FieldType::Date, FieldType::Text, true),
+            (FieldType::Json, FieldType::Text, false),
+            (FieldType::Text, FieldType::Email, false),
+            (FieldType::Text, FieldType::Text, true),
+        ] {
+            assert_eq!(widens(from, to), fits, "{from:?} {to:?}");
+        }
+    }
+}

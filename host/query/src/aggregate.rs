@@ -1,0 +1,212 @@
+//! Aggregates: one function over the rows that a list with the same filters would count.
+
+use std::sync::Arc;
+
+use blockbase_schema::{ColumnType, Error, Object, Result, json};
+
+use crate::access::Access;
+use crate::plan::Selection;
+use crate::request::{Filter, ListRequest};
+
+/// What is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Function {
+    Count,
+    Sum,
+    Avg,
+    Min,
+    Max,
+}
+
+impl Function {
+    pub fn parse(text: &str) -> Result<Function> {
+        Ok(match text {
+            "count" => Function::Count,
+            "sum" => Function::Sum,
+            "avg" => Function::Avg,
+            "min" => Function::Min,
+            "max" => Function::Max,
+            _ => {
+                return Err(Error::invalid_request(format!("`fn` is count, sum, avg, min or max; it is {text:?}.")));
+            }
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Function::Count => "count",
+            Function::Sum => "sum",
+            Function::Avg => "avg",
+            Function::Min => "min",
+            Function::Max => "max",
+        }
+    }
+}
+
+/// `fn`, `field`, and the list's search and filters.
+#[derive(Clone, Debug)]
+pub struct AggregateRequest {
+    pub function: Function,
+    pub field: Option<String>,
+    pub search: Option<String>,
+    pub filters: Vec<Filter>,
+}
+
+const MISSING_FUNCTION: &str = "`fn` is missing: count, sum, avg, min or max.";
+
+impl AggregateRequest {
+    /// Reads the decoded query parameters of the REST aggregate. Those of sort, page and projection are ignored.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<AggregateRequest> {
+        const IGNORED: [&str; 8] = ["sort", "page", "pageSize", "limit", "offset", "select", "expand", "count"];
+        let (mut function, mut field, mut rest) = (None, None, Vec::new());
+        for (name, value) in pairs {
+            match name {
+                "fn" => function = Some(Function::parse(value)?),
+                "field" => field = Some(value.to_owned()).filter(|field| !field.is_empty()),
+                _ if IGNORED.contains(&name) => {}
+                _ => rest.push((name, value)),
+            }
+        }
+        let function = function.ok_or_else(|| Error::invalid_request(MISSING_FUNCTION))?;
+        let ListRequest { search, filters, .. } = ListRequest::from_parameters(rest)?;
+        Ok(AggregateRequest { function, field, search, filters })
+    }
+
+    /// Reads `{ fn, field?, search?, filters? }`, the form of blocks, GraphQL and MCP.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub fn from_json(text: &str) -> Result<AggregateRequest> {
+        let mut members = json::parse_members(text)?;
+        let mut take = |name: &str| -> Result<Option<String>> {
+            let place = members.0.iter().position(|(known, _)| known == name);
+            let Some((_, raw)) = place.map(|place| members.0.remove(place)) else { return Ok(None) };
+            serde_json::from_str(raw.get()).map_err(|error| json::malformed(&error))
+        };
+        let function = take("fn")?.ok_or_else(|| Error::invalid_request(MISSING_FUNCTION))?;
+        let function = Function::parse(&function)?;
+        let field = take("field")?;
+        let ListRequest { search, filters, .. } = ListRequest::from_json(&members_json(&members))?;
+        Ok(AggregateRequest { function, field, search, filters })
+    }
+}
+
+/// The members as one JSON object again.
+fn members_json(members: &json::Members) -> String {
+    let mut out = vec![b'{'];
+    for (index, (name, raw)) in members.0.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        json::write_string(&mut out, name);
+        out.push(b':');
+        out.extend_from_slice(raw.get().as_bytes());
+    }
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// An aggregate that the schema has looked at.
+#[derive(Clone, Debug)]
+pub struct AggregatePlan {
+    pub object: Arc<Object>,
+    pub selection: Selection,
+    pub function: Function,
+    /// Place of the field in `Object::columns`.
+    pub column: Option<usize>,
+}
+
+impl AggregatePlan {
+    /// # Errors
+    /// `unknown_field`, `invalid_value`, or `invalid_request` for a field that is missing or not numeric.
+    pub fn new(object: &Arc<Object>, access: &Access, request: AggregateRequest) -> Result<AggregatePlan> {
+        let AggregateRequest { function, field, search, filters } = request;
+        let column = match &field {
+            Some(name) => Some(object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))?),
+            None => None,
+        };
+        match column.map(|index| &object.columns[index]) {
+            None if function != Function::Count => {
+                return Err(Error::invalid_request(format!("`{}` needs `field`, a numeric field.", function.name())));
+            }
+            Some(column) if function != Function::Count && !column.kind.is_numeric() => {
+                return Err(Error::invalid_request(format!(
+                    "`{}` is for numeric fields; `{}` is {}.",
+                    function.name(),
+                    column.name,
+                    column.kind.name()
+                ))
+                .with_field(column.name.clone()));
+            }
+            _ => {}
+        }
+        let selection = Selection::new(object, access, search, &filters)?;
+        Ok(AggregatePlan { object: Arc::clone(object), selection, function, column })
+    }
+
+    /// The function's value as JSON, made of what the engines give: how many values there are, and their sum, least or
+    /// greatest as text.
+    ///
+    /// Sums are exact until here, whatever the order of the rows, so that both engines give the same bytes.
+    ///
+    /// # Errors
+    /// `invalid_value` for a sum of doubles that is no double.
+    pub fn value_json(&self, values: i64, text: Option<&str>) -> Result<String> {
+        let column = self.column.map(|index| &self.object.columns[index]);
+        if self.function == Function::Count {
+            return Ok(values.to_string());
+        }
+        let (Some(column), Some(text), 1..) = (column, text, values) else { return Ok("null".to_owned()) };
+        let number = || text.parse::<f64>().map_err(Error::internal);
+        let float = |number: f64| match number.is_finite() {
+            true => {
+                let mut out = Vec::new();
+                json::write_float(&mut out, number);
+                Ok(String::from_utf8(out).unwrap_or_default())
+            }
+            false => Err(Error::new(
+                blockbase_schema::Code::InvalidValue,
+                format!("The {} of `{}` is out of the range of a double.", self.function.name(), column.name),
+            )
+            .with_field(column.name.clone())),
+        };
+        match (self.function, column.ty) {
+            (Function::Avg, _) => float(number()? / values as f64),
+            (_, ColumnType::Float) => float(number()?),
+            _ => Ok(trimmed(text).to_owned()),
+        }
+    }
+}
+
+/// Exact digits without zeros at the end of their fraction.
+fn trimmed(text: &str) -> &str {
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.'),
+        false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_at_the_end_of_a_fraction_go() {
+        for (text, shown) in [("12.500000", "12.5"), ("120", "120"), ("-3.00", "-3"), ("0.000000", "0")] {
+            assert_eq!(trimmed(text), shown);
+        }
+    }
+
+    #[test]
+    fn the_json_form_is_the_lists_with_a_function() {
+        let request = AggregateRequest::from_json(r#"{"fn":"sum","field":"n","filters":[{"field":"a","value":1}]}"#);
+        let request = request.expect("a request");
+        assert_eq!((request.function, request.field.as_deref(), request.filters.len()), (Function::Sum, Some("n"), 1));
+        assert!(AggregateRequest::from_json("{}").is_err());
+        assert!(AggregateRequest::from_json(r#"{"fn":"median"}"#).is_err());
+        assert!(AggregateRequest::from_json(r#"{"fn":"count","colour":1}"#).is_err());
+    }
+}

@@ -1,0 +1,21 @@
+//! `GET /api/v1/data/:object/aggregate`: one function over what the list with the same filters counts.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::AggregateRequest;
+
+use crate::AppState;
+use crate::error::ApiError;
+use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::render;
+
+pub(crate) async fn handle(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(object): PathParts<String>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let request = AggregateRequest::from_parameters(query.iter())?;
+    Ok(render::data_bytes(StatusCode::OK, &state.app.aggregate(&caller, &object, request).await?))
+}

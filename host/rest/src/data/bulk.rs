@@ -1,0 +1,45 @@
+//! `POST` and `DELETE /api/v1/data/:object/bulk`: many records, all or none.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::schema::json::{Members, malformed, parse_list};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::AppState;
+use crate::body::{Ids, JsonText};
+use crate::error::ApiError;
+use crate::extract::{Authenticated, PathParts};
+use crate::render;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Records<'a> {
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+/// `{ "data": [record] }` → 201 `{ count, ids }`.
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(object): PathParts<String>,
+    JsonText(text): JsonText,
+) -> Result<Response, ApiError> {
+    let records: Records<'_> = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
+    let records: Vec<Members> = parse_list(records.data.get(), state.app.settings().bulk_records_max)?;
+    let created = state.app.create_many(&caller, &object, records).await?;
+    Ok(render::json_bytes(StatusCode::CREATED, created.json().into_bytes()))
+}
+
+/// `{ "ids": [uuid] }` → 200 `{ count, ids }` of those that were deleted.
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(object): PathParts<String>,
+    Ids(ids): Ids,
+) -> Result<Response, ApiError> {
+    let deleted = state.app.delete_many(&caller, &object, &ids).await?;
+    Ok(render::json_bytes(StatusCode::OK, deleted.json().into_bytes()))
+}

@@ -1,0 +1,32 @@
+//! `/api/v1/relationships`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::AppState;
+use crate::body::JsonText;
+use crate::error::ApiError;
+use crate::extract::{Authenticated, PathParts};
+use crate::render;
+
+pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.relationships(&caller)?))
+}
+
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    JsonText(text): JsonText,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::CREATED, &state.app.create_relationship(&caller, &text).await?))
+}
+
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(id): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_relationship(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,138 @@
+//! Relationships between objects, and the keys under which they show.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, Error, Result};
+use crate::name::check_field_name;
+
+/// How many records stand on each side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RelationshipKind {
+    ManyToOne,
+    OneToOne,
+    OneToMany,
+    ManyToMany,
+}
+
+/// What becomes of the records that refer to one that is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDelete {
+    /// The deletion is refused.
+    Restrict,
+    /// They are deleted too.
+    Cascade,
+    /// They refer to nothing.
+    SetNull,
+}
+
+/// `{ name, kind, source, target, required?, onDelete? }`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RelationshipDefinition {
+    pub name: String,
+    pub kind: RelationshipKind,
+    pub source: String,
+    pub target: String,
+    #[serde(default)]
+    pub required: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_delete: Option<OnDelete>,
+}
+
+/// A relationship of the live schema.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Relationship {
+    /// Number in the catalogue. Names of constraints and of the link table are made of it.
+    pub id: i64,
+    #[serde(flatten)]
+    pub definition: RelationshipDefinition,
+}
+
+impl RelationshipDefinition {
+    /// Checks what can be told without the objects, and fills in `onDelete`.
+    ///
+    /// # Errors
+    /// `invalid_schema`.
+    pub fn checked(mut self) -> Result<RelationshipDefinition> {
+        let refuse = |message: String| Err(Error::new(Code::InvalidSchema, message));
+        check_field_name(&self.name)?;
+        let is_linked = self.kind == RelationshipKind::ManyToMany;
+        if self.required && is_linked {
+            return refuse(format!("`{}` is many_to_many, which cannot be required.", self.name));
+        }
+        if self.on_delete == Some(OnDelete::SetNull) && (self.required || is_linked) {
+            let why = if is_linked { "many_to_many; it has nothing to set to null" } else { "required" };
+            return refuse(format!("`onDelete` of `{}` cannot be set_null: the relationship is {why}.", self.name));
+        }
+        // Links say only that two records belong together, so they go with either, unless told otherwise.
+        let default = if is_linked { OnDelete::Cascade } else { OnDelete::Restrict };
+        self.on_delete.get_or_insert(default);
+        Ok(self)
+    }
+
+    pub fn on_delete(&self) -> OnDelete {
+        self.on_delete.unwrap_or(OnDelete::Restrict)
+    }
+
+    /// The object that holds the foreign key, if there is one.
+    pub fn holder(&self) -> Option<&str> {
+        match self.kind {
+            RelationshipKind::ManyToOne | RelationshipKind::OneToOne => Some(&self.source),
+            RelationshipKind::OneToMany => Some(&self.target),
+            RelationshipKind::ManyToMany => None,
+        }
+    }
+
+    /// The object whose records the foreign key names.
+    pub fn referenced(&self) -> &str {
+        match self.kind {
+            RelationshipKind::OneToMany => &self.source,
+            _ => &self.target,
+        }
+    }
+
+    /// Whether the object `name` cannot be dropped without changing another because of this relationship.
+    pub fn is_needed_besides(&self, name: &str) -> bool {
+        let is_between_two = self.source != self.target && (self.source == name || self.target == name);
+        is_between_two && (self.source != name || self.kind == RelationshipKind::OneToMany)
+    }
+
+    pub fn involves(&self, name: &str) -> bool {
+        self.source == name || self.target == name
+    }
+}
+
+/// The foreign key behind a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    pub relationship_id: i64,
+    /// The object referred to.
+    pub target: String,
+    /// Its number.
+    pub target_id: i64,
+    pub on_delete: OnDelete,
+}
+
+/// How the related records are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelationShape {
+    /// By this object's foreign key: one record or null. The place of the column in this object.
+    Forward { column: usize },
+    /// By the foreign key of the related object: an array, or for one_to_one a record or null. The place of the column there.
+    Reverse { column: usize, is_single: bool },
+    /// By the links: an array.
+    Linked { relationship_id: i64, is_source: bool },
+}
+
+/// A relationship as one of its objects shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relation {
+    /// `owner`, or `task_by_owner` on the other side.
+    pub key: String,
+    pub relationship_id: i64,
+    /// Name of the related object.
+    pub related: String,
+    pub shape: RelationShape,
+}

@@ -1,0 +1,113 @@
+//! Functions that SQLite lacks: the fold of letters, and sums without rounding.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigInt;
+use rusqlite::Connection as Driver;
+use rusqlite::functions::{Aggregate, Context, FunctionFlags};
+use rusqlite::types::ValueRef;
+
+/// Registers `svc_fold(text)`, `svc_number_text(number, scale)` and the aggregate `svc_sum(number, scale)`.
+pub(super) fn register(driver: &Driver) -> rusqlite::Result<()> {
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
+    // The same fold as Postgres' `upper` in the Unicode root locale.
+    driver.create_scalar_function("svc_fold", 1, flags, |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).to_uppercase()),
+            _ => None,
+        })
+    })?;
+    driver.create_scalar_function("svc_number_text", 2, flags, |context| {
+        Ok(match context.get_raw(0) {
+            ValueRef::Integer(number) => Some(scaled_text(i128::from(number), context.get(1)?)),
+            ValueRef::Real(number) => Some(format!("{number:e}")),
+            _ => None,
+        })
+    })?;
+    driver.create_aggregate_function("svc_sum", 2, flags, ExactSum)
+}
+
+/// `mantissa / 10^scale` with all digits of the fraction, as Postgres writes a numeric.
+fn scaled_text(mantissa: i128, scale: u8) -> String {
+    let sign = if mantissa < 0 { "-" } else { "" };
+    let digits = format!("{:0>width$}", mantissa.unsigned_abs(), width = usize::from(scale) + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - usize::from(scale));
+    match fraction {
+        "" => format!("{sign}{whole}"),
+        _ => format!("{sign}{whole}.{fraction}"),
+    }
+}
+
+/// Adds up integers, and doubles by their shortest digits, without rounding: the order of the rows does not matter.
+struct ExactSum;
+
+#[derive(Default)]
+struct Sum {
+    integers: i128,
+    scale: u8,
+    /// Mantissas by the exponent of ten.
+    reals: BTreeMap<i32, i128>,
+    values: u64,
+}
+
+impl std::panic::UnwindSafe for Sum {}
+impl std::panic::RefUnwindSafe for Sum {}
+
+impl Aggregate<Sum, Option<String>> for ExactSum {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<Sum> {
+        Ok(Sum::default())
+    }
+
+    fn step(&self, context: &mut Context<'_>, sum: &mut Sum) -> rusqlite::Result<()> {
+        match context.get_raw(0) {
+            ValueRef::Integer(number) => sum.integers += i128::from(number),
+            ValueRef::Real(number) => {
+                let text = format!("{number:e}");
+                let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+                let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+                let exponent = exponent.parse::<i32>().unwrap_or(0) - fraction.len() as i32;
+                *sum.reals.entry(exponent).or_insert(0) += format!("{whole}{fraction}").parse::<i128>().unwrap_or(0);
+            }
+            _ => return Ok(()),
+        }
+        sum.scale = context.get(1)?;
+        sum.values += 1;
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, sum: Option<Sum>) -> rusqlite::Result<Option<String>> {
+        Ok(sum.filter(|sum| sum.values > 0).map(|sum| match sum.reals.keys().next() {
+            None => scaled_text(sum.integers, sum.scale),
+            Some(least) => {
+                let ten = BigInt::from(10);
+                let total: BigInt =
+                    sum.reals.iter().map(|(exponent, mantissa)| mantissa * ten.pow(exponent.abs_diff(*least))).sum();
+                format!("{total}e{least}")
+            }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact_in_any_order() {
+        let driver = Driver::open_in_memory().expect("a database");
+        register(&driver).expect("functions");
+        let sum = |values: &str, scale: u8| -> Option<String> {
+            let sql = format!("SELECT svc_sum(value, {scale}) FROM json_each('[{values}]')");
+            driver.query_row(&sql, [], |row| row.get(0)).expect("a row")
+        };
+        assert_eq!(sum("9223372036854775807, 9223372036854775807", 0).as_deref(), Some("18446744073709551614"));
+        assert_eq!(sum("150, -5", 2).as_deref(), Some("1.45"));
+        assert_eq!(sum("-5", 2).as_deref(), Some("-0.05"));
+        assert_eq!(sum("", 2), None);
+        assert_eq!(sum("null", 2), None);
+        for order in ["1e300, 0.1, -1e300", "0.1, 1e300, -1e300"] {
+            let text = sum(order, 0).expect("a sum");
+            assert_eq!(text.parse::<f64>(), Ok(0.1), "{text}");
+        }
+    }
+}
