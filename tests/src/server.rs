@@ -359,6 +359,39 @@ impl Admin<'_> {
         self.server.send(self.request("DELETE", path)).await
     }
 
+    pub async fn delete_with(&self, path: &str, body: Value) -> Answer {
+        self.server.send(self.request("DELETE", path).json(&body)).await
+    }
+
+    /// Defines an object; its name and fields.
+    #[track_caller]
+    pub fn define<'b>(&'b self, name: &'b str, fields: Value) -> impl Future<Output = ()> + 'b {
+        let place = std::panic::Location::caller();
+        async move {
+            let answer = self.post("/api/v1/objects", json!({ "name": name, "fields": fields })).await;
+            assert_eq!(answer.status, 201, "{place}: {}", answer.text);
+        }
+    }
+
+    /// Makes a relationship; its id.
+    pub async fn relate(&self, definition: Value) -> i64 {
+        self.post("/api/v1/relationships", definition).await.data()["id"].as_i64().expect("an id")
+    }
+
+    /// Creates a record; its id.
+    pub async fn make(&self, object: &str, record: Value) -> String {
+        let answer = self.post(&format!("/api/v1/data/{object}"), record).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+        answer.json()["data"]["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// What the outbox holds of an object, oldest first: topic and payload.
+    pub async fn outbox(&self, object: &str) -> Vec<(String, Value)> {
+        let rows =
+            self.server.sql(&format!("SELECT topic, payload FROM svc_events WHERE object = '{object}' ORDER BY seq")).await;
+        rows.into_iter().map(|row| (row[0].clone(), serde_json::from_str(&row[1]).expect("JSON"))).collect()
+    }
+
     /// Uploads a packed block.
     pub async fn install(&self, query: &str, file: Vec<u8>) -> Answer {
         let request = self.request("POST", &format!("/api/v1/blocks{query}")).header("content-type", "application/wasm");

@@ -1,0 +1,314 @@
+//! Relationships: columns, links, expansion, what deletion does, and what clashes.
+
+use blockbase_tests::{Admin, Engine, Server, ServerBuilder, on_both_engines};
+use serde_json::{Value, json};
+
+/// `person`, `post` (author, tags), `comment` (of a post), `card` (one a person), `tag`.
+async fn blog(admin: &Admin<'_>) {
+    let name = json!([{ "name": "name", "type": "text", "required": true }]);
+    for object in ["person", "post", "comment", "card", "tag"] {
+        admin.define(object, name.clone()).await;
+    }
+    for (name, kind, source, target) in [
+        ("author", "many_to_one", "post", "person"),
+        ("comments", "one_to_many", "post", "comment"),
+        ("owner", "one_to_one", "card", "person"),
+        ("tags", "many_to_many", "post", "tag"),
+        ("friends", "many_to_many", "person", "person"),
+    ] {
+        admin.relate(json!({ "name": name, "kind": kind, "source": source, "target": target })).await;
+    }
+}
+
+fn names(records: &Value) -> Vec<&str> {
+    records.as_array().expect("an array").iter().map(|record| record["name"].as_str().unwrap()).collect()
+}
+
+on_both_engines! {
+    async fn related_records_come_along(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let ann = admin.make("person", json!({ "name": "Ann" })).await;
+        let bob = admin.make("person", json!({ "name": "Bob" })).await;
+        let post = admin.make("post", json!({ "name": "First", "author_id": ann })).await;
+        let orphan = admin.make("post", json!({ "name": "Second" })).await;
+        let card = admin.make("card", json!({ "name": "Ann's card", "owner_id": ann })).await;
+        for name in ["one", "two", "three"] {
+            admin.make("comment", json!({ "name": name, "comments_id": post })).await;
+        }
+        let mut tags = Vec::new();
+        for name in ["rust", "wasm"] {
+            tags.push(admin.make("tag", json!({ "name": name })).await);
+        }
+        let links = format!("/api/v1/data/post/{post}/links/tags");
+        assert_eq!(admin.post(&links, json!({ "ids": tags })).await.data(), json!({ "added": 2 }));
+
+        let get = async |path: String| admin.get(&format!("/api/v1/data/{path}")).await.data();
+        let whole = get(format!("post/{post}?expand=author,comment_by_comments,tags,unknown.key")).await;
+        assert_eq!((&whole["author_id"], &whole["author"]["name"]), (&json!(ann), &json!("Ann")));
+        assert_eq!(names(&whole["comment_by_comments"]), ["three", "two", "one"]);
+        assert_eq!(names(&whole["tags"]), ["wasm", "rust"]);
+        assert!(whole.get("unknown").is_none());
+        assert_eq!(get(format!("post/{orphan}?expand=author,tags")).await["author"], Value::Null);
+        assert_eq!(get(format!("post/{orphan}?expand=author,tags")).await["tags"], json!([]));
+
+        let person = get(format!("person/{ann}?expand=post_by_author,card_by_owner,friends")).await;
+        assert_eq!(names(&person["post_by_author"]), ["First"]);
+        assert_eq!((&person["card_by_owner"]["id"], &person["friends"]), (&json!(card), &json!([])));
+        assert_eq!(get(format!("person/{bob}?expand=card_by_owner")).await["card_by_owner"], Value::Null);
+        assert_eq!(names(&get(format!("tag/{}?expand=tags", tags[0])).await["tags"]), ["First"]);
+
+        let dotted = get("comment?expand=comments.author.card_by_owner&sort=name&limit=1".to_owned()).await;
+        assert_eq!(dotted[0]["comments"]["author"]["card_by_owner"]["name"], "Ann's card");
+        let selected = get("post?expand=author&select=name&sort=name".to_owned()).await;
+        assert_eq!(selected[0].as_object().unwrap().keys().collect::<Vec<_>>(), ["id", "name", "author"]);
+        assert_eq!((&selected[0]["author"]["name"], &selected[1]["author"]), (&json!("Ann"), &Value::Null));
+        let filtered = get(format!("post?author_id={ann}&expand=author&count=none")).await;
+        assert_eq!(names(&filtered), ["First"]);
+        admin.get("/api/v1/data/comment?expand=comments.author.card_by_owner.owner").await.expect_error(400, "invalid_request");
+    }
+
+    async fn links_change_once_and_tell_what_changed(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let post = admin.make("post", json!({ "name": "p" })).await;
+        let mut tags = Vec::new();
+        for number in 0..3 {
+            tags.push(admin.make("tag", json!({ "name": format!("t{number}") })).await);
+        }
+        let path = format!("/api/v1/data/post/{post}/links/tags");
+        let nobody = "01890000-0000-7000-8000-000000000000";
+        let refused = admin.post(&path, json!({ "ids": [tags[0], nobody] })).await.expect_error(409, "foreign_key_violation");
+        assert!(refused["message"].as_str().unwrap().contains(nobody));
+        assert_eq!(admin.post(&path, json!({ "ids": [tags[0], tags[1], tags[0]] })).await.data(), json!({ "added": 2 }));
+        assert_eq!(admin.post(&path, json!({ "ids": [tags[1], tags[2]] })).await.data(), json!({ "added": 1 }));
+        assert_eq!(admin.post(&path, json!({ "ids": tags })).await.data(), json!({ "added": 0 }));
+        // The same links from the other side.
+        let back = format!("/api/v1/data/tag/{}/links/tags", tags[0]);
+        assert_eq!(admin.delete_with(&back, json!({ "ids": [post, nobody] })).await.data(), json!({ "removed": 1 }));
+        assert_eq!(admin.delete_with(&path, json!({ "ids": tags })).await.data(), json!({ "removed": 2 }));
+        assert_eq!(admin.delete_with(&path, json!({ "ids": tags })).await.data(), json!({ "removed": 0 }));
+
+        let told: Vec<(String, Value)> = admin.outbox("post").await.into_iter().skip(1).collect();
+        assert_eq!(told.iter().map(|(topic, _)| topic.as_str()).collect::<Vec<_>>(), ["data.post.linked", "data.post.linked", "data.post.unlinked"]);
+        assert_eq!(told[1].1["targetIds"], json!([tags[2]]));
+        let first = &told[0].1;
+        assert_eq!((&first["object"], &first["id"], &first["op"]), (&json!("post"), &json!(post), &json!("linked")));
+        assert_eq!((&first["relationship"], &first["targetObject"]), (&json!("tags"), &json!("tag")));
+        assert_eq!(first["actor"]["via"], "session");
+        let other = admin.outbox("tag").await;
+        assert_eq!((other[3].0.as_str(), &other[3].1["targetIds"]), ("data.tag.unlinked", &json!([post])));
+
+        for (path, status, code) in [
+            (format!("/api/v1/data/post/{post}/links/author"), 404, "not_found"),
+            (format!("/api/v1/data/post/{post}/links/nothing"), 404, "not_found"),
+            (format!("/api/v1/data/post/{nobody}/links/tags"), 404, "not_found"),
+            ("/api/v1/data/post/x/links/tags".to_owned(), 404, "not_found"),
+            (format!("/api/v1/data/nothing/{post}/links/tags"), 404, "not_found"),
+        ] {
+            admin.post(&path, json!({ "ids": [tags[0]] })).await.expect_error(status, code);
+        }
+        let malformed = admin.post(&path, json!({ "ids": ["x"] })).await.expect_error(400, "invalid_value");
+        assert_eq!(malformed["field"], "ids");
+        for body in [json!({}), json!({ "ids": "x" }), json!({ "ids": [1] }), json!({ "ids": [], "more": 1 }), json!([])] {
+            admin.post(&path, body).await.expect_error(400, "invalid_request");
+        }
+        let many: Vec<String> = (0..1001).map(|_| nobody.to_owned()).collect();
+        admin.post(&path, json!({ "ids": many })).await.expect_error(400, "invalid_request");
+    }
+
+    async fn references_hold(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let nobody = "01890000-0000-7000-8000-000000000000";
+        let refused = admin.post("/api/v1/data/post", json!({ "name": "p", "author_id": nobody })).await;
+        assert_eq!(refused.expect_error(409, "foreign_key_violation")["field"], "author_id");
+        let bad = admin.post("/api/v1/data/post", json!({ "name": "p", "author_id": "x" })).await;
+        assert_eq!(bad.expect_error(400, "invalid_value")["field"], "author_id");
+        let ann = admin.make("person", json!({ "name": "Ann" })).await;
+        let post = admin.make("post", json!({ "name": "p", "author_id": ann })).await;
+        let path = format!("/api/v1/data/post/{post}");
+        assert_eq!(admin.patch(&path, json!({ "author_id": nobody })).await.expect_error(409, "foreign_key_violation")["field"], "author_id");
+        assert_eq!(admin.get(&path).await.data()["author_id"], json!(ann));
+        let person = format!("/api/v1/data/person/{ann}");
+        let kept = admin.delete(&person).await.expect_error(409, "foreign_key_violation");
+        assert!(kept["message"].as_str().unwrap().contains("`post` (`author`)"), "{kept}");
+        admin.make("card", json!({ "name": "c", "owner_id": ann })).await;
+        let twice = admin.post("/api/v1/data/card", json!({ "name": "d", "owner_id": ann })).await;
+        assert_eq!(twice.expect_error(409, "unique_violation")["field"], "owner_id");
+        admin.patch(&path, json!({ "author_id": null })).await.data();
+        // The card still refers to her.
+        admin.delete(&person).await.expect_error(409, "foreign_key_violation");
+    }
+
+    async fn deletion_does_what_the_relationship_says(server: Server) {
+        let admin = server.admin().await;
+        for object in ["team", "member", "task", "note"] {
+            admin.define(object, json!([{ "name": "name", "type": "text" }])).await;
+        }
+        admin.relate(json!({ "name": "team", "kind": "many_to_one", "source": "member", "target": "team", "onDelete": "cascade", "required": true })).await;
+        admin.relate(json!({ "name": "boss", "kind": "many_to_one", "source": "member", "target": "member", "onDelete": "cascade" })).await;
+        admin.relate(json!({ "name": "assignee", "kind": "many_to_one", "source": "task", "target": "member", "onDelete": "set_null" })).await;
+        admin.relate(json!({ "name": "notes", "kind": "one_to_many", "source": "member", "target": "note", "onDelete": "restrict" })).await;
+        admin.relate(json!({ "name": "skills", "kind": "many_to_many", "source": "member", "target": "note" })).await;
+        let team = admin.make("team", json!({ "name": "t" })).await;
+        let boss = admin.make("member", json!({ "name": "boss", "team_id": team })).await;
+        let other = admin.make("member", json!({ "name": "other", "team_id": team, "boss_id": boss })).await;
+        // A circle: each the boss of the other.
+        admin.patch(&format!("/api/v1/data/member/{boss}"), json!({ "boss_id": other })).await.data();
+        let task = admin.make("task", json!({ "name": "work", "assignee_id": other })).await;
+        let free = admin.make("note", json!({ "name": "free" })).await;
+        admin.post(&format!("/api/v1/data/member/{boss}/links/skills"), json!({ "ids": [free] })).await.data();
+        let note = admin.make("note", json!({ "name": "held", "notes_id": other })).await;
+
+        let held = admin.delete(&format!("/api/v1/data/team/{team}")).await.expect_error(409, "foreign_key_violation");
+        assert!(held["message"].as_str().unwrap().contains("still referenced"), "{held}");
+        assert_eq!(admin.get("/api/v1/data/member").await.json()["pagination"]["totalCount"], 2);
+        assert_eq!(admin.get(&format!("/api/v1/data/task/{task}")).await.data()["assignee_id"], json!(other));
+
+        assert_eq!(admin.delete(&format!("/api/v1/data/note/{note}")).await.status, 204);
+        assert_eq!(admin.delete(&format!("/api/v1/data/team/{team}")).await.status, 204);
+        assert_eq!(admin.get("/api/v1/data/member").await.json()["pagination"]["totalCount"], 0);
+        assert_eq!(admin.get("/api/v1/data/member?search=boss").await.json()["pagination"]["totalCount"], 0);
+        let left = admin.get(&format!("/api/v1/data/task/{task}")).await.data();
+        assert_eq!(left["assignee_id"], Value::Null);
+        assert_eq!(admin.get(&format!("/api/v1/data/note/{free}?expand=skills")).await.data()["skills"], json!([]));
+
+        let topics = async |object: &str| admin.outbox(object).await.into_iter().map(|(topic, _)| topic).collect::<Vec<_>>();
+        assert_eq!(topics("task").await, ["data.task.created", "data.task.updated"]);
+        let cleared = admin.outbox("task").await.pop().unwrap().1;
+        assert_eq!(cleared["diff"], json!({ "assignee_id": { "before": other, "after": null } }));
+        let members = admin.outbox("member").await;
+        let deleted: Vec<&Value> = members.iter().filter(|(topic, _)| topic.ends_with("deleted")).map(|(_, event)| &event["before"]["name"]).collect();
+        assert_eq!(deleted.len(), 2);
+        assert!(deleted.contains(&&json!("boss")) && deleted.contains(&&json!("other")));
+        assert_eq!(topics("team").await, ["data.team.created", "data.team.deleted"]);
+    }
+
+    async fn relationships_are_checked_when_they_are_made(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let make = async |definition: Value| admin.post("/api/v1/relationships", definition).await;
+        let base = json!({ "name": "x", "kind": "many_to_one", "source": "post", "target": "tag" });
+        let with = |changes: Value| {
+            let mut definition = base.clone();
+            for (key, value) in changes.as_object().unwrap() {
+                definition[key] = value.clone();
+            }
+            definition
+        };
+        for (changes, word) in [
+            (json!({ "name": "name" }), "name"),
+            (json!({ "name": "author" }), "author_id"),
+            (json!({ "name": "tags" }), "tags"),
+            (json!({ "name": "Bad" }), "Bad"),
+            (json!({ "name": "svc_x" }), "svc_"),
+            (json!({ "source": "nothing" }), "nothing"),
+            (json!({ "kind": "many_to_few" }), "many_to_few"),
+            (json!({ "onDelete": "explode" }), "explode"),
+            (json!({ "required": true, "onDelete": "set_null" }), "set_null"),
+            (json!({ "kind": "many_to_many", "required": true }), "required"),
+            (json!({ "colour": 1 }), "colour"),
+        ] {
+            let refused = make(with(changes)).await.expect_error(400, "invalid_schema");
+            assert!(refused["message"].as_str().unwrap().contains(word), "{word}: {refused}");
+        }
+        // A reverse key that an object of that name would take in GraphQL, and a field that a relation key takes.
+        let field = admin.post("/api/v1/objects/person/fields", json!({ "name": "post_by_author", "type": "text" })).await;
+        assert!(field.expect_error(400, "invalid_schema")["message"].as_str().unwrap().contains("post_by_author"));
+        admin.post("/api/v1/objects/post/fields", json!({ "name": "author_id", "type": "text" })).await.expect_error(400, "invalid_schema");
+        admin.post("/api/v1/objects", json!({ "name": "post_by_id" })).await.expect_error(400, "invalid_schema");
+
+        admin.make("post", json!({ "name": "p" })).await;
+        let required = make(with(json!({ "required": true }))).await.expect_error(400, "invalid_schema_change");
+        assert!(required["message"].as_str().unwrap().contains("(1)"), "{required}");
+        let made = make(base.clone()).await;
+        assert_eq!((made.status, &made.json()["data"]["onDelete"]), (201, &json!("restrict")));
+        let id = made.json()["data"]["id"].clone();
+        assert_eq!(admin.get("/api/v1/relationships").await.data().as_array().unwrap().len(), 6);
+        assert_eq!(admin.get("/api/v1/schema").await.data()["relationships"][5], made.json()["data"]);
+        assert_eq!(admin.delete(&format!("/api/v1/relationships/{id}")).await.status, 204);
+        admin.delete(&format!("/api/v1/relationships/{id}")).await.expect_error(404, "not_found");
+        admin.delete("/api/v1/relationships/x").await.expect_error(404, "not_found");
+        admin.get("/api/v1/data/post?x_id=null").await.expect_error(400, "unknown_field");
+        assert_eq!(admin.get("/api/v1/data/post").await.json()["pagination"]["totalCount"], 1);
+    }
+
+    async fn an_object_in_use_goes_with_its_relationships_alone(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let tag = admin.make("tag", json!({ "name": "t" })).await;
+        let post = admin.make("post", json!({ "name": "p" })).await;
+        admin.post(&format!("/api/v1/data/post/{post}/links/tags"), json!({ "ids": [tag] })).await.data();
+        for object in ["person", "tag", "comment", "post"] {
+            let refused = admin.delete(&format!("/api/v1/objects/{object}")).await.expect_error(409, "object_in_use");
+            assert!(refused["message"].as_str().unwrap().contains("cascade"), "{refused}");
+        }
+        // It refers to others, and nobody needs it.
+        assert_eq!(admin.delete("/api/v1/objects/card").await.status, 204);
+        assert_eq!(admin.delete("/api/v1/objects/person?cascade=true").await.status, 204);
+        let post = admin.get(&format!("/api/v1/data/post/{post}?expand=author,tags")).await.data();
+        assert!(post.get("author_id").is_none() && post.get("author").is_none());
+        assert_eq!(names(&post["tags"]), ["t"]);
+        let schema = admin.get("/api/v1/schema").await.data();
+        let left: Vec<&str> = schema["relationships"].as_array().unwrap().iter().map(|relationship| relationship["name"].as_str().unwrap()).collect();
+        assert_eq!(left, ["comments", "tags"]);
+        admin.post("/api/v1/data/post", json!({ "name": "q" })).await.data();
+    }
+}
+
+/// Everybody who signs up may do everything to `post`, `note` and `tag`, but sees their own rows of `note` alone, and nothing of `secret`.
+async fn with_members(engine: Engine) -> Server {
+    let server = ServerBuilder::new(engine).env("SVC_SIGNUP_ROLE", "member").start().await;
+    let grants = json!([
+        { "resource": "post", "actions": ["create", "read", "update", "delete"] },
+        { "resource": "note", "actions": ["create", "read", "update", "delete"], "rowPolicy": "own" },
+    ]);
+    server.sql(&format!("INSERT INTO svc_roles VALUES ('r-member', 'member', NULL, '{grants}', 0, 0)")).await;
+    server
+}
+
+async fn hidden_rows_stay_hidden(engine: Engine) {
+    let server = with_members(engine).await;
+    let admin = server.admin().await;
+    for object in ["post", "note", "secret"] {
+        admin.define(object, json!([{ "name": "name", "type": "text" }])).await;
+    }
+    admin.relate(json!({ "name": "note", "kind": "many_to_one", "source": "post", "target": "note" })).await;
+    admin.relate(json!({ "name": "notes", "kind": "many_to_many", "source": "post", "target": "note" })).await;
+    admin.relate(json!({ "name": "secret", "kind": "many_to_one", "source": "post", "target": "secret" })).await;
+    let member = server.with_token(server.sign_up("member").await);
+    let theirs = admin.make("note", json!({ "name": "theirs" })).await;
+    let mine = member.make("note", json!({ "name": "mine" })).await;
+    let post = admin.make("post", json!({ "name": "p", "note_id": theirs })).await;
+    admin.post(&format!("/api/v1/data/post/{post}/links/notes"), json!({ "ids": [theirs, mine] })).await.data();
+
+    let seen = member.get(&format!("/api/v1/data/post/{post}?expand=note,notes")).await.data();
+    assert_eq!(seen["note"], Value::Null);
+    assert_eq!(names(&seen["notes"]), ["mine"]);
+    member.get(&format!("/api/v1/data/post/{post}?expand=secret")).await.expect_error(403, "forbidden");
+    member.get("/api/v1/data/post?expand=note.post_by_note.secret").await.expect_error(403, "forbidden");
+    server.call("GET", "/api/v1/data/post?expand=secret", None).await.expect_error(401, "unauthorized");
+    let links = format!("/api/v1/data/post/{post}/links/notes");
+    member.post(&links, json!({ "ids": [theirs] })).await.expect_error(409, "foreign_key_violation");
+    assert_eq!(member.delete_with(&links, json!({ "ids": [theirs, mine] })).await.data(), json!({ "removed": 1 }));
+    member.patch(&format!("/api/v1/data/note/{theirs}"), json!({ "name": "x" })).await.expect_error(404, "not_found");
+    member
+        .post(&format!("/api/v1/data/note/{theirs}/links/notes"), json!({ "ids": [post] }))
+        .await
+        .expect_error(404, "not_found");
+    let aggregate = member.get("/api/v1/data/note/aggregate?fn=count").await.data();
+    assert_eq!(aggregate["value"], 1);
+    let gone = member.delete_with("/api/v1/data/note/bulk", json!({ "ids": [theirs, mine] })).await.json();
+    assert_eq!(gone, json!({ "count": 1, "ids": [mine] }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hidden_rows_stay_hidden_on_sqlite() {
+    hidden_rows_stay_hidden(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hidden_rows_stay_hidden_on_postgres() {
+    hidden_rows_stay_hidden(Engine::Postgres).await;
+}
