@@ -313,6 +313,13 @@ impl Server {
                 let file = self.directory().join("svc-data/svc.db");
                 let connection = rusqlite::Connection::open(file).expect("the database");
                 connection.busy_timeout(Duration::from_secs(10)).expect("a timeout");
+                // The server's own function, so that its statements can be explained here.
+                let flags = rusqlite::functions::FunctionFlags::SQLITE_DETERMINISTIC;
+                connection
+                    .create_scalar_function("svc_fold", 1, flags, |context| {
+                        Ok(context.get::<Option<String>>(0)?.map(|text| text.to_uppercase()))
+                    })
+                    .expect("a function");
                 let mut statement = connection.prepare(sql).expect("SQL");
                 let width = statement.column_count();
                 let mut rows = statement.query([]).expect("rows");

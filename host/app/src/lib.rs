@@ -72,6 +72,8 @@ pub struct App {
     pub(crate) hasher: PasswordHasher,
     pub(crate) cookies: CookieSigner,
     pub(crate) registry: RwLock<Arc<Registry>>,
+    /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
+    pub(crate) schema_gate: tokio::sync::RwLock<()>,
     pub(crate) subscriptions: RwLock<Arc<feed::Subscriptions>>,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     blocks_version: Mutex<i64>,
@@ -106,6 +108,7 @@ impl App {
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,
             registry: RwLock::default(),
+            schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),
             blocks: RwLock::default(),
             blocks_version: Mutex::new(-1),

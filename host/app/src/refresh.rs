@@ -80,19 +80,21 @@ impl App {
         F: Future<Output = Result<T>>,
     {
         let mut pause = ATTEMPT_PAUSE;
+        let mut answer = operation(self.registry()).await;
         for _ in 1..ATTEMPTS_MAX {
-            match operation(self.registry()).await {
-                Err(Error { retry: Some(why), .. }) => {
-                    if why == Retry::SchemaMoved {
-                        self.refresh_registry().await?;
-                    }
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                }
-                answer => return answer,
+            let Err(Error { retry: Some(why), .. }) = &answer else { break };
+            if *why == Retry::Contended {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
             }
+            // No change of this instance comes in between any more, however many wait.
+            let _gate = self.schema_gate.read().await;
+            if *why == Retry::SchemaMoved {
+                self.refresh_registry().await?;
+            }
+            answer = operation(self.registry()).await;
         }
-        operation(self.registry()).await
+        answer
     }
 
     pub(crate) async fn refresh_registry(&self) -> Result<()> {

@@ -222,7 +222,8 @@ impl App {
             + Send
             + 'static,
     {
-        let can_index = self.store.can_index_search().await;
+        let _gate = self.schema_gate.write().await;
+        let can_index = self.store.can_index_search();
         let answer = self
             .store
             .write_schema(move |connection| {
@@ -273,7 +274,7 @@ impl App {
 
     /// Makes the search indexes that are lacking: the database was made before there were any, or had no pg_trgm then.
     pub(crate) async fn ensure_search_indexes(&self) -> Result<()> {
-        if !self.store.can_index_search().await {
+        if !self.store.can_index_search() {
             return Ok(());
         }
         let registry = self.registry();

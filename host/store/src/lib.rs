@@ -160,7 +160,7 @@ impl Store {
     }
 
     /// Whether the engine can keep search indexes. SQLite always can; Postgres where it has, or may have, pg_trgm.
-    pub async fn can_index_search(&self) -> bool {
+    pub fn can_index_search(&self) -> bool {
         match &self.engine {
             Engine::Sqlite(_) => true,
             Engine::Postgres(postgres) => postgres.has_trigrams(),

@@ -1,1 +1,169 @@
+//! Search: kept with the rows, and by index.
 
+use std::sync::Arc;
+
+use blockbase_query::plan::ListPlan;
+use blockbase_query::{Action, Dialect, ListRequest, Param, Permissions, sql};
+use blockbase_schema::{Object, StoredObject};
+use blockbase_tests::{Engine, Server, on_both_engines};
+use serde_json::{Value, json};
+
+/// The object as the server has it, so that a test sees the very statements that the server writes.
+async fn object(server: &Server, name: &str) -> Arc<Object> {
+    let rows = server.sql(&format!("SELECT id, revision, definition, field_keys FROM svc_objects WHERE name = '{name}'")).await;
+    let stored = StoredObject {
+        id: rows[0][0].parse().unwrap(),
+        revision: rows[0][1].parse().unwrap(),
+        definition: serde_json::from_str(&rows[0][2]).unwrap(),
+        keys: serde_json::from_str(&rows[0][3]).unwrap(),
+    };
+    Arc::new(Object::new(stored, [], |_| None).unwrap())
+}
+
+/// What the engine does for a list: its plan's text.
+async fn explained(server: &Server, object: &Arc<Object>, query: &[(&str, &str)]) -> String {
+    let dialect = if server.engine() == Engine::Sqlite { Dialect::Sqlite } else { Dialect::Postgres };
+    let access = Permissions::unrestricted().decide(object.name(), Action::Read).unwrap();
+    let request = ListRequest::from_parameters(query.iter().copied()).unwrap();
+    let plan = ListPlan::new(object, &access, &request, Vec::new()).unwrap();
+    let statement = sql::list(dialect, &plan);
+    let mut text = statement.sql;
+    for (index, param) in statement.params.iter().enumerate().rev() {
+        let literal = match param {
+            Param::Text(Some(text)) => format!("'{}'", text.replace('\'', "''")),
+            Param::Integer(Some(number)) => number.to_string(),
+            Param::BigInteger(Some(number)) => number.to_string(),
+            other => panic!("{other:?}"),
+        };
+        text = text.replace(&dialect.placeholder(index + 1), &literal);
+    }
+    let explain = if dialect == Dialect::Sqlite { "EXPLAIN QUERY PLAN " } else { "EXPLAIN " };
+    let rows = server.sql(&format!("{explain}{text}")).await;
+    rows.into_iter().map(|row| row.join(" ")).collect::<Vec<_>>().join("\n")
+}
+
+on_both_engines! {
+    async fn search_and_declared_orders_go_by_index(server: Server) {
+        let admin = server.admin().await;
+        let made = admin.post("/api/v1/objects", json!({
+            "name": "row",
+            "fields": [
+                { "name": "title", "type": "text", "required": true },
+                { "name": "kind", "type": "enum", "options": ["x", "y"] },
+                { "name": "tags", "type": "multi_enum", "options": ["é\"b", "other"] },
+                { "name": "number", "type": "integer", "indexed": true },
+                { "name": "other", "type": "integer" },
+                { "name": "free", "type": "integer" },
+            ],
+            "indexes": [["kind", "other"]],
+        })).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        for batch in 0..12 {
+            let rows: Vec<Value> = (0..1000)
+                .map(|row| {
+                    let number = batch * 1000 + row;
+                    json!({ "title": format!("row number {number:05} of many"), "number": number, "other": number % 7, "kind": if number % 2 == 0 { "x" } else { "y" } })
+                })
+                .collect();
+            assert_eq!(admin.post("/api/v1/data/row/bulk", json!({ "data": rows })).await.status, 201);
+        }
+        if server.engine() == Engine::Postgres {
+            server.sql("ANALYZE \"row\"").await;
+        }
+        let row = object(&server, "row").await;
+        let sqlite = server.engine() == Engine::Sqlite;
+        for (query, by_sqlite, by_postgres) in [
+            (vec![("search", "number 07123")], "VIRTUAL TABLE INDEX", "svc_se_"),
+            (vec![("title[ilike]", "NUMBER 07123")], "VIRTUAL TABLE INDEX", "svc_se_"),
+            (vec![("title[like]", "07123")], "VIRTUAL TABLE INDEX", "svc_se_"),
+            (vec![], "svc_ix_1_created", "svc_ix_1_created"),
+            (vec![("number", "77")], "svc_ix_1_4", "svc_ix_1_4"),
+            (vec![("number[gte]", "11990")], "svc_ix_1_4", "svc_ix_1_4"),
+            (vec![("number[in]", "1,2,3")], "svc_ix_1_4", "svc_ix_1_4"),
+            (vec![("sort", "number")], "svc_ix_1_4", "svc_ix_1_4"),
+            (vec![("sort", "-number")], "svc_ix_1_4", "svc_ix_1_4"),
+            (vec![("kind", "x"), ("sort", "other")], "svc_ix_1_g_2_5", "svc_ix_1_g_2_5"),
+        ] {
+            let plan = explained(&server, &row, &query).await;
+            let expected = if sqlite { by_sqlite } else { by_postgres };
+            assert!(plan.contains(expected), "{query:?}:\n{plan}");
+            assert!(!plan.contains("Seq Scan") && !plan.contains("SCAN row\n"), "{query:?}:\n{plan}");
+            if query.iter().any(|(name, _)| *name == "sort") {
+                assert!(!plan.contains("TEMP B-TREE") && !plan.contains("Sort Key"), "{query:?}:\n{plan}");
+            }
+        }
+        // What has no index is sorted and scanned, or the assertions above would say nothing.
+        let plan = explained(&server, &row, &[("sort", "free")]).await;
+        assert!(plan.contains("TEMP B-TREE") || plan.contains("Sort Key"), "{plan}");
+
+        let total = async |query: &str| admin.get(&format!("/api/v1/data/row?{query}")).await.json()["pagination"]["totalCount"].clone();
+        assert_eq!(total("search=NUMBER+07123").await, 1);
+        // More than the index is asked for: the list goes through its order, the total is exact all the same.
+        assert_eq!(total("search=of+many").await, 12_000);
+        let many = admin.get("/api/v1/data/row?search=OF+MANY&sort=-number&limit=2").await.json();
+        assert_eq!((&many["data"][0]["number"], &many["data"][1]["number"]), (&json!(11_999), &json!(11_998)));
+        assert_eq!(total("search=number+1").await, 2000);
+        assert_eq!(total("search=x").await, 6000);
+    }
+
+    async fn the_index_follows_every_write(server: Server) {
+        let admin = server.admin().await;
+        admin.define("doc", json!([
+            { "name": "title", "type": "text" },
+            { "name": "mail", "type": "email" },
+            { "name": "size", "type": "integer" },
+            { "name": "tags", "type": "multi_enum", "options": ["say \"é\"", "plain"] },
+        ])).await;
+        let found = async |term: &str| {
+            let path = format!("/api/v1/data/doc?search={}", term.replace('%', "%25").replace(' ', "+").replace('#', "%23"));
+            admin.get(&path).await.json()["pagination"]["totalCount"].as_i64().unwrap()
+        };
+        let id = admin.make("doc", json!({ "title": "Straße_100% \\ O'Neil \"x\"", "mail": "a@example.com", "tags": ["say \"é\""] })).await;
+        let path = format!("/api/v1/data/doc/{id}");
+        for term in ["straße", "STRASSE", "sse_100", "0% \\ o", "o'neil", "\"X\"", "example.com", "y \"É", "e_1"] {
+            assert_eq!(found(term).await, 1, "{term}");
+        }
+        for term in ["straßx", "100_", "x\u{1f}a", "com say", "AND", "NEAR(", "*", "title:", "plain"] {
+            assert_eq!(found(term).await, 0, "{term}");
+        }
+        admin.patch(&path, json!({ "size": { "$inc": 1 } })).await;
+        admin.patch(&path, json!({ "size": 5 })).await.data();
+        assert_eq!(found("strasse").await, 1);
+        admin.patch(&path, json!({ "title": "another text" })).await.data();
+        assert_eq!((found("strasse").await, found("other tex").await), (0, 1));
+        admin.patch(&path, json!({ "title": null, "mail": null, "tags": null })).await.data();
+        assert_eq!((found("other tex").await, found("example").await), (0, 0));
+        admin.patch(&path, json!({ "tags": ["plain"] })).await.data();
+        assert_eq!(found("LAI").await, 1);
+        // A write that fails leaves the index as it is; so does one of several.
+        let both = json!({ "data": [{ "title": "first of two" }, { "title": 5 }] });
+        admin.post("/api/v1/data/doc/bulk", both).await.expect_error(400, "invalid_value");
+        assert_eq!(found("first of").await, 0);
+        assert_eq!(admin.delete(&path).await.status, 204);
+        assert_eq!(found("plain").await, 0);
+        let answers = futures_util::future::join_all((0..40).map(|number| {
+            let admin = admin.clone();
+            async move {
+                let id = admin.make("doc", json!({ "title": format!("storm {number}") })).await;
+                let path = format!("/api/v1/data/doc/{id}");
+                match number % 3 {
+                    0 => admin.delete(&path).await.status,
+                    1 => admin.patch(&path, json!({ "title": "calm" })).await.status,
+                    _ => 200,
+                }
+            }
+        })).await;
+        assert!(answers.iter().all(|status| *status < 300), "{answers:?}");
+        assert_eq!((found("storm").await, found("calm").await), (13, 13));
+        let server = server.restart().await;
+        let admin = server.with_token(admin_token(&server).await);
+        let after = admin.get("/api/v1/data/doc?search=storm").await.json();
+        assert_eq!(after["pagination"]["totalCount"], 13);
+    }
+}
+
+async fn admin_token(server: &Server) -> String {
+    let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
+    let signed = server.call("POST", "/api/auth/sign-in/email", Some(body)).await;
+    signed.json()["token"].as_str().unwrap().to_owned()
+}

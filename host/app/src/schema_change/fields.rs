@@ -12,10 +12,11 @@ use crate::caller::Caller;
 fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {
+        _ if from == to => true,
         (Integer, BigInteger | Decimal | Float) | (BigInteger, Decimal) => true,
         (Json | MultiEnum, _) => false,
         (_, Text) => true,
-        _ => from == to,
+        _ => false,
     }
 }
 
