@@ -8,12 +8,15 @@ mod fields;
 mod relationships;
 mod rows;
 
+use std::sync::Arc;
+
 use blockbase_query::{Action, ddl};
 use blockbase_schema::json::Members;
 use blockbase_schema::{
     Code, Constraints, Error, ObjectDefinition, Relationship, Result, StoredObject, check_object_name, json as json_text,
 };
 use blockbase_store::{Connection, NewEvent, ReadCost, SchemaChangeRow};
+use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -27,24 +30,15 @@ pub type ObjectChanges = Members;
 /// What PATCH of a field changes: any of the field's keys, null to take one away.
 pub type FieldChanges = Members;
 
-/// What every change of the schema leaves behind: its entry in the history, and its event.
-struct SchemaChange {
+/// What an edit of the catalogue did: its entry in the history, the object that its event is about, and what its caller gets.
+struct Edited<T> {
     entry: Value,
-    applied_by: Option<String>,
-    /// Milliseconds since the epoch.
-    applied_at: i64,
-    event: Option<NewEvent>,
-}
-
-impl SchemaChange {
-    async fn record(self, connection: &mut Connection, version: i64) -> Result<()> {
-        let SchemaChange { entry, applied_by, applied_at, event } = self;
-        connection.record_schema_change(SchemaChangeRow { version, change: entry.to_string(), applied_by, applied_at }).await?;
-        if let Some(event) = event {
-            connection.emit(event).await?;
-        }
-        Ok(())
-    }
+    object: String,
+    /// What became of the object: `created`, `updated` or `deleted`.
+    op: &'static str,
+    /// New field numbers that the object took.
+    fields_added: i64,
+    answer: T,
 }
 
 /// The whole schema at one version.
@@ -94,10 +88,7 @@ impl App {
         // Whatever is wrong with the definition by itself is said before anything waits for the writer.
         let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
         blockbase_schema::Object::new(alone, [], |_| None)?;
-        let entry = json!({ "op": "create_object", "object": definition });
-        let change = self.schema_change(caller, entry, "created", &definition.name);
-        let created = definition.clone();
-        self.change_schema(change, move |connection, catalogue| {
+        self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {
                 if catalogue.objects.iter().any(|object| object.definition.name == definition.name) {
                     return Err(Error::new(Code::ObjectExists, format!("There is an object `{}` already.", definition.name)));
@@ -112,12 +103,12 @@ impl App {
                 let keys_text = serde_json::to_string(&keys).map_err(Error::internal)?;
                 let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
                 let id = connection.insert_object(&definition.name, text, keys_text, next_key).await?;
-                catalogue.objects.push(StoredObject { id, revision: 1, definition, keys });
-                Ok(0)
+                catalogue.objects.push(StoredObject { id, revision: 1, definition: definition.clone(), keys });
+                let entry = json!({ "op": "create_object", "object": definition });
+                Ok(Edited { entry, object: definition.name.clone(), op: "created", fields_added: 0, answer: definition })
             })
         })
-        .await?;
-        Ok(created)
+        .await
     }
 
     /// Changes an object's label, description, constraints and indexes.
@@ -126,41 +117,18 @@ impl App {
     /// `invalid_schema`; `invalid_schema_change` saying how many rows a new constraint would break.
     pub async fn update_object(&self, caller: &Caller, name: &str, changes: ObjectChanges) -> Result<ObjectDefinition> {
         caller.access("objects", Action::Update)?;
-        let before = self.object_definition(name)?;
-        let mut after = before.clone();
-        for (key, raw) in &changes.0 {
-            let raw = raw.get();
-            match key.as_str() {
-                "label" => after.label = read(key, raw)?,
-                "description" => after.description = read(key, raw)?,
-                "constraints" => after.constraints = read::<Option<Constraints>>(key, raw)?.unwrap_or_default(),
-                "indexes" => after.indexes = read::<Option<_>>(key, raw)?.unwrap_or_default(),
-                "name" | "fields" => {
-                    return Err(Error::new(
-                        Code::InvalidSchemaChange,
-                        format!("`{key}` is not changed here. An object keeps its name; its fields have their own routes."),
-                    ));
-                }
-                _ => {
-                    return Err(Error::new(Code::InvalidSchema, format!("An object has no key `{key}`.")).with_field(key.clone()));
-                }
-            }
-        }
-        let entry = json!({ "op": "update_object", "object": name, "before": before, "after": after });
-        let change = self.schema_change(caller, entry, "updated", name);
-        let (name, changed) = (name.to_owned(), after.clone());
-        self.change_schema(change, move |_, catalogue| {
+        let name = name.to_owned();
+        self.change_schema(caller, move |_, catalogue| {
             Box::pin(async move {
                 let object = stored(catalogue, &name)?;
-                if object.definition != before {
-                    return Err(Error::retry(blockbase_schema::Retry::SchemaMoved, "two changes of one object"));
-                }
-                object.definition = after;
-                Ok(0)
+                let before = object.definition.clone();
+                lay_over(&mut object.definition, &changes)?;
+                let after = object.definition.clone();
+                let entry = json!({ "op": "update_object", "object": name, "before": before, "after": after });
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: after })
             })
         })
-        .await?;
-        Ok(changed)
+        .await
     }
 
     /// Drops an object with its records, its own relationships included; with `cascade` those of others too.
@@ -171,9 +139,7 @@ impl App {
         caller.access("objects", Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
         let name = name.to_owned();
-        let entry = json!({ "op": "delete_object", "object": name, "cascade": cascade });
-        let change = self.schema_change(caller, entry, "deleted", &name);
-        self.change_schema(change, move |connection, catalogue| {
+        self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {
                 let id = stored(catalogue, &name)?.id;
                 let needed = catalogue.relationships.iter().find(|known| known.definition.is_needed_besides(&name));
@@ -196,7 +162,8 @@ impl App {
                 }
                 catalogue.objects.retain(|object| object.id != id);
                 connection.delete_object(id).await?;
-                Ok(0)
+                let entry = json!({ "op": "delete_object", "object": name, "cascade": cascade });
+                Ok(Edited { entry, object: name, op: "deleted", fields_added: 0, answer: () })
             })
         })
         .await
@@ -208,22 +175,17 @@ impl App {
         self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.schema_changes().await?) })).await
     }
 
-    fn object_definition(&self, name: &str) -> Result<ObjectDefinition> {
-        let registry = self.registry();
-        registry.object(name).map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
-    }
-
-    /// Lets `edit` change the catalogue, brings the tables to it, records the change, and serves it.
-    ///
-    /// `edit` answers how many new field numbers the object it altered took.
-    async fn change_schema<F>(&self, change: SchemaChange, edit: F) -> Result<()>
+    /// Lets `edit` change the catalogue, brings the tables to it, records the change with its event, and serves it.
+    async fn change_schema<T, F>(&self, caller: &Caller, edit: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> futures_util::future::BoxFuture<'c, Result<i64>>
-            + Send
-            + 'static,
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> BoxFuture<'c, Result<Edited<T>>> + Send + 'static,
     {
         let _gate = self.schema_gate.write().await;
         let can_index = self.store.can_index_search();
+        let (actor, applied_by, applied_at) = (caller.actor_json(), caller.actor_id().map(str::to_owned), self.clock.now());
+        let event = self.platform_event(caller, String::new(), String::new());
+        let subscriptions = Arc::clone(&self.subscriptions.read());
         let answer = self
             .store
             .write_schema(move |connection| {
@@ -231,26 +193,24 @@ impl App {
                     let version = connection.raise_version("schema").await?;
                     let mut catalogue = Catalogue::load(connection).await?;
                     let before = catalogue.clone().registry().map_err(Error::internal)?;
-                    let fields_added = edit(connection, &mut catalogue).await?;
+                    let edited = edit(connection, &mut catalogue).await?;
                     catalogue.version = version;
-                    apply(connection, before, catalogue, fields_added, can_index).await?;
-                    change.record(connection, version).await
+                    apply(connection, before, catalogue, edited.fields_added, can_index).await?;
+                    let change = edited.entry.to_string();
+                    connection.record_schema_change(SchemaChangeRow { version, change, applied_by, applied_at }).await?;
+                    if let Some(mut event) = event {
+                        let Edited { object, op, .. } = &edited;
+                        event.topic = format!("schema.object.{op}");
+                        event.payload = format!(r#"{{"object":"{object}","op":"{op}","actor":{actor}}}"#);
+                        event.deliveries = subscriptions.deliveries(&event.topic);
+                        connection.emit(event).await?;
+                    }
+                    Ok(edited.answer)
                 })
             })
             .await;
         self.refresh_registry().await?;
         answer
-    }
-
-    fn schema_change(&self, caller: &Caller, entry: Value, op: &str, name: &str) -> SchemaChange {
-        let actor = caller.actor_json();
-        let payload = format!(r#"{{"object":"{name}","op":"{op}","actor":{actor}}}"#);
-        SchemaChange {
-            entry,
-            applied_by: caller.actor_id().map(str::to_owned),
-            applied_at: self.clock.now(),
-            event: self.platform_event(caller, format!("schema.object.{op}"), payload),
-        }
     }
 
     /// An event that is not of a record; none where events are off.
@@ -280,7 +240,7 @@ impl App {
         let registry = self.registry();
         for object in registry.objects().filter(|object| object.is_searchable()) {
             let name = object.name();
-            let object = std::sync::Arc::clone(object);
+            let object = Arc::clone(object);
             let made = self
                 .store
                 .write_schema(move |connection| {
@@ -309,6 +269,27 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Lays the keys of a PATCH over a definition.
+fn lay_over(object: &mut ObjectDefinition, changes: &ObjectChanges) -> Result<()> {
+    for (key, raw) in &changes.0 {
+        let raw = raw.get();
+        match key.as_str() {
+            "label" => object.label = read(key, raw)?,
+            "description" => object.description = read(key, raw)?,
+            "constraints" => object.constraints = read::<Option<Constraints>>(key, raw)?.unwrap_or_default(),
+            "indexes" => object.indexes = read::<Option<_>>(key, raw)?.unwrap_or_default(),
+            "name" | "fields" => {
+                return Err(Error::new(
+                    Code::InvalidSchemaChange,
+                    format!("`{key}` is not changed here. An object keeps its name; its fields have their own routes."),
+                ));
+            }
+            _ => return Err(Error::new(Code::InvalidSchema, format!("An object has no key `{key}`.")).with_field(key.clone())),
+        }
+    }
+    Ok(())
 }
 
 fn read<T: for<'de> Deserialize<'de>>(key: &str, raw: &str) -> Result<T> {

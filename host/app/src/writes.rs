@@ -314,7 +314,7 @@ async fn create(connection: &mut Connection, plan: CreatePlan, context: &WriteCo
     let object = &plan.object;
     let statement = sql::insert(connection.dialect(), object, &[&plan]);
     if let Err(error) = connection.execute(statement).await {
-        return Err(explained(connection, context, object, error, &places(&plan)).await);
+        return Err(explained_new(connection, context, &plan, None, error).await);
     }
     connection.index_new_row(object.id, plan.search_document());
     connection.count_rows(object.id, 1);
@@ -350,7 +350,7 @@ async fn insert_many(
         blockbase_query::Dialect::Postgres => insert_in_chunks(connection, object, &plans, one).await,
     };
     if let Err((index, error)) = inserted {
-        let error = explained(connection, context, object, error, &places(&plans[index])).await;
+        let error = explained_new(connection, context, &plans[index], None, error).await;
         return Err(at(index, error));
     }
     connection.count_rows(object.id, i64::try_from(plans.len()).unwrap_or(i64::MAX));
@@ -401,18 +401,13 @@ async fn update(connection: &mut Connection, plan: UpdatePlan, context: &WriteCo
     }
     let after = match connection.fetch_record(sql::update(dialect, &plan), &object.columns).await {
         Ok(after) => after,
-        Err(DbError::OutOfRange) => {
-            let added = plan.assignments.iter().filter(|(_, assignment)| matches!(assignment, Assignment::Add(_)));
-            return Err(DbError::OutOfRange.on_update(object, &added.map(|(index, _)| *index).collect::<Vec<_>>()));
+        Err(error @ (DbError::OutOfRange | DbError::Check { .. })) => {
+            return Err(broken_sum(object, &before, &plan.assignments).unwrap_or_else(|| error.on(object)));
         }
         Err(error) => {
-            let mut set = Vec::new();
-            for (index, assignment) in &plan.assignments {
-                if let Assignment::Set(value) = assignment {
-                    set.push((*index, value));
-                }
-            }
-            return Err(explained(connection, context, object, error, &set).await);
+            let values = values_after(object, &before, &plan.assignments);
+            let values: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
+            return Err(explained(connection, context, object, error, &values, Some(plan.record.id)).await);
         }
     };
     let Some(after) = after else { return Ok(WriteAnswer::Missing) };
@@ -478,7 +473,8 @@ async fn upsert(
     let after = match connection.fetch_record(sql::upsert(dialect, &plan), &object.columns).await {
         Ok(after) => after.ok_or_else(hidden)?,
         Err(error) => {
-            return Err(explained(connection, context, object, error, &places(&plan.create)).await);
+            let besides = before.as_ref().and_then(|before| before.uuid(0));
+            return Err(explained_new(connection, context, &plan.create, besides, error).await);
         }
     };
     match before {
@@ -502,29 +498,89 @@ async fn upsert(
     }
 }
 
-/// The values of a new row with their places.
-fn places(plan: &CreatePlan) -> Vec<(usize, &Value)> {
-    plan.values.iter().enumerate().collect()
+/// The domain error of a new row.
+async fn explained_new(
+    connection: &mut Connection,
+    context: &WriteContext,
+    plan: &CreatePlan,
+    besides: Option<Uuid>,
+    error: DbError,
+) -> Error {
+    let values: Vec<Option<&Value>> = plan.values.iter().map(Some).collect();
+    explained(connection, context, &plan.object, error, &values, besides).await
 }
 
-/// The domain error of a write. SQLite does not say which reference leads nowhere, so it is asked again.
+/// The domain error of a write; `values` are what the row would have, as far as it is known.
+///
+/// SQLite does not say which reference leads nowhere, and of several unique targets it names the youngest, where Postgres names
+/// the eldest; so it is asked again.
 async fn explained(
     connection: &mut Connection,
     context: &WriteContext,
     object: &Object,
     error: DbError,
-    values: &[(usize, &Value)],
+    values: &[Option<&Value>],
+    besides: Option<Uuid>,
 ) -> Error {
-    if !matches!(error, DbError::ForeignKey { relationship: None }) {
-        return error.on(object);
-    }
-    for (index, value) in values {
-        let (Some(reference), Value::Uuid(id)) = (&object.columns[*index].reference, value) else { continue };
-        let Some(target) = context.registry.object(&reference.target) else { continue };
-        let statement = sql::visible(connection.dialect(), target, &Scope::All, vec![*id]);
-        if connection.fetch_rows(statement).await.is_ok_and(|rows| rows.is_empty()) {
-            return DbError::ForeignKey { relationship: Some(reference.relationship_id) }.on(object);
+    let dialect = connection.dialect();
+    match &error {
+        DbError::ForeignKey { relationship: None } => {
+            for (column, value) in object.columns.iter().zip(values) {
+                let (Some(reference), Some(Value::Uuid(id))) = (&column.reference, value) else { continue };
+                let Some(target) = context.registry.object(&reference.target) else { continue };
+                let statement = sql::visible(dialect, target, &Scope::All, vec![*id]);
+                if connection.fetch_rows(statement).await.is_ok_and(|rows| rows.is_empty()) {
+                    return DbError::ForeignKey { relationship: Some(reference.relationship_id) }.on(object);
+                }
+            }
         }
+        DbError::Unique { index: None, .. } => {
+            for target in object.unique_targets() {
+                let known: Option<Vec<(usize, &Value)>> =
+                    target.iter().map(|index| Some((*index, values.get(*index).copied().flatten()?))).collect();
+                let Some(known) = known.filter(|known| known.iter().all(|(_, value)| **value != Value::Null)) else { continue };
+                let statement = sql::duplicate(dialect, object, &known, besides);
+                if connection.fetch_rows(statement).await.is_ok_and(|rows| !rows.is_empty()) {
+                    let columns = target.iter().map(|index| object.columns[*index].name.clone()).collect();
+                    return DbError::Unique { columns, index: None }.on(object);
+                }
+            }
+        }
+        _ => {}
     }
     error.on(object)
+}
+
+/// What an atomic operator broke, first by the order of the columns. Engines find another first, and Postgres does not say which.
+fn broken_sum(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Option<Error> {
+    let mut sums: Vec<(usize, &Value)> = assignments
+        .iter()
+        .filter_map(|(index, assignment)| match assignment {
+            Assignment::Add(amount) => Some((*index, amount)),
+            Assignment::Set(_) => None,
+        })
+        .collect();
+    sums.sort_unstable_by_key(|(index, _)| *index);
+    sums.into_iter().find_map(|(index, amount)| {
+        let column = &object.columns[index];
+        let value = column.filter_value_of(&String::from_utf8_lossy(before.cell(index))).ok()?;
+        column.check_sum(&value, amount).err()
+    })
+}
+
+/// What a stored record would be after an update, as far as it is known without running it.
+fn values_after(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Vec<Option<Value>> {
+    let mut values: Vec<Option<Value>> = object
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| column.filter_value_of(&String::from_utf8_lossy(before.cell(index))).ok())
+        .collect();
+    for (index, assignment) in assignments {
+        values[*index] = match assignment {
+            Assignment::Set(value) => Some(value.clone()),
+            Assignment::Add(_) => None,
+        };
+    }
+    values
 }

@@ -1,7 +1,7 @@
 //! Definition statements: tables, indexes, links, and how one version of an object becomes the next.
 //!
 //! Constraints and indexes carry names made of catalogue numbers, so that a violation leads back to its columns on both
-//! engines: `svc_ck_<object>_<key>_<rule>`, `svc_uq_<object>_<key>`, `svc_fk_<relationship>`.
+//! engines: `svc_ck_<object>_<padded key>_<rule>`, `svc_uq_<object>_<key>`, `svc_fk_<relationship>`.
 
 use blockbase_schema::{Column, ColumnType, Object, OnDelete, Relationship, Value};
 
@@ -333,7 +333,8 @@ fn checks(dialect: Dialect, object_id: i64, column: &Column, name: &str) -> Vec<
     if !column.kind.is_numeric() {
         return checks;
     }
-    let key = column.catalogue_key();
+    // Padded, because Postgres tests them in the order of their names and SQLite in that of the columns.
+    let key = format!("{:0>5}", column.catalogue_key());
     // First, as Postgres' own types are: what cannot be stored at all is told before what may not be.
     if dialect == Dialect::Sqlite {
         checks.push((format!("svc_ck_{object_id}_{key}_range"), format!("CHECK ({})", sqlite_range_test(column, name))));

@@ -595,6 +595,27 @@ pub fn count_duplicates(dialect: Dialect, object: &Object, columns: &[String]) -
     writer.finish()
 }
 
+/// Whether another row than `besides` has these values: a row or none.
+pub fn duplicate(dialect: Dialect, object: &Object, values: &[(usize, &Value)], besides: Option<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let mut tests: Vec<String> = values
+        .iter()
+        .map(|(index, value)| {
+            let column = &object.columns[*index];
+            let value = writer.bind(Param::of(column.ty, (*value).clone()));
+            format!("{} = {value}", quote(&column.name))
+        })
+        .collect();
+    if let Some(id) = besides {
+        let id = writer.bind(Param::Uuid(Some(id)));
+        tests.push(format!("\"id\" <> {id}"));
+    }
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    writer.sql.push_str(" LIMIT 1");
+    writer.finish()
+}
+
 /// How many rows there are, counted.
 pub fn count_all(dialect: Dialect, object: &Object) -> Statement {
     let mut writer = Writer::new(dialect, object);

@@ -196,10 +196,18 @@ impl Object {
         }
     }
 
-    /// The declared unique targets, for messages.
-    pub fn unique_targets(&self) -> Vec<String> {
-        let singles = self.columns.iter().filter(|column| column.unique).map(|column| column.name.clone());
-        singles.chain(self.definition.constraints.unique_together.iter().map(|group| group.join(","))).collect()
+    /// The declared unique targets: `id`, then unique fields, then groups, each as the places of its columns.
+    pub fn unique_targets(&self) -> Vec<Vec<usize>> {
+        let singles = (0..self.columns.len()).filter(|index| self.columns[*index].unique).map(|index| vec![index]);
+        let groups = self.definition.constraints.unique_together.iter();
+        singles.chain(groups.map(|group| group.iter().filter_map(|name| self.column_index(name)).collect())).collect()
+    }
+
+    /// The declared unique targets as text, for messages.
+    pub fn unique_targets_text(&self) -> String {
+        let text =
+            |target: Vec<usize>| target.iter().map(|index| self.columns[*index].name.as_str()).collect::<Vec<_>>().join(",");
+        self.unique_targets().into_iter().map(text).collect::<Vec<_>>().join(" or ")
     }
 
     /// Whether `search` has anything to look into.

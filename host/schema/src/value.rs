@@ -273,6 +273,41 @@ impl Column {
         })
     }
 
+    /// The error of a result that the column's type cannot hold.
+    pub fn out_of_range(&self) -> Error {
+        Error::new(Code::InvalidValue, format!("`{}` ({}): the result is out of the type's range.", self.name, self.kind.name()))
+            .with_field(self.name.clone())
+    }
+
+    /// Checks what an atomic operator makes of a value.
+    ///
+    /// # Errors
+    /// `invalid_value` where the type cannot hold it, `CONSTRAINT_VIOLATION` where a rule forbids it.
+    pub fn check_sum(&self, before: &Value, amount: &Value) -> Result<()> {
+        const DECIMAL_MAX: i128 = 10i128.pow(DECIMAL_DIGITS_MAX);
+        let bounds = match self.ty {
+            ColumnType::Integer => i128::from(i32::MIN)..=i128::from(i32::MAX),
+            ColumnType::Decimal { .. } => 1 - DECIMAL_MAX..=DECIMAL_MAX - 1,
+            _ => i128::from(i64::MIN)..=i128::from(i64::MAX),
+        };
+        let (sum, scale) = match (before, amount) {
+            (Value::Integer(before), Value::Integer(amount)) => (i128::from(*before) + i128::from(*amount), 0),
+            (Value::Decimal { scaled: before, scale }, Value::Decimal { scaled: amount, .. }) => {
+                (i128::from(*before) + i128::from(*amount), u32::from(*scale))
+            }
+            (Value::Float(before), Value::Float(amount)) => {
+                let sum = before + amount;
+                return if sum.is_finite() { self.check_float(sum) } else { Err(self.out_of_range()) };
+            }
+            // Null stays null.
+            _ => return Ok(()),
+        };
+        match bounds.contains(&sum) {
+            true => self.check_bounds(Decimal::from_i128_with_scale(sum, scale), ""),
+            false => Err(self.out_of_range()),
+        }
+    }
+
     fn check_rules(&self, value: &Value) -> Result<()> {
         match value {
             Value::Text(text) => {

@@ -66,16 +66,6 @@ impl DbError {
     }
 }
 
-impl DbError {
-    /// As [`DbError::on`], for an update that adds to the columns `added`: Postgres does not say whose range was left.
-    pub fn on_update(self, object: &Object, added: &[usize]) -> Error {
-        match (self, added) {
-            (DbError::OutOfRange, [index]) => out_of_range(&object.columns[*index]),
-            (error, _) => error.on(object),
-        }
-    }
-}
-
 /// A reference of the record that was written to one that is not there.
 fn foreign_key(object: &Object, relationship: Option<i64>) -> Error {
     let column = object.columns.iter().find_map(|column| {
@@ -92,11 +82,6 @@ fn foreign_key(object: &Object, relationship: Option<i64>) -> Error {
     }
 }
 
-fn out_of_range(column: &Column) -> Error {
-    let message = format!("`{}` ({}): the result is out of the type's range.", column.name, column.kind.name());
-    Error::new(Code::InvalidValue, message).with_field(column.name.clone())
-}
-
 fn unique(object: &Object, mut columns: Vec<String>, index: Option<&str>) -> Error {
     if columns.is_empty() {
         columns = index.map(|index| unique_index_columns(object, index)).unwrap_or_default();
@@ -111,6 +96,7 @@ fn unique(object: &Object, mut columns: Vec<String>, index: Option<&str>) -> Err
     }
 }
 
+/// The field of a number, padded or not.
 fn column_of_key<'a>(object: &'a Object, key: &str) -> Option<&'a Column> {
     let key: u32 = key.parse().ok()?;
     object.columns.iter().find(|column| !column.is_system && column.key == key)
@@ -123,7 +109,7 @@ fn check(object: &Object, name: &str) -> Error {
         .and_then(|rest| rest.split_once('_'))
         .and_then(|(key, rule)| Some((column_of_key(object, key)?, rule)));
     match found {
-        Some((column, "range")) => out_of_range(column),
+        Some((column, "range")) => column.out_of_range(),
         Some((column, rule)) => {
             let bound = if rule == "min" { column.rules.min } else { column.rules.max };
             let side = if rule == "min" { "least" } else { "most" };

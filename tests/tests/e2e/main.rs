@@ -12,6 +12,7 @@ mod data;
 mod differential;
 mod events;
 mod faults;
+mod mask;
 mod process;
 mod readme;
 mod relationships;

@@ -1,42 +1,15 @@
 //! Both engines give the same bytes for the same requests, but for ids and instants.
 
 use blockbase_tests::{Engine, ServerBuilder};
+
 use serde_json::json;
 
-/// Replaces ids and instants by their order of appearance, so that two runs can be compared literally.
-struct Mask {
-    known: Vec<String>,
-}
-
-impl Mask {
-    fn mask(&mut self, text: &str) -> String {
-        let mut out = String::new();
-        for (index, part) in text.split('"').enumerate() {
-            if index > 0 {
-                out.push('"');
-            }
-            let is_id = part.len() == 36 && part.bytes().filter(|byte| *byte == b'-').count() == 4 && part.starts_with("01");
-            let is_instant = part.len() == 24 && part.ends_with('Z') && part.starts_with("20");
-            match (is_id, is_instant) {
-                (true, _) => {
-                    let place = self.known.iter().position(|known| known == part).unwrap_or_else(|| {
-                        self.known.push(part.to_owned());
-                        self.known.len() - 1
-                    });
-                    out.push_str(&format!("<id {place}>"));
-                }
-                (_, true) if !part.starts_with("2001") => out.push_str("<instant>"),
-                _ => out.push_str(part),
-            }
-        }
-        out
-    }
-}
+use crate::mask::Mask;
 
 async fn transcript(engine: Engine) -> Vec<String> {
     let server = ServerBuilder::new(engine).start().await;
     let admin = server.admin().await;
-    let mut mask = Mask { known: Vec::new() };
+    let mut mask = Mask::default();
     let mut lines = Vec::new();
     let mut say = |answer: blockbase_tests::Answer, lines: &mut Vec<String>| {
         let masked = mask.mask(&answer.text);

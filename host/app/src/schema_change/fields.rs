@@ -1,10 +1,10 @@
 //! Fields added, altered and dropped.
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Result, Retry};
+use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Result};
 use serde_json::{Map, Value, json};
 
-use super::{FieldChanges, not_a_definition, stored};
+use super::{Edited, FieldChanges, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -27,12 +27,9 @@ impl App {
     /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
     pub async fn add_field(&self, caller: &Caller, object: &str, body: &str) -> Result<Field> {
         caller.access("objects", Action::Update)?;
-        self.object_definition(object)?;
         let field: Field = serde_json::from_str(body).map_err(|error| not_a_definition("a field", &error))?;
-        let entry = json!({ "op": "add_field", "object": object, "field": field });
-        let change = self.schema_change(caller, entry, "updated", object);
-        let (name, added) = (object.to_owned(), field.clone());
-        self.change_schema(change, move |connection, catalogue| {
+        let name = object.to_owned();
+        self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {
                 let object = stored(catalogue, &name)?;
                 if object.definition.fields.iter().any(|known| known.name == field.name) {
@@ -41,12 +38,12 @@ impl App {
                 }
                 let key = connection.next_field_key(object.id).await?;
                 object.keys.push(u32::try_from(key).map_err(Error::internal)?);
-                object.definition.fields.push(field);
-                Ok(1)
+                object.definition.fields.push(field.clone());
+                let entry = json!({ "op": "add_field", "object": name, "field": field });
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 1, answer: field })
             })
         })
-        .await?;
-        Ok(added)
+        .await
     }
 
     /// Alters a field: any of its keys, a rename through `name`.
@@ -56,33 +53,24 @@ impl App {
     /// new rule.
     pub async fn alter_field(&self, caller: &Caller, object: &str, field: &str, changes: FieldChanges) -> Result<Field> {
         caller.access("objects", Action::Update)?;
-        let before_object = self.object_definition(object)?;
-        let place = field_place(&before_object, field)?;
-        let before = before_object.fields[place].clone();
-        let after = merged(&before, &changes)?;
-        if !widens(before.kind, after.kind) {
-            return Err(Error::new(
-                Code::InvalidSchemaChange,
-                format!(
-                    "`{field}` cannot become {} from {}: a type only widens, integer to big_integer to decimal, integer to float, \
-                     and any single value to text.",
-                    after.kind.name(),
-                    before.kind.name()
-                ),
-            )
-            .with_field(field));
-        }
-        let mut after_object = before_object.clone();
-        if after.name != before.name {
-            let groups = &mut after_object.constraints.unique_together;
-            for name in groups.iter_mut().chain(&mut after_object.indexes).flatten().filter(|name| **name == before.name) {
-                name.clone_from(&after.name);
-            }
-        }
-        after_object.fields[place] = after.clone();
-        let entry = json!({ "op": "alter_field", "object": object, "field": field, "before": before, "after": after });
-        self.replace_object(caller, object, entry, before_object, after_object, None).await?;
-        Ok(after)
+        let (name, field) = (object.to_owned(), field.to_owned());
+        self.change_schema(caller, move |_, catalogue| {
+            Box::pin(async move {
+                let object = &mut stored(catalogue, &name)?.definition;
+                let place = field_place(object, &field)?;
+                let before = object.fields[place].clone();
+                let after = merged(&before, &changes)?;
+                check_type(&before, &after)?;
+                let groups = object.constraints.unique_together.iter_mut().chain(&mut object.indexes);
+                for named in groups.flatten().filter(|named| **named == before.name) {
+                    named.clone_from(&after.name);
+                }
+                object.fields[place] = after.clone();
+                let entry = json!({ "op": "alter_field", "object": name, "field": field, "before": before, "after": after });
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: after })
+            })
+        })
+        .await
     }
 
     /// Drops a field with its values.
@@ -91,48 +79,49 @@ impl App {
     /// `not_found`; `invalid_schema_change` where a group of columns names it.
     pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str) -> Result<()> {
         caller.access("objects", Action::Update)?;
-        let before = self.object_definition(object)?;
-        let place = field_place(&before, field)?;
-        let groups = before.constraints.unique_together.iter().chain(&before.indexes);
-        if groups.flatten().any(|name| name == field) {
-            return Err(Error::new(
-                Code::InvalidSchemaChange,
-                format!("`uniqueTogether` or `indexes` of `{object}` name `{field}`; take it out of them first."),
-            )
-            .with_field(field));
-        }
-        let mut after = before.clone();
-        let dropped = after.fields.remove(place);
-        let entry = json!({ "op": "drop_field", "object": object, "field": dropped });
-        self.replace_object(caller, object, entry, before, after, Some(place)).await
-    }
-
-    /// Puts a definition in the place of the one that it was made of; `dropped` is the place of a field that is gone.
-    async fn replace_object(
-        &self,
-        caller: &Caller,
-        name: &str,
-        entry: Value,
-        before: ObjectDefinition,
-        after: ObjectDefinition,
-        dropped: Option<usize>,
-    ) -> Result<()> {
-        let change = self.schema_change(caller, entry, "updated", name);
-        let name = name.to_owned();
-        self.change_schema(change, move |_, catalogue| {
+        let (name, field) = (object.to_owned(), field.to_owned());
+        self.change_schema(caller, move |_, catalogue| {
             Box::pin(async move {
                 let object = stored(catalogue, &name)?;
-                if object.definition != before {
-                    return Err(Error::retry(Retry::SchemaMoved, "two changes of one object"));
-                }
-                object.definition = after;
-                if let Some(place) = dropped {
-                    object.keys.remove(place);
-                }
-                Ok(0)
+                let place = field_place(&object.definition, &field)?;
+                check_groups(&object.definition, &field)?;
+                object.keys.remove(place);
+                let dropped = object.definition.fields.remove(place);
+                let entry = json!({ "op": "drop_field", "object": name, "field": dropped });
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: () })
             })
         })
         .await
+    }
+}
+
+fn check_type(before: &Field, after: &Field) -> Result<()> {
+    match widens(before.kind, after.kind) {
+        true => Ok(()),
+        false => Err(Error::new(
+            Code::InvalidSchemaChange,
+            format!(
+                "`{}` cannot become {} from {}: a type only widens, integer to big_integer to decimal, integer to float, \
+                 and any single value to text.",
+                before.name,
+                after.kind.name(),
+                before.kind.name()
+            ),
+        )
+        .with_field(before.name.clone())),
+    }
+}
+
+/// Refuses to drop a column that a group of columns names.
+pub(super) fn check_groups(object: &ObjectDefinition, column: &str) -> Result<()> {
+    let mut groups = object.constraints.unique_together.iter().chain(&object.indexes).flatten();
+    match groups.any(|name| name == column) {
+        false => Ok(()),
+        true => Err(Error::new(
+            Code::InvalidSchemaChange,
+            format!("`uniqueTogether` or `indexes` of `{}` name `{column}`; take it out of them first.", object.name),
+        )
+        .with_field(column)),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Relationships made and dropped.
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Relationship, RelationshipDefinition, Result};
+use blockbase_schema::{Error, Relationship, RelationshipDefinition, Result};
 use serde_json::json;
 
-use super::not_a_definition;
+use super::fields::check_groups;
+use super::{Edited, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -23,21 +24,18 @@ impl App {
         let definition: RelationshipDefinition =
             serde_json::from_str(body).map_err(|error| not_a_definition("a relationship", &error))?;
         let definition = definition.checked()?;
-        let entry = json!({ "op": "create_relationship", "relationship": definition });
-        let change = self.schema_change(caller, entry, "updated", &definition.source);
         let text = serde_json::to_string(&definition).map_err(Error::internal)?;
-        let made = definition.clone();
-        self.change_schema(change, move |connection, catalogue| {
+        self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {
                 let id = connection.insert_relationship(text).await?;
-                catalogue.relationships.push(Relationship { id, definition });
-                Ok(0)
+                let relationship = Relationship { id, definition };
+                catalogue.relationships.push(relationship.clone());
+                let entry = json!({ "op": "create_relationship", "relationship": relationship });
+                let object = relationship.definition.source.clone();
+                Ok(Edited { entry, object, op: "updated", fields_added: 0, answer: relationship })
             })
         })
-        .await?;
-        let registry = self.registry();
-        let relationship = registry.relationships().iter().rev().find(|relationship| relationship.definition == made);
-        relationship.cloned().ok_or_else(|| Error::internal("a relationship went as soon as it was made"))
+        .await
     }
 
     /// Drops a relationship with its column or its links.
@@ -46,33 +44,20 @@ impl App {
     /// `not_found`; `invalid_schema_change` where a group of columns names its column.
     pub async fn delete_relationship(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.access("objects", Action::Delete)?;
-        let unknown = || Error::not_found("relationship");
-        let id: i64 = id.parse().map_err(|_| unknown())?;
-        let registry = self.registry();
-        let relationship = registry.relationships().iter().find(|relationship| relationship.id == id).ok_or_else(unknown)?;
-        let definition = &relationship.definition;
-        if let Some(holder) = definition.holder().and_then(|holder| registry.object(holder)) {
-            let column = format!("{}_id", definition.name);
-            let groups = holder.definition.constraints.unique_together.iter().chain(&holder.definition.indexes);
-            if groups.flatten().any(|name| *name == column) {
-                return Err(Error::new(
-                    Code::InvalidSchemaChange,
-                    format!("`uniqueTogether` or `indexes` of `{}` name `{column}`; take it out of them first.", holder.name()),
-                )
-                .with_field(column));
-            }
-        }
-        let entry = json!({ "op": "delete_relationship", "relationship": relationship });
-        let change = self.schema_change(caller, entry, "updated", &definition.source);
-        self.change_schema(change, move |connection, catalogue| {
+        let id: i64 = id.parse().map_err(|_| Error::not_found("relationship"))?;
+        self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {
-                let count = catalogue.relationships.len();
-                catalogue.relationships.retain(|relationship| relationship.id != id);
-                if catalogue.relationships.len() == count {
-                    return Err(Error::not_found("relationship"));
+                let place = catalogue.relationships.iter().position(|relationship| relationship.id == id);
+                let relationship = place.map(|place| catalogue.relationships.remove(place));
+                let relationship = relationship.ok_or_else(|| Error::not_found("relationship"))?;
+                let definition = &relationship.definition;
+                if let Some(holder) = definition.holder() {
+                    check_groups(&stored(catalogue, holder)?.definition, &format!("{}_id", definition.name))?;
                 }
                 connection.delete_relationship(id).await?;
-                Ok(0)
+                let entry = json!({ "op": "delete_relationship", "relationship": relationship });
+                let object = relationship.definition.source;
+                Ok(Edited { entry, object, op: "updated", fields_added: 0, answer: () })
             })
         })
         .await
