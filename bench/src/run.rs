@@ -2,9 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::cluster::Cluster;
 use crate::load::{Measured, run as run_load};
-use crate::report::{self, Compared, Round};
+use crate::report::{self, Compared, Round, grouped};
 use crate::server::{Process, blockbase, floor};
 use crate::side::Side;
 use crate::workloads::{ALL, Workload};
@@ -42,7 +44,9 @@ pub(crate) fn run(mut options: Options) {
         let mut rounds = Vec::new();
         for rows in &options.rows {
             let workloads = selected(&options, *engine, *rows);
-            rounds.push(runtime.block_on(round(&options, cluster.as_ref(), *rows, &workloads)));
+            if !workloads.is_empty() {
+                rounds.push(runtime.block_on(round(&options, cluster.as_ref(), *rows, &workloads)));
+            }
         }
         report::print(*engine, options.connections, &rounds, options.markdown);
     }
@@ -73,7 +77,7 @@ async fn round(options: &Options, cluster: Option<&Cluster>, rows: u32, workload
     let block = workloads.iter().any(|workload| workload.is_block_call).then_some(options.block.as_path());
     let mut ours = Side::blockbase(&ours_process.address, block).await;
     let mut base = Side::floor(&floor_process.address);
-    eprintln!("filling with {rows} rows");
+    eprintln!("{} rows", grouped(f64::from(rows)));
     let ours_filled_in = fill::fill(&mut ours, rows).await;
     let floor_filled_in = fill::fill(&mut base, rows).await;
     if let Some(cluster) = cluster {
@@ -85,6 +89,7 @@ async fn round(options: &Options, cluster: Option<&Cluster>, rows: u32, workload
 
     let mut compared = Vec::new();
     for workload in workloads {
+        agree(workload, &ours, &base).await;
         let began = Instant::now();
         let one = compare(options, workload, &ours, &base).await;
         eprintln!("{:>4} s  {}", began.elapsed().as_secs(), report::line(&one));
@@ -109,6 +114,23 @@ async fn stop(ours: Process, floor: Process, cluster: Option<&Cluster>) {
         cluster.drop_database("ours").await;
         cluster.drop_database("floor").await;
     }
+}
+
+/// Makes sure that both sides find the same, before they are timed at it.
+async fn agree(workload: &Workload, ours: &Side, base: &Side) {
+    if workload.is_read {
+        let found = ours.send(&(workload.make)(ours)(0, 0)).await;
+        let expected = base.send(&(workload.make)(base)(0, 0)).await;
+        assert_eq!(gist(&found), gist(&expected), "{}: {found} is not {expected}", workload.name);
+    }
+}
+
+/// What must not differ from side to side: how many records there are, whether they are expanded, what they add up to.
+fn gist(answer: &Value) -> (usize, usize, Option<i64>) {
+    let data = &answer["data"];
+    let records = data.as_array().map_or(&[][..], Vec::as_slice);
+    let expanded = records.iter().filter(|record| record["project"]["name"].is_string()).count();
+    (records.len(), expanded, data["value"].as_i64())
 }
 
 /// Each side twice and in turn, so that a drift of the machine meets both.

@@ -82,7 +82,8 @@ impl Side {
         self.send(&upload).await;
     }
 
-    async fn send(&self, bytes: &[u8]) -> Value {
+    /// Sends a request; the document of its answer.
+    pub(crate) async fn send(&self, bytes: &[u8]) -> Value {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         let mut buffer = Vec::new();
         let (status, range) = exchange(&mut stream, bytes, &mut buffer).await;

@@ -16,12 +16,18 @@ pub(crate) struct Workload {
     pub(crate) records: u32,
     /// With fewer rows it is left out.
     pub(crate) rows_min: u32,
+    /// Whether it changes nothing, and finds the same on both sides.
+    pub(crate) is_read: bool,
     /// Whether it calls the echo block.
     pub(crate) is_block_call: bool,
 }
 
 const fn plain(name: &'static str, make: fn(&Side) -> MakeRequest) -> Workload {
-    Workload { name, make, connections: None, records: 1, rows_min: 0, is_block_call: false }
+    Workload { name, make, connections: None, records: 1, rows_min: 0, is_read: false, is_block_call: false }
+}
+
+const fn read(name: &'static str, make: fn(&Side) -> MakeRequest) -> Workload {
+    Workload { is_read: true, ..plain(name, make) }
 }
 
 const PAGE: u32 = 1000;
@@ -30,14 +36,14 @@ const PAGE_SIZE: u32 = 25;
 pub(crate) const ONE_BLOCK_CALL: &str = "block echo, 1 connection";
 
 pub(crate) static ALL: [Workload; 14] = [
-    plain("get by id", get_by_id),
-    plain("list 25 newest first", list),
-    Workload { rows_min: PAGE * PAGE_SIZE, ..plain("list page 1,000", list_page) },
-    plain("list deep offset (half the rows)", list_deep),
-    plain("list filtered (100 match)", list_filtered),
-    plain("list searched (1 matches)", list_searched),
-    plain("list expanded", list_expanded),
-    plain("aggregate sum (100 match)", aggregate_sum),
+    read("get by id", get_by_id),
+    read("list 25 newest first", list),
+    Workload { rows_min: PAGE * PAGE_SIZE, ..read("list page 1,000", list_page) },
+    read("list deep offset (half the rows)", list_deep),
+    read("list filtered (100 match)", list_filtered),
+    read("list searched (1 matches)", list_searched),
+    read("list expanded", list_expanded),
+    read("aggregate sum (100 match)", aggregate_sum),
     Workload { is_block_call: true, ..plain("block echo", echo) },
     Workload { is_block_call: true, connections: Some(1), ..plain(ONE_BLOCK_CALL, echo) },
     plain("patch $inc with event", patch),
