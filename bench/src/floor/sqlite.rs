@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
@@ -229,6 +230,8 @@ fn connect(file: &Path) -> Connection {
              PRAGMA cache_size=-16384;",
         )
         .unwrap();
+    // Without it SQLite plans a statement anew each time that something is bound to its LIMIT or LIKE.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
     connection.set_prepared_statement_cache_capacity(128);
     connection
 }
