@@ -9,9 +9,23 @@ use tokio::net::TcpStream;
 /// What one side did.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
-    pub(crate) requests_a_second: f64,
+    /// Requests, or the records in them.
+    pub(crate) a_second: f64,
+    /// Of a request.
     pub(crate) p50_us: u64,
     pub(crate) p99_us: u64,
+}
+
+impl Measured {
+    /// Several measurements of one side as one, each request of which held `records`; the worst p99 of them.
+    pub(crate) fn mean(parts: &[Measured], records: u32) -> Measured {
+        let count = parts.len().max(1);
+        Measured {
+            a_second: parts.iter().map(|part| part.a_second).sum::<f64>() * f64::from(records) / count as f64,
+            p50_us: parts.iter().map(|part| part.p50_us).sum::<u64>() / count as u64,
+            p99_us: parts.iter().map(|part| part.p99_us).max().unwrap_or(0),
+        }
+    }
 }
 
 /// A request's bytes, made for the `number`th request of a connection.
@@ -90,7 +104,7 @@ pub(crate) async fn run(address: &str, connections: usize, time: Duration, make:
         all.add(task.await.unwrap()).unwrap();
     }
     Measured {
-        requests_a_second: all.len() as f64 / time.as_secs_f64(),
+        a_second: all.len() as f64 / time.as_secs_f64(),
         p50_us: all.value_at_quantile(0.5),
         p99_us: all.value_at_quantile(0.99),
     }

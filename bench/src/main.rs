@@ -1,18 +1,24 @@
-//! The benchmark: this server and a hand-written floor, both release builds, in one run, on the same number of rows.
+//! The benchmark: this server and a hand-written floor, both release builds, in one run, on the same rows.
 //!
 //! `cargo run --release -p blockbase-bench` builds nothing else: build the server first (`cargo build --release`), and a
 //! block for the call workload (`blockbase block build examples/echo`). Numbers move with the machine; the ratio is what counts.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and one that cannot go on has failed")]
 
+mod run;
+
+mod cluster;
+mod fill;
 mod floor;
 mod load;
+mod report;
 mod server;
+mod side;
 mod workloads;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -21,15 +27,24 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+    #[command(flatten)]
+    options: Options,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
     /// The server's binary
     #[arg(long, default_value = "target/release/blockbase")]
     binary: PathBuf,
     /// The packed echo block
     #[arg(long, default_value = "examples/echo/echo.wasm")]
     block: PathBuf,
-    /// Rows in the table
-    #[arg(long, default_value_t = 100_000)]
-    rows: u32,
+    /// Rows in the table: each count is a round of its own, on fresh databases
+    #[arg(long, value_delimiter = ',', default_value = "10000,100000,1000000")]
+    rows: Vec<u32>,
+    /// The database below both sides
+    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
+    engine: Engines,
     /// Seconds of each measurement
     #[arg(long, default_value_t = 4)]
     seconds: u64,
@@ -39,26 +54,32 @@ struct Arguments {
     /// Only workloads whose name contains this
     #[arg(long, default_value = "")]
     only: String,
+    /// Prints the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Engines {
+    Sqlite,
+    Postgres,
+    Both,
 }
 
 #[derive(Subcommand)]
 enum Command {
     /// The floor, as a process of its own
     #[command(hide = true)]
-    Floor { file: PathBuf },
+    Floor {
+        /// A `postgres://` URL, or SQLite's file
+        database: String,
+    },
 }
 
 fn main() {
     let arguments = Arguments::parse();
     match arguments.command {
-        Some(Command::Floor { file }) => floor::serve(&file),
-        None => workloads::run(&workloads::Options {
-            binary: arguments.binary,
-            block: arguments.block,
-            rows: arguments.rows,
-            seconds: arguments.seconds,
-            connections: arguments.connections,
-            only: arguments.only,
-        }),
+        Some(Command::Floor { database }) => floor::serve(&database),
+        None => run::run(arguments.options),
     }
 }

@@ -41,21 +41,27 @@ impl Drop for Process {
     }
 }
 
-/// The server with no rate limits, in `directory`.
-pub(crate) fn blockbase(binary: &Path, directory: &Path) -> Process {
+/// The server with no rate limits, in `directory`; on SQLite there, unless `database` is the URL of another.
+pub(crate) fn blockbase(binary: &Path, directory: &Path, database: Option<&str>) -> Process {
     let binary = std::fs::canonicalize(binary).expect("the server's binary: cargo build --release");
-    Process::start(
-        Command::new(binary)
-            .arg("serve")
-            .current_dir(directory)
-            .env("SVC_LISTEN", "127.0.0.1:0")
-            .env("SVC_RATE_LIMIT_RPM", "0")
-            .env("SVC_AUTH_RATE_LIMIT_RPM", "0")
-            .env("SVC_LOG", "warn"),
-    )
+    let mut command = Command::new(binary);
+    command
+        .arg("serve")
+        .current_dir(directory)
+        .env("SVC_LISTEN", "127.0.0.1:0")
+        .env("SVC_RATE_LIMIT_RPM", "0")
+        .env("SVC_AUTH_RATE_LIMIT_RPM", "0")
+        .env("SVC_LOG", "warn");
+    if let Some(database) = database {
+        command.env("SVC_DATABASE_URL", database).env("SVC_SECRET", "a secret of the benchmark, long enough");
+    }
+    Process::start(&mut command)
 }
 
-/// The floor, on a file in `directory`.
-pub(crate) fn floor(directory: &Path) -> Process {
-    Process::start(Command::new(std::env::current_exe().unwrap()).arg("floor").arg(directory.join("floor.db")))
+/// The floor: on a file in `directory`, unless `database` is a URL.
+pub(crate) fn floor(directory: &Path, database: Option<&str>) -> Process {
+    let file = directory.join("floor.db");
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg("floor").arg(database.map_or(file.as_os_str(), AsRef::as_ref));
+    Process::start(&mut command)
 }
