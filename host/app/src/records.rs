@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
-use blockbase_query::plan::{ListPlan, RecordPlan};
+use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy};
 use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, expand, sql};
 use blockbase_schema::{Column, Error, Registry, Result, json};
 use blockbase_store::{Connection, DbError};
@@ -138,41 +138,48 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan) -> Result<ListAn
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
     let paging = plan.paging;
-    // The total always takes the index: it has to meet every match.
-    let selection = &plan.selection;
     let mut plan = std::borrow::Cow::Borrowed(plan);
-    if let Some(count) = sql::count_candidates(connection.dialect(), object, selection, CANDIDATES_MAX + 1)
-        && connection.fetch_integer(count).await.map_err(on)? > CANDIDATES_MAX
-    {
-        plan.to_mut().selection.by_index = false;
+    let mut counted = std::borrow::Cow::Borrowed(&plan.selection).into_owned();
+    if let Some(candidates) = sql::candidates(connection.dialect(), object, &plan.selection, CANDIDATES_MAX + 1) {
+        let rows = connection.fetch_rows(candidates).await.map_err(on)?;
+        let found = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
+        if rows.len() > CANDIDATES_MAX as usize {
+            // The total takes the index all the same: it has to meet every match.
+            plan.to_mut().selection.search_by = SearchBy::Order;
+        } else {
+            counted.search_by = SearchBy::Rows(found.clone());
+            plan.to_mut().selection.search_by = SearchBy::Rows(found);
+        }
     }
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
     let statement = sql::list(connection.dialect(), &plan);
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
-    let (rows, has_more) = match plan.expand.is_empty() {
+    let (rows, count, has_more) = match plan.expand.is_empty() {
         true => {
             let page = connection.fetch_json(statement, &columns, rows_max).await.map_err(on)?;
-            (page.rows, page.has_more)
+            (page.rows, page.count, page.has_more)
         }
         false => {
             let mut records = connection.fetch_records(statement, &columns, plan.hidden.len()).await.map_err(on)?;
             let has_more = records.len() > rows_max;
             records.truncate(rows_max);
             let place_of = |column| plan.columns.iter().chain(&plan.hidden).position(|index| *index == column);
-            (expanded(connection, &plan.expand, records, &place_of).await?.join(&b','), has_more)
+            let count = records.len();
+            (expanded(connection, &plan.expand, records, &place_of).await?.join(&b','), count, has_more)
         }
     };
     if !plan.with_count {
         return Ok(ListAnswer { rows, total: None, has_next_page: has_more, paging });
     }
-    let total = match selection.is_everything() {
-        true => connection.kept_count(object.id).await?,
-        false => {
-            let statement = sql::count(connection.dialect(), object, selection);
-            connection.fetch_integer(statement).await.map_err(on)?
-        }
+    let total = if counted.is_everything() {
+        u64::try_from(connection.kept_count(object.id).await?).unwrap_or(0)
+    } else if count < rows_max && (count > 0 || paging.offset == 0) {
+        // The page ends before it is full, so it tells how many there are.
+        paging.offset + count as u64
+    } else {
+        let statement = sql::count(connection.dialect(), object, &counted);
+        u64::try_from(connection.fetch_integer(statement).await.map_err(on)?).unwrap_or(0)
     };
-    let total = u64::try_from(total).unwrap_or(0);
     Ok(ListAnswer { rows, total: Some(total), has_next_page: paging.offset + paging.limit < total, paging })
 }
 

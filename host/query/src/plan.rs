@@ -55,15 +55,26 @@ const VALUES_MAX: usize = 10_000;
 /// Characters of the shortest text that the search index knows.
 const TRIGRAM_CHARS: usize = 3;
 
+/// How rows that contain a text are found, where a search index can tell candidates.
+#[derive(Debug, Clone, Default)]
+pub enum SearchBy {
+    /// By the search index.
+    #[default]
+    Index,
+    /// Row by row in the order of the list, which is quicker where many of them match.
+    Order,
+    /// Among these rows of SQLite, which the search index told before.
+    Rows(Vec<i64>),
+}
+
 /// Which rows, by policy and by request.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub scope: Scope,
     pub search: Option<String>,
     pub predicates: Vec<Predicate>,
-    /// Whether rows that contain a text are looked up in the search index, where that can be. Without it the rows are gone
-    /// through in their order, which is quicker where most of them match.
-    pub by_index: bool,
+    /// How rows that contain a text are found.
+    pub search_by: SearchBy,
 }
 
 impl Selection {
@@ -75,7 +86,7 @@ impl Selection {
         if items > VALUES_MAX {
             return Err(Error::invalid_request(format!("The filters of a request hold {VALUES_MAX} values at most.")));
         }
-        Ok(Selection { scope: access.scope().clone(), search, predicates, by_index: true })
+        Ok(Selection { scope: access.scope().clone(), search, predicates, search_by: SearchBy::Index })
     }
 
     /// The longest text that rows have to contain, if the search index can tell candidates for it.
@@ -86,11 +97,6 @@ impl Selection {
         });
         let terms = self.search.as_deref().into_iter().filter(|_| object.is_searchable()).chain(filters);
         terms.filter(|term| term.to_uppercase().chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
-    }
-
-    /// Whether the search index can tell candidates.
-    pub fn has_candidates(&self, object: &Object) -> bool {
-        self.by_index && self.indexed_term(object).is_some()
     }
 
     /// Whether it is every row of the object, so that the kept count is the answer.

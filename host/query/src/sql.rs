@@ -8,7 +8,9 @@ use crate::ddl::{CONVERTED_COLUMN, link_table, search_table};
 use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
 use crate::operator::Operator;
-use crate::plan::{Assignment, CreatePlan, LinkPlan, ListPlan, Predicate, RecordPlan, Selection, Test, UpdatePlan, UpsertPlan};
+use crate::plan::{
+    Assignment, CreatePlan, LinkPlan, ListPlan, Predicate, RecordPlan, SearchBy, Selection, Test, UpdatePlan, UpsertPlan,
+};
 
 /// A bound value; the variant says the type even where the value is null, as Postgres asks.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +33,8 @@ pub enum Param {
     Json(Option<String>),
     Uuid(Option<uuid::Uuid>),
     UuidList(Vec<uuid::Uuid>),
+    /// Rows of SQLite.
+    IntegerList(Vec<i64>),
     Bytes(Option<Vec<u8>>),
 }
 
@@ -201,10 +205,7 @@ impl Writer {
         if let Some(term) = &selection.search {
             tests.push(self.search(object, term));
         }
-        if let Some(term) = selection.indexed_term(object).filter(|_| selection.by_index) {
-            let test = self.candidates(object, term);
-            tests.push(test);
-        }
+        tests.extend(self.candidates(object, selection));
         self.wherever(&tests);
     }
 
@@ -233,9 +234,17 @@ impl Writer {
         }
     }
 
-    /// What the search index takes for rows that contain `term`: all that do, and perhaps some that do not.
-    fn candidates(&mut self, object: &Object, term: &str) -> String {
-        match self.dialect {
+    /// What the search index takes for the rows: all that match, and perhaps some that do not.
+    fn candidates(&mut self, object: &Object, selection: &Selection) -> Option<String> {
+        let term = match &selection.search_by {
+            SearchBy::Index => selection.indexed_term(object)?,
+            SearchBy::Order => return None,
+            SearchBy::Rows(rows) => {
+                let list = self.bind(Param::IntegerList(rows.clone()));
+                return Some(format!("svc_rowid IN (SELECT value FROM json_each({list}))"));
+            }
+        };
+        Some(match self.dialect {
             Dialect::Sqlite => {
                 let index = search_table(object);
                 let placeholder = self.bind(Param::Text(Some(trigram_query(term))));
@@ -246,7 +255,7 @@ impl Writer {
                 let document = self.dialect.search_document(object);
                 format!("{document} LIKE (upper({placeholder}::text COLLATE \"und-x-icu\") COLLATE \"C\")")
             }
-        }
+        })
     }
 
     fn search(&mut self, object: &Object, term: &str) -> String {
@@ -392,17 +401,15 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
     writer.finish()
 }
 
-/// How many candidates the search index of SQLite has, counted to `most`; `None` where it is not asked.
-pub fn count_candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
-    if dialect != Dialect::Sqlite || !selection.by_index {
-        return None;
-    }
+/// The rows that the search index of SQLite takes for matches, `most` at most; `None` where there is no such question.
+pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
+    let (Dialect::Sqlite, SearchBy::Index) = (dialect, &selection.search_by) else { return None };
     let term = selection.indexed_term(object)?;
     let index = search_table(object);
     let mut writer = Writer::new(dialect, object);
     let query = writer.bind(Param::Text(Some(trigram_query(term))));
     let most = writer.bind(Param::from(most));
-    writer.sql.push_str(&format!("SELECT count(*) FROM (SELECT rowid FROM {index} WHERE {index} MATCH {query} LIMIT {most})"));
+    writer.sql.push_str(&format!("SELECT rowid FROM {index} WHERE {index} MATCH {query} LIMIT {most}"));
     Some(writer.finish())
 }
 

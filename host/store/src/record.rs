@@ -53,6 +53,8 @@ pub(crate) struct RecordWriter {
 pub struct Page {
     /// The records' JSON objects, separated by commas.
     pub rows: Vec<u8>,
+    /// How many they are.
+    pub count: usize,
     /// Whether the statement gave more rows than were asked for.
     pub has_more: bool,
 }
@@ -113,6 +115,6 @@ impl RecordWriter {
 
     /// The rows without brackets around them.
     pub(crate) fn finish(self) -> Page {
-        Page { rows: self.out, has_more: self.has_more }
+        Page { rows: self.out, count: self.rows, has_more: self.has_more }
     }
 }

@@ -12,6 +12,7 @@ use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection as Driver, OpenFlags};
 use tokio::sync::Semaphore;
 
@@ -216,6 +217,8 @@ fn open_driver(file: &Path, is_writer: bool) -> rusqlite::Result<Driver> {
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;
+    // Without it a value bound to LIMIT expires the prepared statement, and every list is parsed and planned anew.
+    driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     functions::register(&driver)?;
     Ok(driver)
 }

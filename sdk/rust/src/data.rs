@@ -26,7 +26,7 @@ pub struct Pagination {
     pub has_previous_page: bool,
 }
 
-/// Lists records: `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, count? }`.
+/// Lists records: `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`.
 pub fn query<T: DeserializeOwned>(object: &str, query: impl Serialize) -> Result<Page<T>, Error> {
     Ok(serde_json::from_str(&data::query(object, &serde_json::to_string(&query)?)?)?)
 }
@@ -34,6 +34,26 @@ pub fn query<T: DeserializeOwned>(object: &str, query: impl Serialize) -> Result
 /// One record, if the block may see it.
 pub fn get<T: DeserializeOwned>(object: &str, id: &str) -> Result<Option<T>, Error> {
     Ok(data::get(object, id, None)?.map(|record| serde_json::from_str(&record)).transpose()?)
+}
+
+/// One record with its related records: `expand` names relation keys as a list does, comma-separated.
+pub fn get_expanded<T: DeserializeOwned>(object: &str, id: &str, expand: &str) -> Result<Option<T>, Error> {
+    let options = serde_json::json!({ "expand": expand }).to_string();
+    Ok(data::get(object, id, Some(&options))?.map(|record| serde_json::from_str(&record)).transpose()?)
+}
+
+/// What an aggregate found.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Aggregate {
+    /// Null where no row matches. Digits beyond 2^53 need `serde_json`'s `arbitrary_precision`.
+    pub value: serde_json::Value,
+    pub filtered_count: u64,
+}
+
+/// `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters? }` over the records that a list would count.
+pub fn aggregate(object: &str, query: impl Serialize) -> Result<Aggregate, Error> {
+    Ok(serde_json::from_str(&data::aggregate(object, &serde_json::to_string(&query)?)?)?)
 }
 
 /// The new record.
@@ -54,6 +74,30 @@ pub fn create_many(object: &str, values: impl Serialize) -> Result<Vec<String>, 
 /// The record as it is afterwards. A numeric field takes `{ "$inc": n }` and `{ "$dec": n }`.
 pub fn update<T: DeserializeOwned>(object: &str, id: &str, changes: impl Serialize) -> Result<T, Error> {
     Ok(serde_json::from_str(&data::update(object, id, &serde_json::to_string(&changes)?)?)?)
+}
+
+/// What an upsert did.
+#[derive(Clone, Debug, serde::Deserialize)]
+pub struct Upserted<T> {
+    /// Whether the record is new.
+    pub created: bool,
+    pub data: T,
+}
+
+/// Inserts a record, or updates the one with the same values of the unique target `on_conflict`.
+pub fn upsert<T: DeserializeOwned>(object: &str, values: impl Serialize, on_conflict: &[&str]) -> Result<Upserted<T>, Error> {
+    let target: Vec<String> = on_conflict.iter().map(|name| (*name).to_owned()).collect();
+    Ok(serde_json::from_str(&data::upsert(object, &serde_json::to_string(&values)?, &target)?)?)
+}
+
+/// Links a record with others by a many_to_many relation key: how many links are new.
+pub fn link(object: &str, id: &str, relation: &str, ids: &[String]) -> Result<u32, Error> {
+    Ok(data::link(object, id, relation, ids)?)
+}
+
+/// Removes links: how many there were.
+pub fn unlink(object: &str, id: &str, relation: &str, ids: &[String]) -> Result<u32, Error> {
+    Ok(data::unlink(object, id, relation, ids)?)
 }
 
 /// Whether there was one to delete.

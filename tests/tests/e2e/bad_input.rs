@@ -6,6 +6,73 @@ use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
 use serde_json::json;
 
 on_both_engines! {
+    async fn the_whole_record_surface_refuses_what_is_wrong(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("tag", json!([{ "name": "name", "type": "text", "isUnique": true }])).await;
+        admin.relate(json!({ "name": "tags", "kind": "many_to_many", "source": "task", "target": "tag" })).await;
+        let id = admin.make("task", json!({ "title": "t", "priority": 1 })).await;
+        let record = format!("/api/v1/data/task/{id}");
+        let links = format!("{record}/links/tags");
+        let drop = "\"); DROP TABLE task; --";
+        for (method, path, body, status, code) in [
+            ("GET", "/api/v1/data/task/aggregate?fn=count&field=title\"--".to_owned(), None, 400, "unknown_field"),
+            ("GET", "/api/v1/data/task?expand=tags%22%3BDROP,%00,....".to_owned(), None, 400, "invalid_request"),
+            ("GET", "/api/v1/data/task?expand=a.b.c.d".to_owned(), None, 400, "invalid_request"),
+            ("GET", "/api/v1/data/task?page=99999999999999999999".to_owned(), None, 400, "invalid_request"),
+            ("GET", "/api/v1/data/task?offset=9223372036854775807".to_owned(), None, 400, "invalid_request"),
+            ("GET", "/api/v1/data/task?count=some".to_owned(), None, 400, "invalid_request"),
+            ("POST", "/api/v1/data/task?on_conflict=title%22)%20DO%20NOTHING--".to_owned(), Some(json!({ "title": "t" })), 400, "invalid_upsert_target"),
+            ("POST", "/api/v1/data/task/bulk".to_owned(), Some(json!({ "data": [{ "title": "a" }, { drop: 1 }] })), 400, "unknown_field"),
+            ("POST", "/api/v1/data/task/bulk".to_owned(), Some(json!({ "data": [{ "title": "a\u{0}" }] })), 400, "invalid_value"),
+            ("DELETE", "/api/v1/data/task/bulk".to_owned(), Some(json!({ "ids": [drop] })), 400, "invalid_value"),
+            ("POST", links.clone(), Some(json!({ "ids": [drop] })), 400, "invalid_value"),
+            ("POST", format!("{record}/links/tags%22--"), Some(json!({ "ids": [] })), 404, "not_found"),
+            ("PATCH", record.clone(), Some(json!({ "priority": { "$inc": 1, "$dec": 1 } })), 400, "INVALID_ATOMIC_OP"),
+            ("PATCH", record.clone(), Some(json!({ "priority": { "$inc": "1" } })), 400, "INVALID_ATOMIC_OP"),
+            ("PATCH", record.clone(), Some(json!({ "priority": { "$inc": null } })), 400, "INVALID_ATOMIC_OP"),
+            ("PATCH", record.clone(), Some(json!({ "priority": { "$mul": 2 } })), 400, "INVALID_ATOMIC_OP"),
+            ("PATCH", record.clone(), Some(json!({ "priority": {} })), 400, "INVALID_ATOMIC_OP"),
+            ("PATCH", record.clone(), Some(json!({ "priority": [1] })), 400, "invalid_value"),
+            ("PATCH", record.clone(), Some(json!({ "title": { "$inc": 1 } })), 400, "INVALID_ATOMIC_OP"),
+            ("PATCH", record.clone(), Some(json!({ "priority": { "$inc": 1.5 } })), 400, "invalid_value"),
+            ("PATCH", record.clone(), Some(json!({ "priority": { "$inc": 1e30 } })), 400, "invalid_value"),
+            ("PATCH", record.clone(), Some(json!({ "priority": { "$inc": 9 } })), 400, "CONSTRAINT_VIOLATION"),
+            ("PATCH", record.clone(), Some(json!({ "title": null })), 400, "not_null_violation"),
+            ("POST", "/api/v1/objects".to_owned(), Some(json!({ "name": drop })), 400, "invalid_schema"),
+            ("POST", "/api/v1/objects".to_owned(), Some(json!({ "name": "x", "fields": [{ "name": drop, "type": "text" }] })), 400, "invalid_schema"),
+            ("POST", "/api/v1/objects/task/fields".to_owned(), Some(json!({ "name": drop, "type": "text" })), 400, "invalid_schema"),
+            ("POST", "/api/v1/objects/task/fields".to_owned(), Some(json!({ "name": "title", "type": "text" })), 400, "invalid_schema"),
+            ("POST", "/api/v1/objects/task/fields".to_owned(), Some(json!({ "name": "x", "type": "integer", "default": drop })), 400, "invalid_schema"),
+            ("POST", "/api/v1/objects/task/fields".to_owned(), Some(json!({ "name": "x", "type": "text", "default": "a\u{0}" })), 400, "invalid_schema"),
+            ("POST", "/api/v1/objects/task/fields".to_owned(), Some(json!([])), 400, "invalid_schema"),
+            ("POST", "/api/v1/objects/nothing/fields".to_owned(), Some(json!({ "name": "x", "type": "text" })), 404, "not_found"),
+            ("PATCH", "/api/v1/objects/task".to_owned(), Some(json!({ "indexes": [[drop]] })), 400, "invalid_schema"),
+            ("PATCH", "/api/v1/objects/task".to_owned(), Some(json!([])), 400, "invalid_request"),
+            ("DELETE", "/api/v1/objects/task?cascade=perhaps".to_owned(), None, 400, "invalid_request"),
+            ("POST", "/api/v1/relationships".to_owned(), Some(json!({ "name": drop, "kind": "many_to_one", "source": "task", "target": "tag" })), 400, "invalid_schema"),
+            ("POST", "/api/v1/relationships".to_owned(), Some(json!({ "name": "x", "kind": "many_to_one", "source": drop, "target": "tag" })), 400, "invalid_schema"),
+            ("DELETE", "/api/v1/relationships/1%20OR%201=1".to_owned(), None, 404, "not_found"),
+            ("DELETE", "/api/v1/relationships/99999999999999999999".to_owned(), None, 404, "not_found"),
+        ] {
+            let mut request = admin.request(method, &path);
+            if let Some(body) = &body {
+                request = request.json(body);
+            }
+            let answer = server.send(request).await;
+            assert_eq!(answer.status, status, "{method} {path} {body:?}: {}", answer.text);
+            answer.expect_error(status, code);
+        }
+        let texts = "'; DROP TABLE task; --\" \\ %_ ${x} {{y}} \u{202e}";
+        let kept = admin.patch(&record, json!({ "title": texts })).await.data();
+        assert_eq!(kept["title"], texts);
+        let field = json!({ "name": "note", "type": "text", "default": texts, "description": texts, "label": texts });
+        assert_eq!(admin.post("/api/v1/objects/task/fields", field).await.status, 201);
+        assert_eq!(admin.get(&record).await.data()["note"], texts);
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 1);
+        assert_eq!(admin.get("/api/v1/data/tag").await.json()["pagination"]["totalCount"], 0);
+    }
+
     async fn malformed_requests_are_refused_and_change_nothing(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;

@@ -20,6 +20,33 @@ async fn call(who: &Admin<'_>, action: &str, input: Value) -> blockbase_tests::A
 }
 
 on_both_engines! {
+    async fn a_block_upserts_links_aggregates_and_expands(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("label", json!([
+            { "name": "name", "type": "slug", "isUnique": true, "required": true },
+            { "name": "uses", "type": "integer", "default": 0 },
+        ])).await;
+        admin.relate(json!({ "name": "labels", "kind": "many_to_many", "source": "task", "target": "label" })).await;
+        let installed = admin.install("", example_block("labels").await).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let task = admin.make("task", json!({ "title": "t" })).await;
+        let names = |answer: &Value| -> Vec<String> {
+            answer["task"]["labels"].as_array().unwrap().iter().map(|label| label["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let added = call(&admin, "labels/actions/add", json!({ "task": task, "labels": ["home", "urgent"] })).await.data();
+        assert_eq!((names(&added), &added["changed"], &added["uses"]), (vec!["urgent".to_owned(), "home".to_owned()], &json!(2), &json!(2)));
+        let again = call(&admin, "labels/actions/add", json!({ "task": task, "labels": ["home"] })).await.data();
+        assert_eq!((&again["changed"], &again["uses"]), (&json!(0), &json!(3)));
+        let removed = call(&admin, "labels/actions/remove", json!({ "task": task, "labels": ["home"] })).await.data();
+        assert_eq!((names(&removed), &removed["changed"]), (vec!["urgent".to_owned()], &json!(1)));
+        assert_eq!(admin.get("/api/v1/data/label").await.json()["pagination"]["totalCount"], 2);
+        let bad = call(&admin, "labels/actions/add", json!({ "task": task, "labels": ["Not A Slug"] })).await;
+        assert_eq!(bad.status, 500, "{}", bad.text);
+        let topics: Vec<String> = admin.outbox("task").await.into_iter().map(|(topic, _)| topic).collect();
+        assert_eq!(topics, ["data.task.created", "data.task.linked", "data.task.unlinked"]);
+    }
+
     async fn an_action_reads_and_writes_records_under_its_permissions(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;

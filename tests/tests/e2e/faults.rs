@@ -9,6 +9,70 @@ use blockbase_tests::on_both_engines;
 use serde_json::json;
 
 on_both_engines! {
+    async fn a_kill_amid_alterations_and_bulk_calls_leaves_the_old_state_or_the_new(server: Server) {
+        let mut server = server;
+        let admin = server.admin().await;
+        let token = admin.token.clone();
+        admin.define("part", json!([{ "name": "name", "type": "text" }, { "name": "size", "type": "integer", "min": 0 }])).await;
+        let records: Vec<_> = (0..1000).map(|number| json!({ "name": format!("part number {number}"), "size": number })).collect();
+        let mut acknowledged = 0;
+        for round in 0..4_u64 {
+            let admin = server.with_token(token.clone());
+            let bulk = async {
+                let mut done = 0;
+                // An answer that does not arrive whole is none.
+                while let Ok(answer) = admin.request("POST", "/api/v1/data/part/bulk").json(&json!({ "data": records })).send().await {
+                    let status = answer.status();
+                    if answer.bytes().await.is_err() {
+                        break;
+                    }
+                    assert_eq!(status, 201);
+                    done += 1000;
+                }
+                done
+            };
+            let alter = async {
+                for number in 0.. {
+                    let kind = json!({ "name": format!("extra{round}_{number}"), "type": "text", "default": "extra", "required": true });
+                    let changes = [
+                        admin.request("POST", "/api/v1/objects/part/fields").json(&kind),
+                        admin.request("PATCH", "/api/v1/objects/part/fields/size").json(&json!({ "max": 10_000 + number })),
+                    ];
+                    for change in changes {
+                        if change.send().await.is_err() {
+                            return;
+                        }
+                    }
+                }
+            };
+            let process = server.process_id();
+            let kill = async {
+                tokio::time::sleep(Duration::from_millis(150 + 170 * round)).await;
+                std::process::Command::new("kill").args(["-KILL", &process.to_string()]).status().unwrap();
+            };
+            let (done, (), ()) = tokio::join!(bulk, alter, kill);
+            acknowledged += done;
+            server = server.restart().await;
+        }
+        let admin = server.with_token(token);
+        let count = async |query: &str| admin.get(&format!("/api/v1/data/part?limit=1{query}")).await.json()["pagination"]["totalCount"].as_i64().unwrap();
+        let (kept, counted, found) = (count("").await, count("&size%5Bgte%5D=0").await, count("&search=part+number").await);
+        assert!(kept >= acknowledged && kept % 1000 == 0 && kept > 0, "{kept} kept, {acknowledged} acknowledged");
+        assert_eq!((kept, kept), (counted, found), "the kept count, the rows, and the search index");
+        let events = server.sql("SELECT count(*) FROM svc_events WHERE topic = 'data.part.created'").await;
+        assert_eq!(events[0][0], kept.to_string());
+        // What the catalogue says of the fields is what the table has.
+        let schema = admin.get("/api/v1/objects/part").await.data();
+        let record = admin.get("/api/v1/data/part?limit=1").await.data()[0].clone();
+        for field in schema["fields"].as_array().unwrap() {
+            assert!(record.get(field["name"].as_str().unwrap()).is_some(), "{field}");
+        }
+        let whole: Vec<_> = schema["fields"].as_array().unwrap().iter().filter(|field| field["required"] == true).collect();
+        let filled = admin.get(&format!("/api/v1/data/part?limit=1&{}%5Bis_null%5D=", whole[0]["name"].as_str().unwrap())).await;
+        assert_eq!(filled.json()["pagination"]["totalCount"], 0);
+        admin.make("part", json!({ "name": "after", "size": 5 })).await;
+    }
+
     async fn every_acknowledged_write_survives_a_kill_with_exactly_one_event(server: Server) {
         let mut server = server;
         let admin = server.admin().await;

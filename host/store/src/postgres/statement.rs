@@ -76,6 +76,7 @@ pub(super) fn arguments(params: Vec<Param>) -> Result<PgArguments, DbError> {
             Param::Time(value) => arguments.add(value.map(time_of_day)),
             Param::Uuid(value) => arguments.add(value),
             Param::UuidList(value) => arguments.add(value),
+            Param::IntegerList(value) => arguments.add(value),
             Param::Bytes(value) => arguments.add(value),
         }
         .map_err(DbError::Other)?;
