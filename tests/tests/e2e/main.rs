@@ -8,6 +8,7 @@ mod blocks;
 mod data;
 mod events;
 mod faults;
+mod openapi;
 mod process;
 mod readme;
 mod same_bytes;

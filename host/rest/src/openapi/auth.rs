@@ -87,6 +87,14 @@ pub(super) fn describe(paths: &mut Paths) {
     let sign_in = operation("signIn", "Sign in with an address and a password", Caller::Unseen)
         .describe("A wrong password and an unknown address answer alike: 401 `INVALID_EMAIL_OR_PASSWORD`.")
         .json_body(schema("SvcSignIn"))
+        .response(
+            401,
+            json!({
+                "description": "The address or the password is wrong.",
+                "headers": headers(&[]),
+                "content": { "application/json": { "schema": schema("SvcError") } },
+            }),
+        )
         .response(200, session_response(json!({ "redirect": { "type": "boolean" } })));
     paths.add("post", "/api/auth/sign-in/email", sign_in);
     let mut done = json!({ "description": "There is no session any more, whether there was one or not." });

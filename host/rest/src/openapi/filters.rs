@@ -11,6 +11,9 @@ const LIST_NAMES: [&str; 10] = ["search", "q", "sort", "page", "pageSize", "limi
 /// Those that aggregates have besides.
 const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
 
+/// Where no list reaches any more.
+const OFFSET_MAX: u64 = 1 << 50;
+
 /// The operators in the order in which documentation shows them.
 const OPERATORS: [(&str, &str); 12] = [
     ("eq", "Equals."),
@@ -135,7 +138,8 @@ pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &
     let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
     let ordered = object.columns.iter().filter(|column| !matches!(column.kind, FieldType::Json | FieldType::MultiEnum));
     let ordered: Vec<&str> = ordered.map(|column| column.name.as_str()).collect();
-    let whole = |least: u64| json!({ "type": "integer", "format": "int64", "minimum": least });
+    // Past 64 bits a number is refused, whatever it is for; what is less is clamped.
+    let size = json!({ "type": "integer", "minimum": 1 });
     let mut parameters = search_parameters(object).to_vec();
     parameters.extend([
         query_parameter(
@@ -143,10 +147,18 @@ pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &
             "Fields to sort by, separated by commas; `-` in front means descending. The newest come first by default.",
             json!({ "type": "string", "pattern": names_pattern(&ordered, "-?"), "examples": ["-created_at"] }),
         ),
-        query_parameter("page", "The page, from 1. 1 by default.", whole(1)),
-        query_parameter("pageSize", "Records a page; 25 by default, and never more than 100.", whole(1)),
-        query_parameter("limit", "Records at most, instead of `pageSize`; never more than 100.", whole(1)),
-        query_parameter("offset", "Records to leave out, instead of `page`.", whole(0)),
+        query_parameter(
+            "page",
+            "The page, from 1. 1 by default.",
+            json!({ "type": "integer", "minimum": 1, "maximum": OFFSET_MAX + 1 }),
+        ),
+        query_parameter("pageSize", "Records a page; 25 by default, and never more than 100.", size.clone()),
+        query_parameter("limit", "Records at most, instead of `pageSize`; never more than 100.", size.clone()),
+        query_parameter(
+            "offset",
+            "Records to leave out, instead of `page`.",
+            json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
+        ),
         query_parameter(
             "select",
             "Fields to show, separated by commas; `id` always is. All by default.",
