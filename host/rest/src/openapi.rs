@@ -103,7 +103,7 @@ pub(crate) async fn handle(
     let document = state.documents.get(state.app.visible(&caller), service).await?;
     let mut response = match is_known(&headers, &document.etag) {
         true => StatusCode::NOT_MODIFIED.into_response(),
-        false => crate::render::json_bytes(StatusCode::OK, document.bytes.to_vec()),
+        false => ([(header::CONTENT_TYPE, "application/json")], document.bytes.clone()).into_response(),
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, document.etag.clone());

@@ -308,5 +308,6 @@ on_both_engines! {
         let task = &seen["components"]["schemas"]["Task"]["properties"];
         assert!(task["title"].is_object() && task["project"].is_null() && task["tags"].is_null());
         assert!(seen["components"]["schemas"]["Project"].is_null());
+        assert!(task["project_id"].is_object() && !seen.to_string().contains("`project`"));
     }
 }

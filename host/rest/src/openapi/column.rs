@@ -8,6 +8,15 @@ use serde_json::{Map, Number, Value, json};
 use super::components::schema;
 use super::pattern::is_plain;
 
+/// A column with what people say about it.
+pub(super) struct Described<'a> {
+    pub(super) column: &'a Column,
+    /// Its definition, where it is a field.
+    pub(super) field: Option<&'a Field>,
+    /// The object that it refers to, where the caller may know of that one.
+    pub(super) target: Option<&'a str>,
+}
+
 /// A bound of a rule as a JSON number.
 fn number(bound: &Option<impl ToString>) -> Option<Value> {
     bound.as_ref()?.to_string().parse::<Number>().ok().map(Value::Number)
@@ -86,10 +95,13 @@ fn or_null(mut keywords: Map<String, Value>) -> Value {
 }
 
 /// What people read about the column.
-fn description(column: &Column, field: Option<&Field>, notes: &[String]) -> String {
+fn description(described: &Described<'_>, notes: &[String]) -> String {
+    let Described { column, field, target } = described;
     let mut parts: Vec<String> = field.and_then(|field| field.description.clone()).into_iter().collect();
-    if let Some(reference) = &column.reference {
-        parts.push(format!("The id of a record of `{}`.", reference.target));
+    match target {
+        Some(target) => parts.push(format!("The id of a record of `{target}`.")),
+        None if column.reference.is_some() => parts.push("The id of a record of another object.".to_owned()),
+        None => {}
     }
     if column.unique {
         parts.push("No two records have the same.".to_owned());
@@ -101,11 +113,11 @@ fn description(column: &Column, field: Option<&Field>, notes: &[String]) -> Stri
     parts.join(" ")
 }
 
-fn annotated(mut schema: Value, column: &Column, field: Option<&Field>, notes: &[String]) -> Value {
-    if let Some(label) = field.and_then(|field| field.label.as_ref()) {
+fn annotated(mut schema: Value, described: &Described<'_>, notes: &[String]) -> Value {
+    if let Some(label) = described.field.and_then(|field| field.label.as_ref()) {
         schema["title"] = json!(label);
     }
-    let text = description(column, field, notes);
+    let text = description(described, notes);
     if !text.is_empty() {
         schema["description"] = json!(text);
     }
@@ -113,32 +125,35 @@ fn annotated(mut schema: Value, column: &Column, field: Option<&Field>, notes: &
 }
 
 /// The column as records show it.
-pub(super) fn shown(column: &Column, field: Option<&Field>) -> Value {
+pub(super) fn shown(described: &Described<'_>) -> Value {
+    let column = described.column;
     let mut keywords = base(column);
     if column.ty == ColumnType::Time {
         keywords.insert("pattern".to_owned(), json!("^[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{3})?$"));
     }
     let schema = if column.required || column.ty == ColumnType::Json { Value::Object(keywords) } else { or_null(keywords) };
-    annotated(schema, column, field, &[])
+    annotated(schema, described, &[])
 }
 
 /// The column as a create's body takes it.
-pub(super) fn created(column: &Column, field: Option<&Field>) -> Value {
-    let mut schema = annotated(taken(column, &[]), column, field, &notes(column));
-    if let Some(default) = field.and_then(|field| field.default.as_ref()) {
+pub(super) fn created(described: &Described<'_>) -> Value {
+    let column = described.column;
+    let mut schema = annotated(taken(column, &[]), described, &notes(column));
+    if let Some(default) = described.field.and_then(|field| field.default.as_ref()) {
         schema["default"] = default.clone();
     }
     schema
 }
 
 /// The column as an update's body takes it: numbers also by how much they change.
-pub(super) fn updated(column: &Column, field: Option<&Field>) -> Value {
+pub(super) fn updated(described: &Described<'_>) -> Value {
+    let column = described.column;
     let more: &[Value] = match column.kind.is_numeric() {
         true if matches!(column.ty, ColumnType::Integer | ColumnType::BigInteger) => &[schema("SvcIntegerChange")],
         true => &[schema("SvcNumberChange")],
         false => &[],
     };
-    annotated(taken(column, more), column, field, &notes(column))
+    annotated(taken(column, more), described, &notes(column))
 }
 
 fn notes(column: &Column) -> Vec<String> {

@@ -70,7 +70,8 @@ pub(super) fn object(
     let readable = |related: &str| visible.objects.iter().any(|(known, readable)| known == related && *readable);
     let relations = records::relations(&visible.registry, name, readable);
     let keys: Vec<&str> = relations.iter().map(|related| related.key).collect();
-    records::describe(components, object, &type_name, &relations);
+    let is_visible = |other: &str| visible.objects.iter().any(|(known, _)| known == other);
+    records::describe(components, object, &type_name, &relations, is_visible);
     let described = Described { object, tag: tag(object), type_name, bulk_records_max };
     let base = format!("/api/v1/data/{name}");
     collection(paths, components, &described, &base, &keys);

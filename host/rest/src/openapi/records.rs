@@ -3,7 +3,7 @@
 use blockbase_app::schema::{Object, Registry, RelationShape};
 use serde_json::{Map, Value, json};
 
-use super::column;
+use super::column::{self, Described};
 use super::components::{Components, schema};
 
 /// A relation key with the type of its related records, and whether it brings one or a list.
@@ -32,14 +32,22 @@ pub(super) fn relations<'a>(registry: &'a Registry, object: &str, readable: impl
 /// Adds `<Type>`, `<Type>_Selected`, `<Type>CreateInput` and `<Type>UpdateInput`.
 ///
 /// Type names hold no `_`, so the second is nobody else's; the other suffixes are kept free for every object.
-pub(super) fn describe(components: &mut Components, object: &Object, type_name: &str, relations: &[Related<'_>]) {
+pub(super) fn describe(
+    components: &mut Components,
+    object: &Object,
+    type_name: &str,
+    relations: &[Related<'_>],
+    is_visible: impl Fn(&str) -> bool,
+) {
     let field_of = |name: &str| object.definition.fields.iter().find(|field| field.name == name);
     let mut shown = Map::new();
     let (mut created, mut updated) = (Map::new(), Map::new());
     let mut required = Vec::new();
     for column in &object.columns {
-        let (name, field) = (column.name.clone(), field_of(&column.name));
-        shown.insert(name.clone(), column::shown(column, field));
+        let name = column.name.clone();
+        let target = column.reference.as_ref().map(|reference| reference.target.as_str());
+        let described = Described { column, field: field_of(&name), target: target.filter(|target| is_visible(target)) };
+        shown.insert(name.clone(), column::shown(&described));
         if column.is_system {
             let ignored = match name == "id" {
                 true => json!({ "description": "Ignored, unless `on_conflict` is `id`: then it is the record's." }),
@@ -52,8 +60,8 @@ pub(super) fn describe(components: &mut Components, object: &Object, type_name: 
         if column.required && column.default.is_none() {
             required.push(name.clone());
         }
-        created.insert(name.clone(), column::created(column, field));
-        updated.insert(name, column::updated(column, field));
+        created.insert(name.clone(), column::created(&described));
+        updated.insert(name, column::updated(&described));
     }
     let columns: Vec<String> = shown.keys().cloned().collect();
     for related in relations {
