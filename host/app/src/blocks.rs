@@ -426,10 +426,8 @@ impl App {
         let value: Value = serde_json::from_str(&input).map_err(|error| blockbase_schema::json::malformed(&error))?;
         let runtime = self.runtime()?;
         runtime.validate_input(&block, declared, &value)?;
-        match &declared.rbac {
-            Some(rbac) => caller.access(&rbac.resource, rbac.action)?,
-            None => caller.access(BLOCKS, Action::Update)?,
-        };
+        let (resource, action_needed) = declared.permission();
+        caller.access(resource, action_needed)?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
         let call = ActionCall {
             app: Arc::clone(self),

@@ -20,6 +20,7 @@ mod refresh;
 mod schema_change;
 mod sessions;
 mod topic;
+mod visible;
 mod writes;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub use manifest::{
 pub use records::ListAnswer;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
 pub use topic::TopicPattern;
+pub use visible::Visible;
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
 
 /// What the operations need to know of the configuration.

@@ -64,6 +64,16 @@ pub struct ActionDeclaration {
     pub timeout_ms: Option<u64>,
 }
 
+impl ActionDeclaration {
+    /// What a caller has to hold to call it.
+    pub fn permission(&self) -> (&str, Action) {
+        match &self.rbac {
+            Some(rbac) => (&rbac.resource, rbac.action),
+            None => ("blocks", Action::Update),
+        }
+    }
+}
+
 fn any_object() -> serde_json::Value {
     serde_json::json!({ "type": "object" })
 }

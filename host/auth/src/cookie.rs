@@ -38,6 +38,11 @@ impl CookieSigner {
         Ok(CookieSigner { key, name, secure: is_https })
     }
 
+    /// The cookie's name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
     fn signature(&self, token: &str) -> Vec<u8> {
         let mut mac = self.key.clone();
         mac.update(token.as_bytes());

@@ -17,6 +17,7 @@ mod health;
 mod lingering;
 mod middleware;
 mod objects;
+mod openapi;
 mod origin;
 mod relationships;
 mod render;
@@ -54,6 +55,7 @@ pub(crate) struct AppState {
     pub(crate) app: Arc<App>,
     pub(crate) settings: Arc<Settings>,
     pub(crate) streams: Arc<Semaphore>,
+    pub(crate) documents: Arc<openapi::Documents>,
     /// Turns true when the server drains: streams end then.
     pub(crate) draining: watch::Receiver<bool>,
 }
@@ -61,7 +63,13 @@ pub(crate) struct AppState {
 /// All routes. `draining` turning true ends the open streams and makes `/readyz` answer 503.
 pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>) -> Router {
     let limits = Limits::new(&settings);
-    let state = AppState { app, settings: Arc::new(settings), streams: Arc::new(Semaphore::new(STREAMS_MAX)), draining };
+    let state = AppState {
+        app,
+        settings: Arc::new(settings),
+        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        documents: Arc::default(),
+        draining,
+    };
     Router::new()
         .route("/api/v1/data", get(data::discover::handle))
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
@@ -83,6 +91,7 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         .route("/api/v1/blocks/{block}", get(blocks::get).patch(blocks::update).merge(delete(blocks::uninstall)))
         .route("/api/v1/blocks/{block}/logs", get(blocks::logs))
         .route("/api/v1/blocks/{block}/actions/{action}", post(blocks::call))
+        .route("/api/v1/openapi.json", get(openapi::handle))
         .route("/api/v1/me", get(auth::me))
         .route("/api/auth/sign-up/email", post(auth::sign_up))
         .route("/api/auth/sign-in/email", post(auth::sign_in))

@@ -13,6 +13,7 @@ mod differential;
 mod events;
 mod faults;
 mod mask;
+mod openapi;
 mod process;
 mod readme;
 mod relationships;

@@ -1,0 +1,205 @@
+//! One column as JSON Schema: as records show it, and as bodies take it.
+//!
+//! What records show is exact. What bodies take is at least what the server takes, as narrow as JSON Schema can say it.
+
+use blockbase_app::schema::{Column, ColumnType, Field, FieldType};
+use serde_json::{Map, Number, Value, json};
+
+use super::components::schema;
+use super::pattern::is_plain;
+
+/// A column with what people say about it.
+pub(super) struct Described<'a> {
+    pub(super) column: &'a Column,
+    /// Its definition, where it is a field.
+    pub(super) field: Option<&'a Field>,
+    /// The object that it refers to, where the caller may know of that one.
+    pub(super) target: Option<&'a str>,
+}
+
+/// A bound of a rule as a JSON number.
+fn number(bound: &Option<impl ToString>) -> Option<Value> {
+    bound.as_ref()?.to_string().parse::<Number>().ok().map(Value::Number)
+}
+
+/// The types's keywords for a value that is not null.
+fn base(column: &Column) -> Map<String, Value> {
+    let mut keywords = Map::new();
+    let mut set = |key: &str, value: Value| {
+        keywords.insert(key.to_owned(), value);
+    };
+    let (min, max) = (number(&column.rules.min), number(&column.rules.max));
+    match column.ty {
+        ColumnType::Text | ColumnType::Date | ColumnType::Datetime | ColumnType::Time | ColumnType::Uuid => {
+            set("type", json!("string"));
+        }
+        ColumnType::TextList => {
+            set("type", json!("array"));
+            set("items", json!({ "type": "string", "enum": column.rules.options }));
+            set("uniqueItems", json!(true));
+        }
+        ColumnType::Integer => {
+            set("type", json!("integer"));
+            set("format", json!("int32"));
+            set("minimum", min.clone().unwrap_or_else(|| json!(i32::MIN)));
+            set("maximum", max.clone().unwrap_or_else(|| json!(i32::MAX)));
+        }
+        ColumnType::BigInteger => {
+            set("type", json!("integer"));
+            set("format", json!("int64"));
+        }
+        ColumnType::Decimal { .. } => set("type", json!("number")),
+        ColumnType::Float => {
+            set("type", json!("number"));
+            set("format", json!("double"));
+        }
+        ColumnType::Boolean => set("type", json!("boolean")),
+        ColumnType::Json => {}
+    }
+    match column.kind {
+        FieldType::Email => set("format", json!("email")),
+        FieldType::Url => set("format", json!("uri")),
+        FieldType::Slug => set("pattern", json!("^[a-z0-9]+(-[a-z0-9]+)*$")),
+        FieldType::Enum => set("enum", json!(column.rules.options)),
+        FieldType::Date => set("format", json!("date")),
+        FieldType::Datetime => set("format", json!("date-time")),
+        FieldType::Uuid => set("format", json!("uuid")),
+        _ => {}
+    }
+    let is_textual = column.kind.is_textual();
+    if is_textual || matches!(column.ty, ColumnType::BigInteger | ColumnType::Decimal { .. } | ColumnType::Float) {
+        let (least, most) = if is_textual { ("minLength", "maxLength") } else { ("minimum", "maximum") };
+        [(least, min), (most, max)].into_iter().for_each(|(key, bound)| {
+            if let Some(bound) = bound {
+                set(key, bound);
+            }
+        });
+    }
+    if let Some(pattern) = column.rules.pattern.as_ref().filter(|pattern| is_plain(pattern.as_str())) {
+        match keywords.contains_key("pattern") {
+            true => keywords.insert("allOf".to_owned(), json!([{ "pattern": pattern.as_str() }])),
+            false => keywords.insert("pattern".to_owned(), json!(pattern.as_str())),
+        };
+    }
+    keywords
+}
+
+fn or_null(mut keywords: Map<String, Value>) -> Value {
+    if let Some(kind) = keywords.get_mut("type") {
+        *kind = json!([kind.clone(), "null"]);
+    }
+    if let Some(Value::Array(options)) = keywords.get_mut("enum") {
+        options.push(Value::Null);
+    }
+    Value::Object(keywords)
+}
+
+/// What people read about the column.
+fn description(described: &Described<'_>, notes: &[String]) -> String {
+    let Described { column, field, target } = described;
+    let mut parts: Vec<String> = field.and_then(|field| field.description.clone()).into_iter().collect();
+    match target {
+        Some(target) => parts.push(format!("The id of a record of `{target}`.")),
+        None if column.reference.is_some() => parts.push("The id of a record of another object.".to_owned()),
+        None => {}
+    }
+    if column.unique {
+        parts.push("No two records have the same.".to_owned());
+    }
+    if let Some(pattern) = &column.rules.pattern {
+        parts.push(format!("Matches the pattern `{}` of Rust's `regex` crate.", pattern.as_str()));
+    }
+    parts.extend_from_slice(notes);
+    parts.join(" ")
+}
+
+fn annotated(mut schema: Value, described: &Described<'_>, notes: &[String]) -> Value {
+    if let Some(label) = described.field.and_then(|field| field.label.as_ref()) {
+        schema["title"] = json!(label);
+    }
+    let text = description(described, notes);
+    if !text.is_empty() {
+        schema["description"] = json!(text);
+    }
+    schema
+}
+
+/// The column as records show it.
+pub(super) fn shown(described: &Described<'_>) -> Value {
+    let column = described.column;
+    let mut keywords = base(column);
+    if column.ty == ColumnType::Time {
+        keywords.insert("pattern".to_owned(), json!("^[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{3})?$"));
+    }
+    let schema = if column.required || column.ty == ColumnType::Json { Value::Object(keywords) } else { or_null(keywords) };
+    annotated(schema, described, &[])
+}
+
+/// The column as a create's body takes it.
+pub(super) fn created(described: &Described<'_>) -> Value {
+    let column = described.column;
+    let mut schema = annotated(taken(column, &[]), described, &notes(column));
+    if let Some(default) = described.field.and_then(|field| field.default.as_ref()) {
+        schema["default"] = default.clone();
+    }
+    schema
+}
+
+/// The column as an update's body takes it: numbers also by how much they change.
+pub(super) fn updated(described: &Described<'_>) -> Value {
+    let column = described.column;
+    let more: &[Value] = match column.kind.is_numeric() {
+        true if matches!(column.ty, ColumnType::Integer | ColumnType::BigInteger) => &[schema("SvcIntegerChange")],
+        true => &[schema("SvcNumberChange")],
+        false => &[],
+    };
+    annotated(taken(column, more), described, &notes(column))
+}
+
+fn notes(column: &Column) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(most) = column.index_bytes_max.filter(|_| column.ty == ColumnType::Text) {
+        notes.push(format!("An index holds it: {most} bytes at most."));
+    }
+    match column.ty {
+        ColumnType::Decimal { scale } => {
+            notes
+                .push(format!("Exact: 18 digits in all, {scale} of them after the point; more are rounded half away from zero."));
+        }
+        ColumnType::Datetime => notes.push("RFC 3339 with any offset; without one it is UTC.".to_owned()),
+        ColumnType::Json => notes.push("Any JSON value; a string is read as JSON that is already encoded.".to_owned()),
+        _ => {}
+    }
+    notes
+}
+
+/// What a body may hold for the column: its values, the texts that stand for them, `more`, and null where that is allowed.
+fn taken(column: &Column, more: &[Value]) -> Value {
+    let mut keywords = base(column);
+    match column.ty {
+        ColumnType::Json if column.required => {
+            return json!({ "type": ["object", "array", "string", "number", "boolean"] });
+        }
+        ColumnType::Json => return json!({}),
+        ColumnType::Boolean => {
+            let mut values = vec![json!(true), json!(false), json!("true"), json!("false")];
+            let mut types = vec!["boolean", "string"];
+            if !column.required {
+                values.push(Value::Null);
+                types.push("null");
+            }
+            return json!({ "type": types, "enum": values });
+        }
+        ColumnType::Time => {
+            let pattern = "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?$";
+            keywords.insert("pattern".to_owned(), json!(pattern));
+        }
+        _ => {}
+    }
+    if !column.kind.is_numeric() {
+        return if column.required { Value::Object(keywords) } else { or_null(keywords) };
+    }
+    let value = if column.required { Value::Object(keywords) } else { or_null(keywords) };
+    let any: Vec<Value> = [value, schema("SvcNumericText")].into_iter().chain(more.iter().cloned()).collect();
+    json!({ "anyOf": any })
+}

@@ -1,0 +1,169 @@
+//! One operation of the document, put together piece by piece, and the paths that operations stand under.
+
+use serde_json::{Map, Value, json};
+
+use super::components::{reference, response_name};
+
+/// Who may call an operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caller {
+    /// Needs a credential, any of the three kinds.
+    Known,
+    /// Does without a credential where the role `public` allows it.
+    Granted,
+    /// Looks at a session, and does without.
+    Anyone,
+    /// Looks at no credential.
+    Unseen,
+}
+
+/// An operation on its way into the document.
+pub(super) struct Operation {
+    caller: Caller,
+    members: Map<String, Value>,
+    parameters: Vec<Value>,
+    responses: Map<String, Value>,
+}
+
+impl Operation {
+    /// `id` is unique and stable: generated clients name their functions after it.
+    pub(super) fn new(id: impl Into<String>, tag: &str, summary: impl Into<String>) -> Operation {
+        let mut members = Map::new();
+        members.insert("operationId".to_owned(), json!(id.into()));
+        members.insert("tags".to_owned(), json!([tag]));
+        members.insert("summary".to_owned(), json!(summary.into()));
+        let operation = Operation { caller: Caller::Known, members, parameters: Vec::new(), responses: Map::new() };
+        operation.problems(&[401, 403, 429, 500, 503])
+    }
+
+    pub(super) fn describe(mut self, text: impl Into<String>) -> Operation {
+        self.members.insert("description".to_owned(), json!(text.into()));
+        self
+    }
+
+    pub(super) fn called_by(mut self, caller: Caller) -> Operation {
+        self.caller = caller;
+        self
+    }
+
+    pub(super) fn parameter(mut self, parameter: Value) -> Operation {
+        self.parameters.push(parameter);
+        self
+    }
+
+    pub(super) fn parameters(mut self, parameters: impl IntoIterator<Item = Value>) -> Operation {
+        self.parameters.extend(parameters);
+        self
+    }
+
+    /// A body that has to be there, with what a body can be refused for.
+    pub(super) fn body(mut self, media_type: &str, schema: Value) -> Operation {
+        let mut content = Map::new();
+        content.insert(media_type.to_owned(), json!({ "schema": schema }));
+        self.members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
+        self.problems(&[400, 413, 415])
+    }
+
+    pub(super) fn json_body(self, schema: Value) -> Operation {
+        self.body("application/json", schema)
+    }
+
+    /// An answer with a JSON body.
+    pub(super) fn answers(self, status: u16, description: &str, schema: Value) -> Operation {
+        let content = json!({ "application/json": { "schema": schema } });
+        self.response(status, json!({ "description": description, "headers": headers(&[]), "content": content }))
+    }
+
+    /// An answer `{ "data": … }`.
+    pub(super) fn answers_data(self, status: u16, description: &str, schema: Value) -> Operation {
+        self.answers(status, description, data_of(schema))
+    }
+
+    pub(super) fn answers_nothing(self, status: u16, description: &str) -> Operation {
+        self.response(status, json!({ "description": description, "headers": headers(&[]) }))
+    }
+
+    pub(super) fn response(mut self, status: u16, response: Value) -> Operation {
+        self.responses.insert(status.to_string(), response);
+        self
+    }
+
+    /// Statuses that every operation answers alike.
+    pub(super) fn problems(mut self, statuses: &[u16]) -> Operation {
+        for status in statuses {
+            self.responses.insert(status.to_string(), reference("responses", response_name(*status)));
+        }
+        self
+    }
+
+    /// Takes statuses back that [`Operation::new`] or a body brought.
+    pub(super) fn without(mut self, statuses: &[u16]) -> Operation {
+        self.responses.retain(|status, _| !statuses.iter().any(|known| known.to_string() == *status));
+        self
+    }
+
+    fn into_value(self, require_auth: bool) -> Value {
+        let Operation { caller, mut members, parameters, responses } = self;
+        let every_kind = [json!({ "bearer": [] }), json!({ "apiKey": [] }), json!({ "session": [] })];
+        let security = match caller {
+            Caller::Known if require_auth => every_kind.to_vec(),
+            Caller::Known | Caller::Granted => every_kind.into_iter().chain([json!({})]).collect(),
+            Caller::Anyone => vec![json!({ "bearer": [] }), json!({ "session": [] }), json!({})],
+            Caller::Unseen => Vec::new(),
+        };
+        if !parameters.is_empty() {
+            members.insert("parameters".to_owned(), Value::Array(parameters));
+        }
+        let mut responses: Vec<_> = responses.into_iter().collect();
+        responses.sort_by(|one, other| one.0.cmp(&other.0));
+        members.insert("responses".to_owned(), Value::Object(responses.into_iter().collect()));
+        members.insert("security".to_owned(), Value::Array(security));
+        Value::Object(members)
+    }
+}
+
+/// `{ "data": … }`.
+pub(super) fn data_of(schema: Value) -> Value {
+    json!({ "type": "object", "properties": { "data": schema }, "required": ["data"], "additionalProperties": false })
+}
+
+/// `x-request-id`, and those of `names` that `components.headers` has.
+pub(super) fn headers(names: &[(&str, &str)]) -> Value {
+    let mut headers = Map::new();
+    headers.insert("x-request-id".to_owned(), reference("headers", "RequestId"));
+    for (name, component) in names {
+        headers.insert((*name).to_owned(), reference("headers", component));
+    }
+    Value::Object(headers)
+}
+
+/// A variable part of a path.
+pub(super) fn path_parameter(name: &str, description: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
+}
+
+pub(super) fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": "query", "description": description, "schema": schema })
+}
+
+/// The paths of the document, in the order in which they are described.
+pub(super) struct Paths {
+    require_auth: bool,
+    paths: Map<String, Value>,
+}
+
+impl Paths {
+    pub(super) fn new(require_auth: bool) -> Paths {
+        Paths { require_auth, paths: Map::new() }
+    }
+
+    pub(super) fn add(&mut self, method: &str, path: impl Into<String>, operation: Operation) {
+        let operation = operation.into_value(self.require_auth);
+        let item = self.paths.entry(path.into()).or_insert_with(|| json!({}));
+        item[method] = operation;
+    }
+
+    pub(super) fn into_value(self) -> Value {
+        Value::Object(self.paths)
+    }
+}

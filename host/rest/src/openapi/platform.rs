@@ -1,0 +1,70 @@
+//! The event stream, this document, health.
+
+use serde_json::json;
+
+use super::components::schema;
+use super::operation::{Caller, Operation, Paths, headers, query_parameter};
+
+pub(super) fn describe(paths: &mut Paths) {
+    let topics = query_parameter(
+        "topics",
+        "Topic patterns, separated by commas: `*` stands for one segment, `#` for any number. 50 at most; `data.#` by default.",
+        json!({ "type": "string", "examples": ["data.task.#"] }),
+    );
+    let body = json!({
+        "text/event-stream": {
+            "schema": {
+                "type": "string",
+                "description": "A frame an event: `id:` its id, `data:` `{ id, topic, payload, occurredAt }`. A comment every 15 seconds.",
+            },
+        },
+    });
+    let stream = Operation::new("events.stream", "events", "Follow events as they happen")
+        .describe("Server-Sent Events from now on; events that the caller may not read are left out. Nothing is sent again.")
+        .parameter(topics)
+        .without(&[403])
+        .problems(&[400])
+        .response(200, json!({ "description": "The stream.", "headers": headers(&[]), "content": body }));
+    paths.add("get", "/api/v1/events/stream", stream);
+
+    let known = json!({
+        "name": "If-None-Match",
+        "in": "header",
+        "description": "The `ETag` of a document that is there already.",
+        "schema": { "type": "string" },
+    });
+    let tagged = [("ETag", "ETag"), ("Cache-Control", "CacheControl"), ("Vary", "Vary")];
+    let document = json!({ "application/json": { "schema": { "type": "object" } } });
+    let openapi = Operation::new("service.openapi", "service", "Get this document")
+        .describe("OpenAPI 3.1, of the objects and actions that the caller may know of. It changes at once with the schema.")
+        .called_by(Caller::Granted)
+        .parameter(known)
+        .without(&[403])
+        .problems(&[304])
+        .response(200, json!({ "description": "The document.", "headers": headers(&tagged), "content": document }));
+    paths.add("get", "/api/v1/openapi.json", openapi);
+
+    let status = |word: &str| {
+        json!({
+            "type": "object",
+            "properties": { "status": { "type": "string", "const": word } },
+            "required": ["status"],
+            "additionalProperties": false,
+        })
+    };
+    let health = |verb: &str, summary: &str| {
+        Operation::new(format!("service.{verb}"), "service", summary).called_by(Caller::Unseen).without(&[401, 403, 429, 503])
+    };
+    let alive = health("alive", "Ask whether the process lives").describe("For restarts. No rate limit counts it.").answers(
+        200,
+        "It lives.",
+        status("ok"),
+    );
+    paths.add("get", "/healthz", alive);
+    let body = json!({ "application/json": { "schema": schema("SvcError") } });
+    let ready = health("ready", "Ask whether requests can be served")
+        .describe("For load balancers: the database answers, and the server does not drain. No rate limit counts it.")
+        .answers(200, "They can be.", status("ready"))
+        .response(503, json!({ "description": "They cannot.", "headers": headers(&[]), "content": body }));
+    paths.add("get", "/readyz", ready);
+}
