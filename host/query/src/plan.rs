@@ -258,7 +258,11 @@ impl UpsertPlan {
         if !object.is_unique_target(target) {
             return Err(Error::new(
                 Code::InvalidUpsertTarget,
-                format!("`on_conflict` has to name a unique target of `{}`: {}.", object.name(), object.unique_targets_text()),
+                format!(
+                    "`on_conflict` has to name a unique target of `{}`: {}.",
+                    object.name(),
+                    object.unique_target_names().join(" or ")
+                ),
             ));
         }
         if let Some(missing) = target.iter().find(|name| !body.0.iter().any(|(given, _)| given == *name)) {

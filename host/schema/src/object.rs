@@ -203,11 +203,11 @@ impl Object {
         singles.chain(groups.map(|group| group.iter().filter_map(|name| self.column_index(name)).collect())).collect()
     }
 
-    /// The declared unique targets as text, for messages.
-    pub fn unique_targets_text(&self) -> String {
-        let text =
-            |target: Vec<usize>| target.iter().map(|index| self.columns[*index].name.as_str()).collect::<Vec<_>>().join(",");
-        self.unique_targets().into_iter().map(text).collect::<Vec<_>>().join(" or ")
+    /// The declared unique targets by name, as `on_conflict` takes them: columns separated by commas.
+    pub fn unique_target_names(&self) -> Vec<String> {
+        let names =
+            |target: &Vec<usize>| target.iter().map(|index| self.columns[*index].name.as_str()).collect::<Vec<_>>().join(",");
+        self.unique_targets().iter().map(names).collect()
     }
 
     /// Whether `search` has anything to look into.

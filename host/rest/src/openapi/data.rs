@@ -117,7 +117,7 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
 
 fn create(described: &Described<'_>) -> Operation {
     let Described { object, type_name, .. } = described;
-    let targets = object.unique_targets();
+    let targets = object.unique_target_names();
     let text = format!(
         "Columns of a unique target, separated by commas in any order: {}. Where a record has the same values of them, it is changed \
          instead; the body has to hold them.",

@@ -102,6 +102,7 @@ fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
             list.push_str(if list.is_empty() { "[]" } else { "]" });
             text(list)
         }
+        Param::IntegerList(list) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
         Param::OptionalTextList(list) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
         Param::TextList(Some(list)) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
         Param::Integer(Some(number)) => ToSqlOutput::Owned(Bound::Integer(i64::from(*number))),
@@ -112,7 +113,19 @@ fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
         Param::Datetime(Some(millis)) => text(time::format_datetime(*millis)),
         Param::Time(Some(millis)) => text(time::format_time(*millis)),
         Param::Uuid(Some(id)) => text(id.hyphenated().to_string()),
-        _ => null,
+        Param::Text(None)
+        | Param::Json(None)
+        | Param::Bytes(None)
+        | Param::TextList(None)
+        | Param::Integer(None)
+        | Param::BigInteger(None)
+        | Param::Decimal(None)
+        | Param::Float(None)
+        | Param::Boolean(None)
+        | Param::Date(None)
+        | Param::Datetime(None)
+        | Param::Time(None)
+        | Param::Uuid(None) => null,
     })
 }
 
