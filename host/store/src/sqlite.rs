@@ -37,7 +37,7 @@ const READER_CACHE_KIB: i64 = 4 * 1024;
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
 /// How much of the file a connection maps: reads then come from the cache of the system, which all connections share. Without it the
 /// filtered list of the benchmark answers at a quarter of its rate.
-const MAPPED_BYTES: i64 = 256 * 1024 * 1024;
+const MAPPED_BYTES: i64 = 2 * 1024 * 1024 * 1024 - 64 * 1024;
 /// How long a connection waits for a lock that a foreign process (a backup, a shell) holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 

@@ -1,0 +1,92 @@
+//! The list operation: order, window, projection, related records.
+
+use std::sync::Arc;
+
+use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
+
+use super::column_index;
+use super::selection::Selection;
+use crate::access::Access;
+use crate::expand::ExpandPlan;
+use crate::request::{ListRequest, Paging};
+
+/// The list operation.
+#[derive(Debug, Clone)]
+pub struct ListPlan {
+    pub object: Arc<Object>,
+    pub selection: Selection,
+    /// Columns and whether they descend; the tie-breaking `id` included.
+    pub order: Vec<(usize, bool)>,
+    pub paging: Paging,
+    /// What the records show.
+    pub columns: Vec<usize>,
+    /// What is read besides, to find the related records by.
+    pub hidden: Vec<usize>,
+    pub expand: Vec<ExpandPlan>,
+    pub with_count: bool,
+}
+
+impl ListPlan {
+    /// # Errors
+    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
+    pub fn new(object: &Arc<Object>, access: &Access, request: &ListRequest, expand: Vec<ExpandPlan>) -> Result<ListPlan> {
+        let selection = Selection::new(object, access, request.search.clone(), &request.filters)?;
+        let columns = projection(object, request.select.as_deref())?;
+        let mut hidden: Vec<usize> = expand
+            .iter()
+            .filter_map(|expand| match expand.shape {
+                RelationShape::Forward { column } if !columns.contains(&column) => Some(column),
+                _ => None,
+            })
+            .collect();
+        hidden.dedup();
+        Ok(ListPlan {
+            selection,
+            order: order(object, &request.sort)?,
+            paging: request.paging,
+            columns,
+            with_count: !request.without_count,
+            expand,
+            hidden,
+            object: Arc::clone(object),
+        })
+    }
+}
+
+fn order(object: &Object, sort: &[(String, bool)]) -> Result<Vec<(usize, bool)>> {
+    let mut order: Vec<(usize, bool)> = Vec::with_capacity(sort.len() + 1);
+    for (name, descends) in sort {
+        let index = column_index(object, name)?;
+        if matches!(object.columns[index].kind, FieldType::Json | FieldType::MultiEnum) {
+            return Err(Error::invalid_request(format!(
+                "`{name}` is {}, which has no order.",
+                object.columns[index].kind.name()
+            )));
+        }
+        // A second mention of a column cannot change the order.
+        if !order.iter().any(|(seen, _)| *seen == index) {
+            order.push((index, *descends));
+        }
+    }
+    if order.is_empty() {
+        order.push((column_index(object, system::CREATED_AT)?, true));
+    }
+    let id = column_index(object, system::ID)?;
+    if !order.iter().any(|(index, _)| *index == id) {
+        order.push((id, order[0].1));
+    }
+    Ok(order)
+}
+
+fn projection(object: &Object, select: Option<&[String]>) -> Result<Vec<usize>> {
+    let Some(names) = select.filter(|names| !names.is_empty()) else {
+        return Ok((0..object.columns.len()).collect());
+    };
+    let mut columns = vec![column_index(object, system::ID)?];
+    for name in names {
+        columns.push(column_index(object, name)?);
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    Ok(columns)
+}

@@ -1,0 +1,227 @@
+//! Which rows: the row policy, the filters, the search.
+
+use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, parse_filter_text};
+
+use super::column_index;
+use crate::access::{Access, Scope};
+use crate::operator::Operator;
+use crate::request::{Filter, FilterValue};
+
+/// One test of one column; `column` is a place in `Object::columns`.
+#[derive(Debug, Clone)]
+pub struct Predicate {
+    pub column: usize,
+    pub test: Test,
+}
+
+/// What a predicate asks of its column.
+#[derive(Debug, Clone)]
+pub enum Test {
+    /// `eq neq gt gte lt lte`, the value not null.
+    Compare(Operator, Value),
+    /// `in`; negated it also keeps nulls.
+    In {
+        values: Vec<Value>,
+        negated: bool,
+    },
+    IsNull,
+    IsNotNull,
+    /// `like`, or `ilike` where case is folded.
+    Contains {
+        text: String,
+        fold_case: bool,
+    },
+}
+
+impl Test {
+    /// How many values it binds.
+    fn values(&self) -> usize {
+        match self {
+            Test::In { values, .. } => values.len(),
+            Test::IsNull | Test::IsNotNull => 0,
+            Test::Compare(..) | Test::Contains { .. } => 1,
+        }
+    }
+}
+
+/// Most values that the filters of one request bind. SQLite's own bound is 32,766, Postgres' 65,535.
+const VALUES_MAX: usize = 10_000;
+
+/// Characters of the shortest text that the search index knows.
+const TRIGRAM_CHARS: usize = 3;
+
+/// How rows that contain a text are found, where a search index can tell candidates.
+#[derive(Debug, Clone, Default)]
+pub enum SearchBy {
+    /// By the search index.
+    #[default]
+    Index,
+    /// Row by row in the order of the list, which is quicker where many of them match.
+    Order,
+    /// Among these rows of SQLite, which the search index told before.
+    Rows(Vec<i64>),
+}
+
+/// Which rows, by policy and by request.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub scope: Scope,
+    pub search: Option<String>,
+    pub predicates: Vec<Predicate>,
+    /// How rows that contain a text are found.
+    pub search_by: SearchBy,
+}
+
+impl Selection {
+    /// # Errors
+    /// `unknown_field`, `invalid_value` or `invalid_request` with what is wrong.
+    pub fn new(object: &Object, access: &Access, search: Option<String>, filters: &[Filter]) -> Result<Selection> {
+        let predicates: Vec<Predicate> = filters.iter().map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
+        let items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
+        if items > VALUES_MAX {
+            return Err(Error::invalid_request(format!("The filters of a request hold {VALUES_MAX} values at most.")));
+        }
+        Ok(Selection { scope: access.scope().clone(), search, predicates, search_by: SearchBy::Index })
+    }
+
+    /// The longest text that rows have to contain, if the search index can tell candidates for it.
+    pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
+        let filters = self.predicates.iter().filter_map(|predicate| match &predicate.test {
+            Test::Contains { text, .. } if object.columns[predicate.column].is_searchable() => Some(text.as_str()),
+            _ => None,
+        });
+        let terms = self.search.as_deref().into_iter().filter(|_| object.is_searchable()).chain(filters);
+        terms.filter(|term| term.to_uppercase().chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
+    }
+
+    /// Whether it is every row of the object, so that the kept count is the answer.
+    pub fn is_everything(&self) -> bool {
+        self.scope == Scope::All && self.search.is_none() && self.predicates.is_empty()
+    }
+}
+
+/// Most items of one `in` or `nin`.
+const LIST_ITEMS_MAX: usize = 1000;
+
+fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
+    let index = column_index(object, &filter.field)?;
+    let column = &object.columns[index];
+    let unsupported = || {
+        Error::invalid_request(format!("`{}` is {}, which this operator cannot compare.", column.name, column.kind.name()))
+            .with_field(column.name.clone())
+    };
+    let test = match filter.operator {
+        Operator::IsNull => Test::IsNull,
+        Operator::IsNotNull => Test::IsNotNull,
+        _ if column.ty == ColumnType::Json => return Err(unsupported()),
+        Operator::In | Operator::Nin => {
+            let values = list_values(column, &filter.value)?;
+            Test::In { values, negated: filter.operator == Operator::Nin }
+        }
+        Operator::Like | Operator::Ilike => {
+            if !matches!(column.ty, ColumnType::Text | ColumnType::TextList) {
+                return Err(unsupported());
+            }
+            let text = match &filter.value {
+                FilterValue::Text(text) => text.clone(),
+                FilterValue::Json(raw) => serde_json::from_str(raw.get()).map_err(|_| {
+                    Error::new(Code::InvalidValue, format!("`{}`: like and ilike need a string.", column.name))
+                        .with_field(column.name.clone())
+                })?,
+            };
+            if text.contains('\0') {
+                return Err(Error::new(Code::InvalidValue, "Text cannot hold the NUL character.").with_field(column.name.clone()));
+            }
+            Test::Contains { text, fold_case: filter.operator == Operator::Ilike }
+        }
+        operator => match (filter_value(column, &filter.value)?, operator) {
+            (Value::Null, Operator::Eq) => Test::IsNull,
+            (Value::Null, Operator::Neq) => Test::IsNotNull,
+            (Value::Null, _) => {
+                return Err(Error::new(Code::InvalidValue, format!("`{}`: null has no order.", column.name))
+                    .with_field(column.name.clone()));
+            }
+            (_, operator) if column.ty == ColumnType::TextList && !matches!(operator, Operator::Eq | Operator::Neq) => {
+                return Err(unsupported());
+            }
+            (Value::TextList(_), _) => {
+                return Err(Error::new(Code::InvalidValue, format!("`{}` is compared with one of its elements.", column.name))
+                    .with_field(column.name.clone()));
+            }
+            (value, operator) => Test::Compare(operator, value),
+        },
+    };
+    Ok(Predicate { column: index, test })
+}
+
+fn filter_value(column: &Column, value: &FilterValue) -> Result<Value> {
+    match value {
+        FilterValue::Text(text) if text == "null" => Ok(Value::Null),
+        FilterValue::Text(text) => parse_filter_text(column, text),
+        FilterValue::Json(raw) => column.filter_value_of(raw.get()),
+    }
+}
+
+fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
+    let raw_items: Vec<FilterValue> = match value {
+        FilterValue::Text(text) => split_list(text).into_iter().map(FilterValue::Text).collect(),
+        FilterValue::Json(raw) => match raw.get().trim_start().as_bytes().first() {
+            Some(b'[') => serde_json::from_str::<Vec<Box<serde_json::value::RawValue>>>(raw.get())
+                .map_err(|error| Error::invalid_request(format!("The list of `{}` is not JSON: {error}.", column.name)))?
+                .into_iter()
+                .map(FilterValue::Json)
+                .collect(),
+            Some(b'"') => {
+                let text: String = serde_json::from_str(raw.get())
+                    .map_err(|error| Error::invalid_request(format!("The list of `{}` is not JSON: {error}.", column.name)))?;
+                split_list(&text).into_iter().map(FilterValue::Text).collect()
+            }
+            _ => vec![value.clone()],
+        },
+    };
+    if raw_items.len() > LIST_ITEMS_MAX {
+        return Err(Error::invalid_request(format!("`in` and `nin` take {LIST_ITEMS_MAX} items at most."))
+            .with_field(column.name.clone()));
+    }
+    let values: Vec<Value> = raw_items.iter().map(|item| filter_value(column, item)).collect::<Result<_>>()?;
+    match values.iter().any(|value| matches!(value, Value::TextList(_))) {
+        true => Err(Error::new(Code::InvalidValue, format!("`{}` is compared with one of its elements.", column.name))
+            .with_field(column.name.clone())),
+        false => Ok(values),
+    }
+}
+
+/// Splits a comma-separated list; an item in double quotes keeps its commas, and `""` in it is one quote.
+fn split_list(text: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let mut item = String::new();
+    let mut quoted = false;
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                item.push('"');
+            }
+            '"' if quoted => quoted = false,
+            '"' if item.is_empty() => quoted = true,
+            ',' if !quoted => items.push(std::mem::take(&mut item)),
+            _ => item.push(character),
+        }
+    }
+    items.push(item);
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn list_items_may_be_quoted() {
+        assert_eq!(split_list("a,b"), ["a", "b"]);
+        assert_eq!(split_list(r#""a,b",c"#), ["a,b", "c"]);
+        assert_eq!(split_list(r#""say ""hi""",x"#), [r#"say "hi""#, "x"]);
+        assert_eq!(split_list(""), [""]);
+    }
+}

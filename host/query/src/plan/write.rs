@@ -1,0 +1,279 @@
+//! Records to be written: new ones whole, changes of columns, upserts, links.
+
+use std::sync::Arc;
+
+use blockbase_schema::json::Members;
+use blockbase_schema::{Code, Column, ColumnType, Error, Object, Relation, Result, Value, system};
+
+use super::{RecordPlan, column_index};
+use crate::access::{Access, Scope};
+
+/// Who writes and when: what the stamps are made of.
+#[derive(Debug, Clone)]
+pub struct Stamp {
+    pub actor_id: Option<String>,
+    /// Milliseconds since the epoch.
+    pub now: i64,
+}
+
+impl Stamp {
+    fn actor(&self) -> Value {
+        self.actor_id.clone().map_or(Value::Null, Value::Text)
+    }
+}
+
+/// A new record, whole: one value a column, in the order of `Object::columns`.
+#[derive(Debug, Clone)]
+pub struct CreatePlan {
+    pub object: Arc<Object>,
+    pub id: uuid::Uuid,
+    pub values: Vec<Value>,
+    /// The record as JSON.
+    pub json: Vec<u8>,
+}
+
+impl CreatePlan {
+    /// # Errors
+    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`.
+    pub fn new(object: &Arc<Object>, _access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
+        let mut given: Vec<Option<Value>> = vec![None; object.columns.len()];
+        for (index, raw) in writable(object, body)? {
+            given[index] = Some(object.columns[index].value_of(raw)?);
+        }
+        let mut values = Vec::with_capacity(object.columns.len());
+        for (column, given) in object.columns.iter().zip(given) {
+            let value = match column.name.as_str() {
+                system::ID if column.is_system => Value::Uuid(id),
+                system::CREATED_AT | system::UPDATED_AT if column.is_system => Value::Datetime(stamp.now),
+                system::CREATED_BY | system::UPDATED_BY if column.is_system => stamp.actor(),
+                _ => given.or_else(|| column.default.clone()).unwrap_or(Value::Null),
+            };
+            if column.required && value == Value::Null {
+                return Err(missing_value(column));
+            }
+            values.push(value);
+        }
+        let mut json = Vec::with_capacity(64 * values.len());
+        write_record(&mut json, object.columns.iter().zip(&values));
+        Ok(CreatePlan { object: Arc::clone(object), id, values, json })
+    }
+
+    /// What the search index holds of the record.
+    pub fn search_document(&self) -> Option<String> {
+        search_document(&self.object, self.values.iter())
+    }
+
+    /// Who the record belongs to.
+    pub fn owner(&self) -> Option<&str> {
+        match self.object.column_index(system::CREATED_BY).map(|index| &self.values[index]) {
+            Some(Value::Text(owner)) => Some(owner),
+            _ => None,
+        }
+    }
+}
+
+/// A record that is inserted, or updated where one with the same values of `target` is there.
+#[derive(Debug, Clone)]
+pub struct UpsertPlan {
+    /// The record as it would be inserted.
+    pub create: CreatePlan,
+    /// Columns of a declared unique target.
+    pub target: Vec<usize>,
+    /// What a conflict overwrites: the columns that the body names.
+    pub overwrites: Vec<usize>,
+    /// Rows that a conflict may change.
+    pub scope: Scope,
+    pub stamp: Stamp,
+}
+
+impl UpsertPlan {
+    /// `may_create` and `may_update` are the decisions on the two outcomes.
+    ///
+    /// # Errors
+    /// `invalid_upsert_target` where `target` is none that the object declares or the body lacks one of its columns; else as
+    /// [`CreatePlan::new`].
+    pub fn new(
+        object: &Arc<Object>,
+        may_create: &Access,
+        may_update: &Access,
+        body: &Members,
+        target: &[String],
+        id: uuid::Uuid,
+        stamp: Stamp,
+    ) -> Result<UpsertPlan> {
+        if !object.is_unique_target(target) {
+            return Err(Error::new(
+                Code::InvalidUpsertTarget,
+                format!(
+                    "`on_conflict` has to name a unique target of `{}`: {}.",
+                    object.name(),
+                    object.unique_target_names().join(" or ")
+                ),
+            ));
+        }
+        if let Some(missing) = target.iter().find(|name| !body.0.iter().any(|(given, _)| given == *name)) {
+            return Err(Error::new(
+                Code::InvalidUpsertTarget,
+                format!("`{missing}` is a column of `on_conflict`, so the body has to have it."),
+            )
+            .with_field(missing.clone()));
+        }
+        let given_id = match target {
+            [name] if name == system::ID => {
+                let raw = body.0.iter().find(|(given, _)| given == name).map_or("null", |(_, raw)| raw.get());
+                match column_of(object, system::ID)?.filter_value_of(raw)? {
+                    Value::Uuid(id) => Some(id),
+                    _ => return Err(missing_value(column_of(object, system::ID)?)),
+                }
+            }
+            _ => None,
+        };
+        let create = CreatePlan::new(object, may_create, body, given_id.unwrap_or(id), &stamp)?;
+        let overwrites = writable(object, body)?.into_iter().map(|(index, _)| index).collect();
+        let target = target.iter().map(|name| column_index(object, name)).collect::<Result<_>>()?;
+        Ok(UpsertPlan { create, target, overwrites, scope: may_update.scope().clone(), stamp })
+    }
+
+    /// Whether a record that conflicts can be there at all: null equals nothing.
+    pub fn can_conflict(&self) -> bool {
+        self.target.iter().all(|index| self.create.values[*index] != Value::Null)
+    }
+}
+
+/// What the search index of SQLite holds of a record: its searchable values, folded, one after another; `None` where there are
+/// none.
+pub fn search_document<'a>(object: &Object, values: impl IntoIterator<Item = &'a Value>) -> Option<String> {
+    let mut document = String::new();
+    for (_, value) in object.columns.iter().zip(values).filter(|(column, _)| column.is_searchable()) {
+        let texts: &[String] = match value {
+            Value::Text(text) => std::slice::from_ref(text),
+            Value::TextList(list) => list,
+            _ => &[],
+        };
+        for text in texts.iter().filter(|text| !text.is_empty()) {
+            if !document.is_empty() {
+                document.push('\u{1f}');
+            }
+            document.push_str(&text.to_uppercase());
+        }
+    }
+    Some(document).filter(|document| !document.is_empty())
+}
+
+/// Links of a many_to_many relationship, made or removed on one record.
+#[derive(Debug, Clone)]
+pub struct LinkPlan {
+    /// The record that the links are changed on.
+    pub record: RecordPlan,
+    pub relation: Relation,
+    /// The object on the other side, and its rows that the caller sees.
+    pub target: Arc<Object>,
+    pub target_scope: Scope,
+    /// Distinct, in the caller's order.
+    pub target_ids: Vec<uuid::Uuid>,
+}
+
+/// Appends a record's JSON object.
+pub fn write_record<'a>(out: &mut Vec<u8>, cells: impl IntoIterator<Item = (&'a Column, &'a Value)>) {
+    out.push(b'{');
+    for (index, (column, value)) in cells.into_iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.push(b'"');
+        out.extend_from_slice(column.name.as_bytes());
+        out.extend_from_slice(b"\":");
+        value.write_json(out);
+    }
+    out.push(b'}');
+}
+
+/// What an update does to one column.
+#[derive(Debug, Clone)]
+pub enum Assignment {
+    Set(Value),
+    /// `field = field + value` in the statement itself.
+    Add(Value),
+}
+
+/// A partial update of one record.
+#[derive(Debug, Clone)]
+pub struct UpdatePlan {
+    pub record: RecordPlan,
+    /// Empty where the body named no column: nothing is written then.
+    pub assignments: Vec<(usize, Assignment)>,
+    pub stamp: Stamp,
+}
+
+impl UpdatePlan {
+    /// # Errors
+    /// As [`CreatePlan::new`]; `INVALID_ATOMIC_OP` for an operator of a wrong shape or on a column that is not numeric.
+    pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: Stamp) -> Result<UpdatePlan> {
+        let mut assignments = Vec::new();
+        for (index, raw) in writable(object, body)? {
+            let column = &object.columns[index];
+            let assignment = match raw.trim_start().starts_with('{') && column.ty != ColumnType::Json {
+                true => Assignment::Add(atomic_amount(column, raw)?),
+                false => Assignment::Set(column.value_of(raw)?),
+            };
+            if column.required && matches!(assignment, Assignment::Set(Value::Null)) {
+                return Err(missing_value(column));
+            }
+            assignments.push((index, assignment));
+        }
+        Ok(UpdatePlan { record: RecordPlan::new(object, access, id), assignments, stamp })
+    }
+}
+
+/// The amount that `{ "$inc": n }` or `{ "$dec": n }` adds.
+fn atomic_amount(column: &Column, raw: &str) -> Result<Value> {
+    let refuse = |message: String| Error::new(Code::InvalidAtomicOp, message).with_field(column.name.clone());
+    if !column.kind.is_numeric() {
+        return Err(refuse(format!("`{}` is {}; atomic operators are for numeric fields.", column.name, column.kind.name())));
+    }
+    let shape = || refuse(format!("`{}` needs a number, or exactly one of {{\"$inc\": n}} and {{\"$dec\": n}}.", column.name));
+    let members: Members = serde_json::from_str(raw).map_err(|_| shape())?;
+    let [(operator, amount)] = members.0.as_slice() else { return Err(shape()) };
+    if !amount.get().starts_with(|first: char| first == '-' || first.is_ascii_digit()) {
+        return Err(shape());
+    }
+    // The rules bound the result, not the amount; the database checks them.
+    let amount = column.filter_value_of(amount.get())?;
+    match operator.as_str() {
+        "$inc" => Ok(amount),
+        "$dec" => Ok(match amount {
+            Value::Integer(number) => {
+                let negated =
+                    number.checked_neg().filter(|number| column.ty != ColumnType::Integer || i32::try_from(*number).is_ok());
+                Value::Integer(negated.ok_or_else(|| {
+                    Error::new(Code::InvalidValue, format!("`{}`: the amount is out of the type's range.", column.name))
+                        .with_field(column.name.clone())
+                })?)
+            }
+            Value::Decimal { scaled, scale } => Value::Decimal { scaled: -scaled, scale },
+            Value::Float(number) => Value::Float(-number),
+            other => other,
+        }),
+        _ => Err(shape()),
+    }
+}
+
+fn missing_value(column: &Column) -> Error {
+    Error::new(Code::NotNullViolation, format!("`{}` is required.", column.name)).with_field(column.name.clone())
+}
+
+/// The body's members that are columns to write. System columns are dropped silently.
+fn writable<'a>(object: &Object, body: &'a Members) -> Result<Vec<(usize, &'a str)>> {
+    let mut writable = Vec::with_capacity(body.0.len());
+    for (name, raw) in &body.0 {
+        let index = object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))?;
+        if !object.columns[index].is_system {
+            writable.push((index, raw.get()));
+        }
+    }
+    Ok(writable)
+}
+
+fn column_of<'a>(object: &'a Object, name: &str) -> Result<&'a Column> {
+    column_index(object, name).map(|index| &object.columns[index])
+}

@@ -1,0 +1,173 @@
+//! Reads: lists, counts, aggregates, single records, related records.
+
+use blockbase_schema::{ColumnType, Object, RelationShape};
+
+use super::param::{Param, Statement};
+use super::search::trigram_query;
+use super::write::link_sides;
+use super::writer::Writer;
+use crate::access::Scope;
+use crate::aggregate::{AggregatePlan, Function};
+use crate::ddl::{link_table, search_table};
+use crate::dialect::{Dialect, quote};
+use crate::expand::ExpandPlan;
+use crate::plan::{ListPlan, RecordPlan, SearchBy, Selection};
+
+/// The page's rows; where no total is asked for, one more, which tells whether there is a next page.
+pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
+    let mut writer = Writer::new(dialect, &plan.object);
+    writer.sql.push_str("SELECT ");
+    writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
+    writer.sql.push_str(" FROM ");
+    writer.sql.push_str(&quote(plan.object.name()));
+    writer.selection(&plan.object, &plan.selection);
+    let keys: Vec<String> = plan
+        .order
+        .iter()
+        .map(|(index, descends)| {
+            let column = &plan.object.columns[*index];
+            dialect.order(column, &quote(&column.name), *descends)
+        })
+        .collect();
+    writer.sql.push_str(" ORDER BY ");
+    writer.sql.push_str(&keys.join(", "));
+    let limit = writer.bind(Param::from(i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count)));
+    let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
+    writer.sql.push_str(&format!(" LIMIT {limit} OFFSET {offset}"));
+    writer.finish()
+}
+
+/// How many rows the selection has: one row of one big integer.
+pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str("SELECT count(*) FROM ");
+    writer.sql.push_str(&quote(object.name()));
+    writer.selection(object, selection);
+    writer.finish()
+}
+
+/// The rows that the search index of SQLite takes for matches, `most` at most; `None` where there is no such question.
+pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
+    let (Dialect::Sqlite, SearchBy::Index) = (dialect, &selection.search_by) else { return None };
+    let term = selection.indexed_term(object)?;
+    let index = search_table(object);
+    let mut writer = Writer::new(dialect, object);
+    let query = writer.bind(Param::Text(Some(trigram_query(term))));
+    let most = writer.bind(Param::from(most));
+    writer.sql.push_str(&format!("SELECT rowid FROM {index} WHERE {index} MATCH {query} LIMIT {most}"));
+    Some(writer.finish())
+}
+
+/// One row: how many rows the selection has, how many of them have a value, and the sum, least or greatest value as text.
+pub fn aggregate(dialect: Dialect, plan: &AggregatePlan) -> Statement {
+    let mut writer = Writer::new(dialect, &plan.object);
+    let column = plan.column.map(|index| &plan.object.columns[index]);
+    let name = column.map(|column| quote(&column.name));
+    let value = match (&name, column) {
+        (Some(name), Some(column)) => aggregate_value(dialect, plan.function, name, column.ty),
+        _ => "NULL".to_owned(),
+    };
+    let counted = name.unwrap_or_else(|| "*".to_owned());
+    let cast = if dialect == Dialect::Postgres { "::text" } else { "" };
+    writer.sql.push_str(&format!("SELECT count(*), count({counted}), ({value}){cast} FROM {}", quote(plan.object.name())));
+    writer.selection(&plan.object, &plan.selection);
+    writer.finish()
+}
+
+fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnType) -> String {
+    let scale = match ty {
+        ColumnType::Decimal { scale } => scale,
+        _ => 0,
+    };
+    match (function, dialect) {
+        (Function::Count, _) => "NULL".to_owned(),
+        // Exact whatever the order of the rows: doubles by their shortest digits.
+        (Function::Sum | Function::Avg, Dialect::Sqlite) => format!("svc_sum({name}, {scale})"),
+        (Function::Sum | Function::Avg, Dialect::Postgres) => match ty {
+            ColumnType::Float => format!("sum({name}::text::numeric)"),
+            _ => format!("sum({name})"),
+        },
+        (Function::Min | Function::Max, Dialect::Sqlite) => format!("svc_number_text({}({name}), {scale})", function.name()),
+        (Function::Min | Function::Max, Dialect::Postgres) => format!("{}({name})", function.name()),
+    }
+}
+
+/// The record, all columns; `for_update` locks its row where the engine has row locks.
+pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
+    let mut writer = Writer::new(dialect, &plan.object);
+    writer.sql.push_str("SELECT ");
+    match for_update {
+        true => writer.record_columns(&plan.object),
+        false => writer.columns(&plan.object, 0..plan.object.columns.len()),
+    }
+    writer.sql.push_str(" FROM ");
+    writer.sql.push_str(&quote(plan.object.name()));
+    writer.record(plan);
+    if for_update && dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
+    writer.finish()
+}
+
+/// Records by id, all columns; locked where the engine has row locks.
+pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.scope(object, scope));
+    writer.sql.push_str("SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    // In one order, so that two that lock the same rows do not wait for each other.
+    writer.sql.push_str(" ORDER BY \"id\"");
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
+    writer.finish()
+}
+
+/// Related records: all columns of those that `keys` lead to, in the list's default order. What `keys` are depends on the
+/// shape: ids of the related records, or ids of the records that they belong to. For links one more column leads, the
+/// record's id on the near side.
+pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> Statement {
+    let object = &plan.object;
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(keys));
+    let most = writer.bind(Param::from(i64::try_from(crate::expand::RECORDS_MAX).unwrap_or(i64::MAX) + 1));
+    let table = quote(object.name());
+    let order = format!("ORDER BY {table}.\"created_at\" DESC, {table}.\"id\" DESC LIMIT {most}");
+    let columns: Vec<String> = object.columns.iter().map(|column| format!("{table}.{}", quote(&column.name))).collect();
+    let columns = columns.join(", ");
+    let (head, test) = match plan.shape {
+        RelationShape::Forward { .. } => (format!("SELECT {columns} FROM {table}"), dialect.among("\"id\"", &list)),
+        RelationShape::Reverse { column, .. } => {
+            (format!("SELECT {columns} FROM {table}"), dialect.among(&quote(&object.columns[column].name), &list))
+        }
+        RelationShape::Linked { relationship_id, is_source } => {
+            let (near, far) = link_sides(is_source);
+            let links = link_table(relationship_id);
+            (
+                format!("SELECT {columns}, {links}.{near} FROM {links} JOIN {table} ON {table}.\"id\" = {links}.{far}"),
+                dialect.among(&format!("{links}.{near}"), &list),
+            )
+        }
+    };
+    let mut tests = vec![test];
+    tests.extend(writer.scope(object, &plan.scope));
+    writer.sql.push_str(&head);
+    writer.wherever(&tests);
+    writer.sql.push_str(&format!(" {order}"));
+    writer.finish()
+}
+
+/// Which of the records that are to be linked the caller sees: their ids.
+pub fn visible(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.scope(object, scope));
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    writer.finish()
+}

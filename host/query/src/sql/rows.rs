@@ -1,0 +1,73 @@
+//! What a change of the schema asks of all rows, and writes to them.
+
+use blockbase_schema::{Column, Object};
+
+use super::param::{Param, Statement};
+use super::writer::Writer;
+use crate::ddl::CONVERTED_COLUMN;
+use crate::dialect::{Dialect, quote};
+
+/// One value of each row as JSON, in the order of ids: the rows after `after`, `most` of them.
+pub fn column_page(dialect: Dialect, object: &Object, column: &Column, after: uuid::Uuid, most: i64) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let after = writer.bind(Param::Uuid(Some(after)));
+    let most = writer.bind(Param::from(most));
+    writer.sql.push_str(&format!(
+        "SELECT \"id\", {} FROM {} WHERE \"id\" > {after} ORDER BY \"id\" LIMIT {most}",
+        quote(&column.name),
+        quote(object.name())
+    ));
+    writer.finish()
+}
+
+/// How many rows there are, counted.
+pub fn count_all(dialect: Dialect, object: &Object) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str(&format!("SELECT count(*) FROM {}", quote(object.name())));
+    writer.finish()
+}
+
+/// How many rows share their values of `columns` with another row.
+pub fn count_duplicates(dialect: Dialect, object: &Object, columns: &[String]) -> Statement {
+    let names: Vec<String> = columns.iter().map(|name| quote(name)).collect();
+    let tests: Vec<String> = names.iter().map(|name| format!("{name} IS NOT NULL")).collect();
+    let (names, tests) = (names.join(", "), tests.join(" AND "));
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str(&format!(
+        "SELECT CAST(coalesce(sum(shared), 0) AS BIGINT) FROM (SELECT count(*) AS shared FROM {} WHERE {tests} GROUP BY {names} \
+         HAVING count(*) > 1) AS groups",
+        quote(object.name())
+    ));
+    writer.finish()
+}
+
+/// How many rows have no value of a column.
+pub fn count_nulls(dialect: Dialect, object: &Object, column: &Column) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str(&format!("SELECT count(*) FROM {} WHERE {} IS NULL", quote(object.name()), quote(&column.name)));
+    writer.finish()
+}
+
+/// The statement that adds the column for converted values.
+pub fn add_converted_column(dialect: Dialect, object: &Object) -> String {
+    let ty = if dialect == Dialect::Sqlite { "TEXT" } else { "text COLLATE \"C\"" };
+    format!("ALTER TABLE {} ADD COLUMN {CONVERTED_COLUMN} {ty}", quote(object.name()))
+}
+
+/// Writes converted texts to their rows.
+pub fn write_converted(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, texts: Vec<String>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let ids = writer.bind(Param::UuidList(ids));
+    let texts = writer.bind(Param::TextList(Some(texts)));
+    let table = quote(object.name());
+    writer.sql.push_str(&match dialect {
+        Dialect::Sqlite => format!(
+            "UPDATE {table} SET {CONVERTED_COLUMN} = new.text FROM (SELECT ids.value AS id, texts.value AS text FROM json_each({ids}) AS ids \
+             JOIN json_each({texts}) AS texts ON ids.key = texts.key) AS new WHERE {table}.\"id\" = new.id"
+        ),
+        Dialect::Postgres => format!(
+            "UPDATE {table} SET {CONVERTED_COLUMN} = new.text FROM unnest({ids}, {texts}) AS new (id, text) WHERE {table}.\"id\" = new.id"
+        ),
+    });
+    writer.finish()
+}

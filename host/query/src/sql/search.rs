@@ -1,0 +1,55 @@
+//! What the search indexes are asked.
+
+/// Most trigrams that one look into the search index asks for. They only have to be telling enough; each row is looked at again.
+const TRIGRAMS_MAX: usize = 12;
+
+/// The full-text query for rows that may contain `term`: some of its trigrams, all of which such a row has.
+pub(super) fn trigram_query(term: &str) -> String {
+    let characters: Vec<char> = term.to_uppercase().chars().collect();
+    let last = characters.len().saturating_sub(3);
+    let step = (last / TRIGRAMS_MAX).max(1);
+    let mut places: Vec<usize> = (0..=last).step_by(step).collect();
+    if places.last() != Some(&last) {
+        places.push(last);
+    }
+    let trigrams: Vec<String> = places
+        .into_iter()
+        .map(|place| {
+            let trigram: String = characters[place..].iter().take(3).collect();
+            format!("\"{}\"", trigram.replace('"', "\"\""))
+        })
+        .collect();
+    trigrams.join(" AND ")
+}
+
+/// A LIKE pattern for texts that contain `term`, whatever characters it has.
+pub(super) fn like_pattern(term: &str) -> String {
+    let mut pattern = String::with_capacity(term.len() + 2);
+    pattern.push('%');
+    for character in term.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    pattern
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_asks_for_trigrams_of_the_folded_term() {
+        assert_eq!(trigram_query("ab\"c"), r#""AB""" AND "B""C""#);
+        assert_eq!(trigram_query("straße"), r#""STR" AND "TRA" AND "RAS" AND "ASS" AND "SSE""#);
+        let long = trigram_query(&"x".repeat(1000));
+        assert!(long.matches(" AND ").count() <= TRIGRAMS_MAX + 1, "{long}");
+    }
+
+    #[test]
+    fn a_pattern_takes_wildcards_literally() {
+        assert_eq!(like_pattern(r"50%_\x"), r"%50\%\_\\x%");
+    }
+}

@@ -1,0 +1,175 @@
+//! Writes: records inserted, changed, deleted; links; and the looks at rows that belong to a write.
+
+use blockbase_schema::{Object, RelationShape, Value, system};
+
+use super::param::{Param, Statement};
+use super::writer::Writer;
+use crate::ddl::link_table;
+use crate::dialect::{Dialect, quote};
+use crate::plan::{Assignment, CreatePlan, LinkPlan, UpdatePlan, UpsertPlan};
+
+/// The new rows, all of one object, in one statement.
+pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    writer.insert(object, rows);
+    writer.finish()
+}
+
+/// The values of a new row, to be bound to the statement that [`insert`] makes of one row.
+pub fn insert_params(plan: &CreatePlan) -> impl Iterator<Item = Param> {
+    plan.object.columns.iter().zip(&plan.values).map(|(column, value)| Param::of(column.ty, value.clone()))
+}
+
+/// The new row, or the change of the one that it conflicts with; answers with the row as it is afterwards, and on Postgres
+/// with one more boolean: whether it was changed. No row where the policy hides it.
+pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
+    let object = &plan.create.object;
+    let mut writer = Writer::new(dialect, object);
+    writer.insert(object, &[&plan.create]);
+    let names = |columns: &[usize]| columns.iter().map(|index| quote(&object.columns[*index].name)).collect::<Vec<_>>();
+    let mut sets: Vec<String> = names(&plan.overwrites).iter().map(|name| format!("{name} = excluded.{name}")).collect();
+    for name in [system::UPDATED_AT, system::UPDATED_BY].map(quote) {
+        sets.push(format!("{name} = excluded.{name}"));
+    }
+    writer.sql.push_str(&format!(" ON CONFLICT ({}) DO UPDATE SET {}", names(&plan.target).join(", "), sets.join(", ")));
+    let tests = writer.scope(object, &plan.scope);
+    writer.wherever(&tests);
+    writer.sql.push_str(" RETURNING ");
+    writer.record_columns(object);
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(", xmax <> 0");
+    }
+    writer.finish()
+}
+
+/// The record that an upsert would change, locked where the engine has row locks.
+pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
+    let object = &plan.create.object;
+    let mut writer = Writer::new(dialect, object);
+    let tests: Vec<String> = plan
+        .target
+        .iter()
+        .map(|index| {
+            let column = &object.columns[*index];
+            let value = writer.bind(Param::of(column.ty, plan.create.values[*index].clone()));
+            format!("{} = {value}", quote(&column.name))
+        })
+        .collect();
+    writer.sql.push_str("SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
+    writer.finish()
+}
+
+/// The change, answering with the row as it is afterwards.
+pub fn update(dialect: Dialect, plan: &UpdatePlan) -> Statement {
+    let object = &plan.record.object;
+    let mut writer = Writer::new(dialect, object);
+    writer.sql.push_str("UPDATE ");
+    writer.sql.push_str(&quote(object.name()));
+    writer.sql.push_str(" SET ");
+    for (index, assignment) in &plan.assignments {
+        let column = &object.columns[*index];
+        let name = quote(&column.name);
+        let text = match assignment {
+            Assignment::Set(value) => {
+                let value = writer.bind(Param::of(column.ty, value.clone()));
+                format!("{name} = {value}, ")
+            }
+            Assignment::Add(amount) => {
+                let amount = writer.bind(Param::of(column.ty, amount.clone()));
+                format!("{name} = {name} + {amount}, ")
+            }
+        };
+        writer.sql.push_str(&text);
+    }
+    let now = writer.bind(Param::Datetime(Some(plan.stamp.now)));
+    let actor = writer.bind(Param::Text(plan.stamp.actor_id.clone()));
+    writer.sql.push_str(&format!("{} = {now}, {} = {actor}", quote(system::UPDATED_AT), quote(system::UPDATED_BY)));
+    writer.record(&plan.record);
+    writer.sql.push_str(" RETURNING ");
+    writer.record_columns(object);
+    writer.finish()
+}
+
+/// The removal of records that were looked at before.
+pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let test = dialect.among("\"id\"", &list);
+    writer.sql.push_str(&format!("DELETE FROM {}", quote(object.name())));
+    writer.wherever(&[test]);
+    writer.finish()
+}
+
+/// Records that refer to others by a foreign key, all columns; locked where the engine has row locks.
+pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, most: i64) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let most = writer.bind(Param::from(most));
+    writer.sql.push_str("SELECT ");
+    writer.record_columns(object);
+    writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
+    let test = dialect.among(&quote(&object.columns[column].name), &list);
+    writer.wherever(&[test]);
+    writer.sql.push_str(&format!(" ORDER BY \"id\" LIMIT {most}"));
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
+    writer.finish()
+}
+
+/// Whether another row than `besides` has these values: a row or none.
+pub fn duplicate(dialect: Dialect, object: &Object, values: &[(usize, &Value)], besides: Option<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let mut tests: Vec<String> = values
+        .iter()
+        .map(|(index, value)| {
+            let column = &object.columns[*index];
+            let value = writer.bind(Param::of(column.ty, (*value).clone()));
+            format!("{} = {value}", quote(&column.name))
+        })
+        .collect();
+    if let Some(id) = besides {
+        let id = writer.bind(Param::Uuid(Some(id)));
+        tests.push(format!("\"id\" <> {id}"));
+    }
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    writer.sql.push_str(" LIMIT 1");
+    writer.finish()
+}
+
+/// Adds links, or removes them; answers with the far ids of those that were not there, or were.
+pub fn change_links(dialect: Dialect, plan: &LinkPlan, adds: bool) -> Option<Statement> {
+    let RelationShape::Linked { relationship_id, is_source } = plan.relation.shape else { return None };
+    let (near, far) = link_sides(is_source);
+    let links = link_table(relationship_id);
+    let mut writer = Writer::new(dialect, &plan.record.object);
+    let id = writer.bind(Param::Uuid(Some(plan.record.id)));
+    let list = writer.bind(Param::UuidList(plan.target_ids.clone()));
+    let sql = match (adds, dialect) {
+        (true, Dialect::Sqlite) => format!(
+            "INSERT INTO {links} ({near}, {far}) SELECT {id}, value FROM json_each({list}) WHERE true ON CONFLICT DO NOTHING RETURNING {far}"
+        ),
+        (true, Dialect::Postgres) => format!(
+            "INSERT INTO {links} ({near}, {far}) SELECT {id}, far FROM unnest({list}) AS far ON CONFLICT DO NOTHING RETURNING {far}"
+        ),
+        (false, _) => {
+            format!("DELETE FROM {links} WHERE {near} = {id} AND {} RETURNING {far}", dialect.among(far, &list))
+        }
+    };
+    writer.sql.push_str(&sql);
+    Some(writer.finish())
+}
+
+pub(super) fn link_sides(is_source: bool) -> (&'static str, &'static str) {
+    match is_source {
+        true => ("source_id", "target_id"),
+        false => ("target_id", "source_id"),
+    }
+}

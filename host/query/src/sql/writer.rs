@@ -1,0 +1,252 @@
+//! What statements are made of: columns, tests, the row policy, bound values.
+
+use blockbase_schema::{Column, ColumnType, Object, Value, system};
+
+use super::param::{Param, Statement};
+use super::search::{like_pattern, trigram_query};
+use crate::access::Scope;
+use crate::ddl::search_table;
+use crate::dialect::{Dialect, quote};
+use crate::operator::Operator;
+use crate::plan::{CreatePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
+
+pub(super) struct Writer {
+    pub(super) dialect: Dialect,
+    pub(super) sql: String,
+    pub(super) params: Vec<Param>,
+}
+
+impl Writer {
+    /// A statement on `object`. On Postgres its text names the object's number and revision, so that a plan cached for an object
+    /// that was dropped or altered is never used for another of its name.
+    pub(super) fn new(dialect: Dialect, object: &Object) -> Writer {
+        let mut sql = String::with_capacity(256);
+        if dialect == Dialect::Postgres {
+            sql.push_str(&format!("/* {}.{} */ ", object.id, object.revision));
+        }
+        Writer { dialect, sql, params: Vec::new() }
+    }
+
+    pub(super) fn bind(&mut self, param: Param) -> String {
+        let is_json = matches!(param, Param::Json(_));
+        self.params.push(param);
+        let placeholder = self.dialect.placeholder(self.params.len());
+        match (self.dialect, is_json) {
+            // Bound as text, since that keeps it byte for byte.
+            (Dialect::Postgres, true) => format!("{placeholder}::json"),
+            _ => placeholder,
+        }
+    }
+
+    pub(super) fn finish(self) -> Statement {
+        Statement { sql: self.sql, params: self.params }
+    }
+
+    /// All columns, and on SQLite the rowid that the search index knows the row by.
+    pub(super) fn record_columns(&mut self, object: &Object) {
+        self.columns(object, 0..object.columns.len());
+        if self.dialect == Dialect::Sqlite {
+            self.sql.push_str(", svc_rowid");
+        }
+    }
+
+    pub(super) fn insert(&mut self, object: &Object, rows: &[&CreatePlan]) {
+        self.sql.push_str("INSERT INTO ");
+        self.sql.push_str(&quote(object.name()));
+        self.sql.push_str(" (");
+        self.columns(object, 0..object.columns.len());
+        self.sql.push_str(") VALUES ");
+        for (row, plan) in rows.iter().enumerate() {
+            self.sql.push_str(if row > 0 { ", (" } else { "(" });
+            for (place, (column, value)) in object.columns.iter().zip(&plan.values).enumerate() {
+                if place > 0 {
+                    self.sql.push_str(", ");
+                }
+                let placeholder = self.bind(Param::of(column.ty, value.clone()));
+                self.sql.push_str(&placeholder);
+            }
+            self.sql.push(')');
+        }
+    }
+
+    pub(super) fn columns(&mut self, object: &Object, columns: impl IntoIterator<Item = usize>) {
+        for (place, index) in columns.into_iter().enumerate() {
+            if place > 0 {
+                self.sql.push_str(", ");
+            }
+            self.sql.push_str(&quote(&object.columns[index].name));
+        }
+    }
+
+    /// ` WHERE …`: the row policy first, then what the caller asked for.
+    pub(super) fn selection(&mut self, object: &Object, selection: &Selection) {
+        let mut tests = self.scope(object, &selection.scope);
+        for predicate in &selection.predicates {
+            let test = self.predicate(object, predicate);
+            tests.push(test);
+        }
+        if let Some(term) = &selection.search {
+            tests.push(self.search(object, term));
+        }
+        tests.extend(self.candidates(object, selection));
+        self.wherever(&tests);
+    }
+
+    pub(super) fn record(&mut self, plan: &RecordPlan) {
+        let id = self.bind(Param::Uuid(Some(plan.id)));
+        let mut tests = vec![format!("\"id\" = {id}")];
+        tests.extend(self.scope(&plan.object, &plan.scope));
+        self.wherever(&tests);
+    }
+
+    pub(super) fn wherever(&mut self, tests: &[String]) {
+        if !tests.is_empty() {
+            self.sql.push_str(" WHERE ");
+            self.sql.push_str(&tests.join(" AND "));
+        }
+    }
+
+    pub(super) fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
+        match scope {
+            Scope::All => Vec::new(),
+            Scope::Own(actor) => {
+                let actor = self.bind(Param::Text(Some(actor.clone())));
+                vec![format!("{}.{} = {actor}", quote(object.name()), quote(system::CREATED_BY))]
+            }
+            Scope::Nothing => vec!["1 = 0".to_owned()],
+        }
+    }
+
+    /// What the search index takes for the rows: all that match, and perhaps some that do not.
+    fn candidates(&mut self, object: &Object, selection: &Selection) -> Option<String> {
+        let term = match &selection.search_by {
+            SearchBy::Index => selection.indexed_term(object)?,
+            SearchBy::Order => return None,
+            SearchBy::Rows(rows) => {
+                let list = self.bind(Param::IntegerList(rows.clone()));
+                return Some(format!("svc_rowid IN (SELECT value FROM json_each({list}))"));
+            }
+        };
+        Some(match self.dialect {
+            Dialect::Sqlite => {
+                let index = search_table(object);
+                let placeholder = self.bind(Param::Text(Some(trigram_query(term))));
+                format!("svc_rowid IN (SELECT rowid FROM {index} WHERE {index} MATCH {placeholder})")
+            }
+            Dialect::Postgres => {
+                let placeholder = self.bind(Param::Text(Some(like_pattern(term))));
+                let document = self.dialect.search_document(object);
+                format!("{document} LIKE (upper({placeholder}::text COLLATE \"und-x-icu\") COLLATE \"C\")")
+            }
+        })
+    }
+
+    fn search(&mut self, object: &Object, term: &str) -> String {
+        let placeholder = self.bind(Param::Text(Some(term.to_owned())));
+        let dialect = self.dialect;
+        let table = quote(object.name());
+        let tests: Vec<String> = object
+            .columns
+            .iter()
+            .filter(|column| column.is_searchable())
+            .map(|column| {
+                let name = quote(&column.name);
+                match column.ty {
+                    ColumnType::TextList => {
+                        dialect.any_element(&format!("{table}.{name}"), |item| dialect.contains(item, &placeholder, true))
+                    }
+                    _ => dialect.contains(&name, &placeholder, true),
+                }
+            })
+            .collect();
+        match tests.is_empty() {
+            // The term stays bound, so that the shape has one number of parameters.
+            true => format!("({placeholder} IS NULL)"),
+            false => format!("({})", tests.join(" OR ")),
+        }
+    }
+
+    fn predicate(&mut self, object: &Object, predicate: &Predicate) -> String {
+        let column = &object.columns[predicate.column];
+        let is_list = column.ty == ColumnType::TextList;
+        let name = match is_list {
+            // `json_each` has columns of its own, `type` and `value` among them.
+            true => format!("{}.{}", quote(object.name()), quote(&column.name)),
+            false => quote(&column.name),
+        };
+        let dialect = self.dialect;
+        let lead = match &predicate.test {
+            Test::Compare(Operator::Neq, _) => None,
+            Test::Compare(..) => dialect.index_lead(column, &name, false),
+            Test::In { negated: false, values } if !values.contains(&Value::Null) => dialect.index_lead(column, &name, false),
+            _ => None,
+        };
+        let test = self.test(column, &name, &predicate.test);
+        match lead {
+            Some(lead) => format!("{lead} AND {test}"),
+            None => test,
+        }
+    }
+
+    fn test(&mut self, column: &Column, name: &str, test: &Test) -> String {
+        let is_list = column.ty == ColumnType::TextList;
+        let dialect = self.dialect;
+        match test {
+            Test::IsNull => dialect.index_lead(column, name, true).unwrap_or_else(|| format!("{name} IS NULL")),
+            Test::IsNotNull => dialect.index_lead(column, name, false).unwrap_or_else(|| format!("{name} IS NOT NULL")),
+            Test::Compare(operator, Value::DecimalBetween { below, scale }) => {
+                let (operator, scaled) = match operator {
+                    Operator::Gt | Operator::Gte => (">", *below),
+                    Operator::Lt | Operator::Lte => ("<=", *below),
+                    // No value is equal to one that the column cannot hold.
+                    Operator::Neq => return "1 = 1".to_owned(),
+                    _ => return "1 = 0".to_owned(),
+                };
+                let value = self.bind(Param::Decimal(Some((scaled, *scale))));
+                format!("{name} {operator} {value}")
+            }
+            Test::Compare(operator, value) => {
+                let value = self.bind(Param::of(column.ty, value.clone()));
+                match operator {
+                    Operator::Eq if is_list => dialect.any_element(name, |item| format!("{item} = {value}")),
+                    Operator::Neq if is_list => {
+                        format!("NOT {}", dialect.any_element(name, |item| format!("{item} = {value}")))
+                    }
+                    Operator::Neq => format!("{name} {} {value}", dialect.is_distinct()),
+                    Operator::Gt => format!("{name} > {value}"),
+                    Operator::Gte => format!("{name} >= {value}"),
+                    Operator::Lt => format!("{name} < {value}"),
+                    Operator::Lte => format!("{name} <= {value}"),
+                    _ => format!("{name} = {value}"),
+                }
+            }
+            Test::In { values, negated } => self.in_list(name, column.ty, values, *negated),
+            Test::Contains { text, fold_case } => {
+                let term = self.bind(Param::Text(Some(text.clone())));
+                match is_list {
+                    true => dialect.any_element(name, |item| dialect.contains(item, &term, *fold_case)),
+                    false => dialect.contains(name, &term, *fold_case),
+                }
+            }
+        }
+    }
+
+    /// `in` with nulls among the items also finds nulls; `nin` keeps nulls unless they are among the items.
+    fn in_list(&mut self, name: &str, ty: ColumnType, values: &[Value], negated: bool) -> String {
+        let with_null = values.contains(&Value::Null);
+        let placeholders: Vec<String> =
+            values.iter().filter(|value| **value != Value::Null).map(|value| self.bind(Param::of(ty, value.clone()))).collect();
+        let list = placeholders.join(", ");
+        let matches = match (placeholders.is_empty(), ty) {
+            (true, _) => "1 = 0".to_owned(),
+            (false, ColumnType::TextList) => self.dialect.any_element(name, |item| format!("{item} IN ({list})")),
+            (false, _) => format!("{name} IN ({list})"),
+        };
+        match (negated, with_null) {
+            (false, false) => matches,
+            (false, true) => format!("({matches} OR {name} IS NULL)"),
+            (true, false) => format!("(NOT {matches} OR {name} IS NULL)"),
+            (true, true) => format!("(NOT {matches} AND {name} IS NOT NULL)"),
+        }
+    }
+}
