@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, RecordPlan, Stamp, UpdatePlan};
-use blockbase_query::{Scope, sql};
+use blockbase_query::{Action, Scope, sql};
 use blockbase_schema::{Code, Column, Error, Object, OnDelete, Result, Value};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
@@ -17,11 +17,18 @@ use crate::writes::record_change;
 
 /// Most records that one deletion may delete or change, beside those that were named.
 const BEYOND_MAX: usize = 10_000;
+/// Bytes of the records that one deletion takes along.
+const BEYOND_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Levels that the engine is left to delete by itself. SQLite goes a thousand deep, and both are slow before that.
+const ENGINE_LEVELS_MAX: usize = 300;
 
 /// What refers to the records that go: by deletion it goes too, by change it is cleared.
 #[derive(Default)]
 struct Beyond {
     deleted: Vec<(Arc<Object>, Uuid, Record)>,
+    /// By level: the object and the records of it that go.
+    levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
+    bytes: usize,
     seen: HashSet<(i64, Uuid)>,
     cleared: Vec<(Arc<Object>, usize, Uuid)>,
 }
@@ -49,9 +56,17 @@ pub(crate) async fn delete_records(
         collect(connection, context, object, ids.clone(), &mut beyond).await?;
         clear(connection, context, &beyond).await?;
     }
-    let delete = sql::delete_many(dialect, object, ids.clone());
-    if let Err(error) = connection.execute(delete).await {
-        return Err(explained(connection, context, object, &ids, error).await);
+    // In one statement, so that the engine sees what refers to what at its end; deep chains from their ends.
+    let mut parts = vec![(0, Arc::clone(object), ids.clone())];
+    if beyond.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
+        parts.append(&mut beyond.levels);
+        parts.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
+    }
+    for (_, object, ids) in parts {
+        let delete = sql::delete_many(dialect, &object, ids.clone());
+        if let Err(error) = connection.execute(delete).await {
+            return Err(explained(connection, context, &object, &ids, error).await);
+        }
     }
     let mut events = Vec::with_capacity(roots.len() + beyond.deleted.len());
     let mut counts: HashMap<i64, i64> = HashMap::new();
@@ -81,8 +96,8 @@ async fn collect(
     beyond: &mut Beyond,
 ) -> Result<()> {
     let registry = Arc::clone(&context.registry);
-    let mut levels = vec![(Arc::clone(object), ids)];
-    while let Some((object, ids)) = levels.pop() {
+    let mut levels = vec![(0, Arc::clone(object), ids)];
+    while let Some((level, object, ids)) = levels.pop() {
         for (holder, column) in registry.referrers_of(object.name()) {
             let Some(reference) = &holder.columns[*column].reference else { continue };
             if reference.on_delete == OnDelete::Restrict {
@@ -94,11 +109,14 @@ async fn collect(
             let select = sql::referring(connection.dialect(), holder, *column, ids.clone(), most);
             let columns: Vec<&Column> = holder.columns.iter().collect();
             let found = connection.fetch_records(select, &columns, 0).await.map_err(|error| error.on(holder))?;
-            if found.len() > room {
+            beyond.bytes += found.iter().map(|record| record.json().len()).sum::<usize>();
+            if found.len() > room || beyond.bytes > BEYOND_BYTES_MAX {
                 return Err(Error::new(
                     Code::Conflict,
                     format!(
-                        "More than {BEYOND_MAX} other records would be deleted or changed along. Delete those first, in parts."
+                        "More than {BEYOND_MAX} other records, or {} MiB of them, would be deleted or changed along. Delete those \
+                         first, in parts.",
+                        BEYOND_BYTES_MAX / 1024 / 1024
                     ),
                 ));
             }
@@ -115,7 +133,8 @@ async fn collect(
                 }
             }
             if !next.is_empty() {
-                levels.push((Arc::clone(holder), next));
+                beyond.levels.push((level + 1, Arc::clone(holder), next.clone()));
+                levels.push((level + 1, Arc::clone(holder), next));
             }
         }
     }
@@ -159,12 +178,16 @@ async fn explained(connection: &mut Connection, context: &WriteContext, object: 
         }
     }
     let known = registry.relationships().iter().find(|relationship| Some(relationship.id) == found);
-    let by = known.map(|known| {
+    // Who refers to it is told to those who may know of that object.
+    let by = known.and_then(|known| {
         let definition = &known.definition;
-        let holder = definition.holder().map_or(&definition.source, |holder| {
-            if holder == definition.source { &definition.source } else { &definition.target }
+        let holder = definition.holder().unwrap_or(if definition.source == object.name() {
+            &definition.target
+        } else {
+            &definition.source
         });
-        format!(" by `{holder}` (`{}`)", definition.name)
+        let knows = context.caller.may(holder, Action::Read) || context.caller.may("objects", Action::Read);
+        knows.then(|| format!(" by `{holder}` (`{}`)", definition.name))
     });
     Error::new(Code::ForeignKeyViolation, format!("The record is still referenced{}.", by.unwrap_or_default()))
 }

@@ -10,6 +10,32 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
+/// Bytes that the related records of one request may take, each time that they are shown.
+const BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// What is left of them.
+pub(crate) struct Budget(usize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget(BYTES_MAX)
+    }
+}
+
+impl Budget {
+    /// # Errors
+    /// `invalid_request` where it is spent.
+    fn spend(&mut self, bytes: usize) -> Result<()> {
+        self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
+            Error::invalid_request(format!(
+                "`expand` would bring more than {} MiB. Ask for a smaller page or fewer relation keys.",
+                BYTES_MAX / 1024 / 1024
+            ))
+        })?;
+        Ok(())
+    }
+}
+
 /// What one relation key brings: by the id of the record that is expanded, or by its foreign key, the JSON of the related
 /// records, separated by commas.
 type Related = HashMap<Uuid, Vec<u8>>;
@@ -22,17 +48,18 @@ pub(crate) async fn expanded(
     plans: &[ExpandPlan],
     records: Vec<Record>,
     place_of: &(dyn Fn(usize) -> Option<usize> + Sync),
+    budget: &mut Budget,
 ) -> Result<Vec<Vec<u8>>> {
     if plans.is_empty() || records.is_empty() {
         return Ok(records.into_iter().map(Record::into_json).collect());
     }
     let mut related = Vec::with_capacity(plans.len());
     for plan in plans {
-        related.push(fetch(connection, plan, &records, place_of).await?);
+        related.push(fetch(connection, plan, &records, place_of, budget).await?);
     }
-    Ok(records
-        .into_iter()
-        .map(|record| {
+    let mut texts = Vec::with_capacity(records.len());
+    for record in records {
+        texts.push({
             let keys: Vec<Option<Uuid>> =
                 plans.iter().map(|plan| place_of(key_column(plan)).and_then(|place| record.uuid(place))).collect();
             let mut json = record.into_json();
@@ -42,6 +69,8 @@ pub(crate) async fn expanded(
                 json::write_string(&mut json, &plan.key);
                 json.push(b':');
                 let found = key.and_then(|key| related.get(&key));
+                // A record that several refer to is shown with each of them.
+                budget.spend(found.map_or(0, Vec::len))?;
                 match (is_single(plan.shape), found) {
                     (true, found) => json.extend_from_slice(found.map_or(b"null", Vec::as_slice)),
                     (false, found) => {
@@ -53,8 +82,9 @@ pub(crate) async fn expanded(
             }
             json.push(b'}');
             json
-        })
-        .collect())
+        });
+    }
+    Ok(texts)
 }
 
 fn is_single(shape: RelationShape) -> bool {
@@ -79,6 +109,7 @@ fn fetch<'a>(
     plan: &'a ExpandPlan,
     records: &'a [Record],
     place_of: &'a (dyn Fn(usize) -> Option<usize> + Sync),
+    budget: &'a mut Budget,
 ) -> BoxFuture<'a, Result<Related>> {
     async move {
         let mut keys: Vec<Uuid> = records.iter().filter_map(|record| record.uuid(place_of(key_column(plan))?)).collect();
@@ -108,7 +139,7 @@ fn fetch<'a>(
                 RelationShape::Linked { .. } => record.uuid(columns.len() - 1),
             })
             .collect();
-        let texts = expanded(connection, &plan.children, found, &|column| Some(column)).await?;
+        let texts = expanded(connection, &plan.children, found, &Some, budget).await?;
         let mut by_key = Related::new();
         for (owner, text) in owners.into_iter().zip(texts) {
             let Some(owner) = owner else { continue };

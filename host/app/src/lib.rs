@@ -120,7 +120,13 @@ impl App {
             log_lines,
         });
         app.refresh().await?;
-        app.ensure_search_indexes().await?;
+        match app.ensure_search_indexes().await {
+            Err(error) if app.is_shared() => {
+                // Searches are right without it, and slow: another instance may be at it, or the table is in use.
+                tracing::warn!(error.cause = %error, "a search index could not be made; the next start tries again");
+            }
+            made => made?,
+        }
         if let Some(role) = app.settings.signup_role.clone() {
             let known = app
                 .store

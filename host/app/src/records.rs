@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::expand::expanded;
+use crate::expand::{Budget, expanded};
 
 /// A page of records.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ async fn run_get(connection: &mut Connection, plan: &RecordPlan, expand: &[Expan
     let statement = sql::get(connection.dialect(), plan, false);
     let record = connection.fetch_record(statement, &plan.object.columns).await.map_err(|error| error.on(&plan.object))?;
     let Some(record) = record else { return Ok(None) };
-    Ok(expanded(connection, expand, vec![record], &Some).await?.pop())
+    Ok(expanded(connection, expand, vec![record], &Some, &mut Budget::default()).await?.pop())
 }
 
 /// Rows that the search index of SQLite may find before it is quicker to go through the list in its order: each candidate is
@@ -165,7 +165,7 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan) -> Result<ListAn
             records.truncate(rows_max);
             let place_of = |column| plan.columns.iter().chain(&plan.hidden).position(|index| *index == column);
             let count = records.len();
-            (expanded(connection, &plan.expand, records, &place_of).await?.join(&b','), count, has_more)
+            (expanded(connection, &plan.expand, records, &place_of, &mut Budget::default()).await?.join(&b','), count, has_more)
         }
     };
     if !plan.with_count {

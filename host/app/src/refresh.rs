@@ -12,6 +12,8 @@ use crate::feed::Subscriptions;
 
 /// How often an operation begins anew because the schema moved or another transaction was in its way.
 const ATTEMPTS_MAX: u32 = 8;
+/// How often it does so while further changes of the schema may come in between.
+const ATTEMPTS_BESIDE_CHANGES: u32 = 2;
 /// How long it waits before it does, the first time; each further time twice as long.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(2);
 
@@ -81,17 +83,18 @@ impl App {
     {
         let mut pause = ATTEMPT_PAUSE;
         let mut answer = operation(self.registry()).await;
-        for _ in 1..ATTEMPTS_MAX {
+        for attempt in 1..ATTEMPTS_MAX {
             let Err(Error { retry: Some(why), .. }) = &answer else { break };
             if *why == Retry::Contended {
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
-            // No change of this instance comes in between any more, however many wait.
-            let _gate = self.schema_gate.read().await;
+            // Waits for a change of this instance that is under way. Later attempts keep others out until they are through.
+            let gate = self.schema_gate.read().await;
             if *why == Retry::SchemaMoved {
                 self.refresh_registry().await?;
             }
+            let _gate = (attempt > ATTEMPTS_BESIDE_CHANGES).then_some(gate);
             answer = operation(self.registry()).await;
         }
         answer

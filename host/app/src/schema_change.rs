@@ -209,7 +209,10 @@ impl App {
                 })
             })
             .await;
-        self.refresh_registry().await?;
+        if let Err(error) = self.refresh_registry().await {
+            // The change stands; the next comparison with the database serves it.
+            tracing::warn!(error.cause = %error, "a change of the schema is not served yet");
+        }
         answer
     }
 

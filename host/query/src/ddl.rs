@@ -243,7 +243,8 @@ fn alter_postgres(old: &Object, new: &Object, converted: Option<&str>) -> Vec<St
             statements.push(format!("ALTER TABLE {table} RENAME COLUMN {} TO {name}", quote(&before.name)));
         }
         if !same_checks {
-            statements.extend(old_checks.iter().map(|(check, _)| format!("ALTER TABLE {table} DROP CONSTRAINT {check}")));
+            statements
+                .extend(old_checks.iter().map(|(check, _)| format!("ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {check}")));
         }
         if before.ty != column.ty {
             let ty = postgres_column_type(column);
@@ -275,7 +276,7 @@ fn dropped_indexes(dialect: Dialect, old: &Object, new: &Object) -> Vec<String> 
     indexes(dialect, old)
         .into_iter()
         .filter(|index| !next.iter().any(|kept| kept.shape == index.shape))
-        .map(|index| format!("DROP INDEX {}", index.name))
+        .map(|index| format!("DROP INDEX IF EXISTS {}", index.name))
         .collect()
 }
 

@@ -43,8 +43,8 @@ impl Dialect {
     /// Whether any element of a list column meets `test`, which is SQL over `item`.
     pub(crate) fn any_element(self, column: &str, test: impl Fn(&str) -> String) -> String {
         match self {
-            Dialect::Sqlite => format!("EXISTS (SELECT 1 FROM json_each({column}) AS item WHERE {})", test("item.value")),
-            Dialect::Postgres => format!("EXISTS (SELECT 1 FROM unnest({column}) AS item WHERE {})", test("item")),
+            Dialect::Sqlite => format!("EXISTS (SELECT 1 FROM json_each({column}) AS svc_item WHERE {})", test("svc_item.value")),
+            Dialect::Postgres => format!("EXISTS (SELECT 1 FROM unnest({column}) AS svc_item WHERE {})", test("svc_item")),
         }
     }
 

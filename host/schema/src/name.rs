@@ -11,7 +11,7 @@ const RESERVED_PREFIXES: [&str; 3] = ["svc_", "sqlite_", "pg_"];
 
 /// Names of the engines' own columns and table functions.
 const ENGINE_COLUMNS: [&str; 9] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "rowid", "oid", "_rowid_"];
-const ENGINE_TABLES: [&str; 2] = ["json_each", "json_tree"];
+const ENGINE_TABLES: [&str; 3] = ["json_each", "json_tree", "excluded"];
 
 /// Permission resources of the platform, so never names of objects.
 const RESERVED_OBJECTS: [&str; 10] =
@@ -50,7 +50,7 @@ pub fn check_object_name(name: &str) -> Result<()> {
     if ENGINE_TABLES.contains(&name) {
         return Err(Error::new(
             Code::InvalidSchema,
-            format!("`{name}` is a function of a database engine; choose another object name."),
+            format!("`{name}` is a name of the database engines; choose another object name."),
         ));
     }
     if RESERVED_OBJECTS.contains(&name) {

@@ -144,7 +144,10 @@ impl Object {
         if groups.len() > GROUPS_MAX {
             return refuse(format!("`{key}` holds {GROUPS_MAX} groups at most."));
         }
-        for group in groups {
+        for (place, group) in groups.iter().enumerate() {
+            if groups[..place].contains(group) {
+                return refuse(format!("`{key}` names the group {} twice.", group.join(", ")));
+            }
             if group.len() < columns_min || group.len() > GROUP_COLUMNS_MAX {
                 return refuse(format!("Each group of `{key}` has {columns_min} to {GROUP_COLUMNS_MAX} columns."));
             }

@@ -127,6 +127,20 @@ impl Column {
         self.coerce(input, true)
     }
 
+    /// Reads the amount of an atomic operator: rounded as a value is, without the column's rules.
+    pub fn amount_of(&self, raw: &str) -> Result<Value> {
+        match self.filter_value_of(raw)? {
+            Value::DecimalBetween { scale, .. } => {
+                let number = self.decimal(&read(raw).map_err(|why| self.invalid(&why))?)?;
+                let mut rounded = number.round_dp_with_strategy(u32::from(scale), RoundingStrategy::MidpointAwayFromZero);
+                rounded.rescale(u32::from(scale));
+                let scaled = i64::try_from(rounded.mantissa()).map_err(|_| self.invalid("has more than 18 digits"))?;
+                Ok(Value::Decimal { scaled, scale })
+            }
+            value => Ok(value),
+        }
+    }
+
     /// Reads one JSON value of a filter, without the column's rules.
     pub fn filter_value_of(&self, raw: &str) -> Result<Value> {
         self.coerce(read(raw).map_err(|why| self.invalid(&why))?, false)

@@ -30,6 +30,10 @@ pub enum DbError {
     SchemaMoved(Cause),
     /// The transaction met another one, and one of the two has to begin anew.
     Contended(Cause),
+    /// Records that go with others which go with others, further than the engine follows.
+    TooDeep,
+    /// Postgres counts columns that were dropped.
+    TooManyColumns,
     /// A read went past the budget that it was given.
     Interrupted,
     /// Connection lost, pool exhausted, disk full, shutting down.
@@ -44,6 +48,15 @@ impl From<DbError> for Error {
             DbError::Other(cause) => Error::internal(cause),
             DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),
             DbError::Contended(cause) => Error::retry(Retry::Contended, cause),
+            DbError::Interrupted => crate::unavailable("a read took too long"),
+            DbError::TooDeep => Error::new(
+                Code::Conflict,
+                "Too many records refer to each other in a row to be deleted at once. Delete them from the end of the chain.",
+            ),
+            DbError::TooManyColumns => Error::new(
+                Code::InvalidSchemaChange,
+                "The table has no room for another column; Postgres counts those that were dropped. Make a new object.",
+            ),
             other => Error::internal(format!("{other:?}")),
         }
     }
@@ -68,14 +81,12 @@ impl DbError {
 
 /// A reference of the record that was written to one that is not there.
 fn foreign_key(object: &Object, relationship: Option<i64>) -> Error {
-    let column = object.columns.iter().find_map(|column| {
-        let reference = column.reference.as_ref()?;
-        (Some(reference.relationship_id) == relationship).then_some((column, reference))
-    });
+    let refers = |column: &&Column| column.reference.as_ref().map(|reference| reference.relationship_id) == relationship;
+    let column = object.columns.iter().find(|column| column.reference.is_some() && refers(column));
     match column {
-        Some((column, reference)) => Error::new(
+        Some(column) => Error::new(
             Code::ForeignKeyViolation,
-            format!("`{}`: there is no record of `{}` with this id.", column.name, reference.target),
+            format!("`{}`: there is no record with this id that you may refer to.", column.name),
         )
         .with_field(column.name.clone()),
         None => Error::new(Code::ForeignKeyViolation, "A referenced record does not exist."),

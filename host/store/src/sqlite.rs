@@ -6,7 +6,7 @@ mod writer;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
@@ -29,6 +29,8 @@ const SCANS_MAX: usize = 4;
 const BUDGET_STEPS: i32 = 50_000;
 /// How often a scan looks whether somebody still waits for it, in the same steps.
 const SCAN_STEPS: i32 = 200_000;
+/// How long a scan may take, as a statement on Postgres.
+const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
 /// Prepared statements kept by each connection.
 const STATEMENTS_KEPT: usize = 256;
 /// Page cache of one reader, in KiB.
@@ -134,7 +136,10 @@ impl Sqlite {
                 let scan = move || {
                     let _permit = permit;
                     let mut connection = sqlite.take()?;
-                    statement::watch(&mut connection, Some((SCAN_STEPS, Watch::Abandoned(abandoned))))?;
+                    statement::watch(
+                        &mut connection,
+                        Some((SCAN_STEPS, Watch::Abandoned(abandoned, Instant::now() + SCAN_TIME_MAX))),
+                    )?;
                     sqlite.read_on(connection, schema, move |connection| {
                         Box::pin(async move {
                             let answer = body(connection).await;

@@ -108,6 +108,20 @@ on_both_engines! {
         }
     }
 
+    async fn amounts_and_filters_finer_than_the_scale_are_taken_at_their_word(server: Server) {
+        let admin = server.admin().await;
+        admin.define("price", json!([{ "name": "amount", "type": "currency", "required": true }])).await;
+        let id = admin.make("price", json!({ "amount": 1 })).await;
+        let path = format!("/api/v1/data/price/{id}");
+        assert_eq!(admin.patch(&path, json!({ "amount": { "$inc": 0.005 } })).await.data()["amount"], 1.01);
+        assert_eq!(admin.patch(&path, json!({ "amount": { "$dec": 0.015 } })).await.data()["amount"], 0.99);
+        assert_eq!(admin.patch(&path, json!({ "amount": { "$inc": 0.004 } })).await.data()["amount"], 0.99);
+        for (filter, found) in [("nin%5D=1.234", 1), ("nin%5D=1.234,0.99", 0), ("in%5D=0.994", 0), ("in%5D=0.994,0.99", 1), ("neq%5D=0.994", 1)] {
+            let total = admin.get(&format!("/api/v1/data/price?amount%5B{filter}")).await.json()["pagination"]["totalCount"].clone();
+            assert_eq!(total, found, "{filter}");
+        }
+    }
+
     async fn totals_stay_exact_while_records_come_and_go(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;

@@ -40,7 +40,6 @@ on_both_engines! {
             r#""totalCount":2,"totalPages":2"#,
             r#""priority":8"#,
             r#""name":"bakery""#,
-            r#""created":true"#,
             r#""project":{"id":""#,
             r#""fn":"sum","field":"priority","value":10,"filteredCount":2"#,
             r#""name":"urgency","type":"integer""#,

@@ -185,6 +185,62 @@ on_both_engines! {
         assert_eq!(topics("team").await, ["data.team.created", "data.team.deleted"]);
     }
 
+    async fn expansion_and_deletion_keep_within_bounds(server: Server) {
+        let admin = server.admin().await;
+        admin.define("node", json!([{ "name": "name", "type": "text" }])).await;
+        admin.relate(json!({ "name": "parent", "kind": "many_to_one", "source": "node", "target": "node", "onDelete": "cascade" })).await;
+        let root = admin.make("node", json!({ "name": "root" })).await;
+        let children: Vec<Value> = (0..1000).map(|_| json!({ "name": "x".repeat(200), "parent_id": root })).collect();
+        assert_eq!(admin.post("/api/v1/data/node/bulk", json!({ "data": children })).await.status, 201);
+        // Each child with its parent with all children: a thousand times a thousand.
+        let much = admin.get(&format!("/api/v1/data/node/{root}?expand=node_by_parent.parent.node_by_parent")).await;
+        assert!(much.expect_error(400, "invalid_request")["message"].as_str().unwrap().contains("MiB"));
+        let some = admin.get(&format!("/api/v1/data/node/{root}?expand=node_by_parent.parent")).await.data();
+        assert_eq!(some["node_by_parent"].as_array().unwrap().len(), 1000);
+        assert_eq!(admin.delete(&format!("/api/v1/data/node/{root}")).await.status, 204);
+        assert_eq!(admin.get("/api/v1/data/node").await.json()["pagination"]["totalCount"], 0);
+
+        // A chain longer than any engine follows by itself.
+        let chain: Vec<Value> = (0..1000).map(|number| json!({ "name": format!("link {number}") })).collect();
+        let more: Vec<Value> = (1000..1300).map(|number| json!({ "name": format!("link {number}") })).collect();
+        let mut ids: Vec<String> = Vec::new();
+        for part in [chain, more] {
+            let made = admin.post("/api/v1/data/node/bulk", json!({ "data": part })).await;
+            ids.extend(serde_json::from_value::<Vec<String>>(made.json()["ids"].clone()).unwrap());
+        }
+        let patches = ids.windows(2).map(|pair| (format!("/api/v1/data/node/{}", pair[1]), json!({ "parent_id": pair[0] })));
+        for (path, body) in patches {
+            assert_eq!(admin.patch(&path, body).await.status, 200);
+        }
+        let deleted = admin.delete(&format!("/api/v1/data/node/{}", ids[0])).await;
+        assert_eq!(deleted.status, 204, "{}", deleted.text);
+        assert_eq!(admin.get("/api/v1/data/node").await.json()["pagination"]["totalCount"], 0);
+        let gone = admin.outbox("node").await.iter().filter(|(topic, _)| topic.ends_with("deleted")).count();
+        assert_eq!(gone, 1001 + 1300);
+    }
+
+    async fn names_that_engines_use_are_only_names(server: Server) {
+        let admin = server.admin().await;
+        for object in ["item", "new", "svc", "source", "texts"] {
+            let tags = |name: &str| json!({ "name": name, "type": "multi_enum", "options": ["a", "b"] });
+            let fields = json!([tags("value"), tags("key"), tags("type"), { "name": "id_text", "type": "integer" }, { "name": "order", "type": "text", "isUnique": true }]);
+            admin.define(object, fields).await;
+            let id = admin.make(object, json!({ "value": ["a"], "key": ["b"], "id_text": 7, "order": "x y z" })).await;
+            for query in ["value=a", "key%5Bneq%5D=a", "type%5Bnin%5D=a", "search=x+y", "search=b", "order%5Bilike%5D=Y+Z", "value%5Bin%5D=a,b"] {
+                let found = admin.get(&format!("/api/v1/data/{object}?{query}")).await;
+                assert_eq!(found.json()["pagination"]["totalCount"], 1, "{object} {query}: {}", found.text);
+            }
+            assert_eq!(admin.post(&format!("/api/v1/data/{object}?on_conflict=order"), json!({ "order": "x y z" })).await.status, 200);
+            let altered = admin.patch(&format!("/api/v1/objects/{object}/fields/id_text"), json!({ "type": "text" })).await;
+            assert_eq!(altered.status, 200, "{}", altered.text);
+            assert_eq!(admin.get(&format!("/api/v1/data/{object}/{id}")).await.data()["id_text"], "7");
+        }
+        admin.post("/api/v1/objects", json!({ "name": "excluded" })).await.expect_error(400, "invalid_schema");
+        for groups in [json!({ "constraints": { "uniqueTogether": [["order", "id_text"], ["order", "id_text"]] } }), json!({ "indexes": [["order"], ["order"]] })] {
+            admin.patch("/api/v1/objects/item", groups).await.expect_error(400, "invalid_schema");
+        }
+    }
+
     async fn relationships_are_checked_when_they_are_made(server: Server) {
         let admin = server.admin().await;
         blog(&admin).await;
@@ -292,6 +348,27 @@ async fn hidden_rows_stay_hidden(engine: Engine) {
     let links = format!("/api/v1/data/post/{post}/links/notes");
     member.post(&links, json!({ "ids": [theirs] })).await.expect_error(409, "foreign_key_violation");
     assert_eq!(member.delete_with(&links, json!({ "ids": [theirs, mine] })).await.data(), json!({ "removed": 1 }));
+    // A row that they may not read is not there to be referred to either, in any kind of write; nor is any of an object that
+    // they may not read at all.
+    let hidden = admin.make("secret", json!({ "name": "s" })).await;
+    let mut refused = Vec::new();
+    for reference in [
+        json!({ "note_id": theirs }),
+        json!({ "secret_id": hidden }),
+        json!({ "note_id": "01890000-0000-7000-8000-000000000000" }),
+    ] {
+        refused.push(member.post("/api/v1/data/post", reference.clone()).await);
+        refused.push(member.patch(&format!("/api/v1/data/post/{post}"), reference.clone()).await);
+        refused.push(member.post("/api/v1/data/post/bulk", json!({ "data": [reference.clone()] })).await);
+        let mut upsert = reference;
+        upsert["id"] = json!(post);
+        refused.push(member.post("/api/v1/data/post?on_conflict=id", upsert).await);
+    }
+    for answer in refused {
+        let error = answer.expect_error(409, "foreign_key_violation");
+        assert!(!error["message"].as_str().unwrap().contains("`secret`"), "{error}");
+    }
+    assert_eq!(member.patch(&format!("/api/v1/data/post/{post}"), json!({ "note_id": mine })).await.status, 200);
     member.patch(&format!("/api/v1/data/note/{theirs}"), json!({ "name": "x" })).await.expect_error(404, "not_found");
     member
         .post(&format!("/api/v1/data/note/{theirs}/links/notes"), json!({ "ids": [post] }))
@@ -299,6 +376,7 @@ async fn hidden_rows_stay_hidden(engine: Engine) {
         .expect_error(404, "not_found");
     let aggregate = member.get("/api/v1/data/note/aggregate?fn=count").await.data();
     assert_eq!(aggregate["value"], 1);
+    member.patch(&format!("/api/v1/data/post/{post}"), json!({ "note_id": null })).await.data();
     let gone = member.delete_with("/api/v1/data/note/bulk", json!({ "ids": [theirs, mine] })).await.json();
     assert_eq!(gone, json!({ "count": 1, "ids": [mine] }));
 }

@@ -9,7 +9,7 @@ use blockbase_store::{Connection, DbError};
 use uuid::Uuid;
 
 use super::at;
-use super::explain::explained_new;
+use super::explain::{check_references, explained_new};
 use super::steps::created_event;
 use crate::record_events::WriteContext;
 
@@ -26,6 +26,12 @@ pub(super) async fn insert_many(
 ) -> Result<Vec<Uuid>> {
     let Some(first) = plans.first() else { return Ok(Vec::new()) };
     let dialect = connection.dialect();
+    if object.columns.iter().any(|column| column.reference.is_some()) {
+        for (index, plan) in plans.iter().enumerate() {
+            let checked = check_references(connection, context, object, plan.values.iter().enumerate()).await;
+            checked.map_err(|error| at(index, error))?;
+        }
+    }
     let one = sql::insert(dialect, object, &[first]).sql;
     let inserted = match dialect {
         Dialect::Sqlite => {

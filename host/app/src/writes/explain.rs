@@ -1,12 +1,45 @@
 //! What an engine's refusal of a write means, said the same on both.
 
 use blockbase_query::plan::{Assignment, CreatePlan};
-use blockbase_query::{Scope, sql};
-use blockbase_schema::{Error, Object, Value};
+use blockbase_query::{Action, Scope, sql};
+use blockbase_schema::{Error, Object, Result, Value};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
 use crate::record_events::WriteContext;
+
+/// Makes sure that what a row refers to is there for the caller: rows that they may not read count as not there. What they may
+/// read all of is left to the engine's foreign keys.
+pub(super) async fn check_references(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    values: impl IntoIterator<Item = (usize, &Value)> + Send,
+) -> Result<()> {
+    let given: Vec<(usize, Uuid)> = values
+        .into_iter()
+        .filter_map(|(index, value)| match (&object.columns[index].reference, value) {
+            (Some(_), Value::Uuid(id)) => Some((index, *id)),
+            _ => None,
+        })
+        .collect();
+    for (index, id) in given {
+        let Some(reference) = &object.columns[index].reference else { continue };
+        let access = context.caller.access(&reference.target, Action::Read).ok();
+        let is_there = match (access, context.registry.object(&reference.target)) {
+            (Some(access), _) if *access.scope() == Scope::All => true,
+            (Some(access), Some(target)) => {
+                let statement = sql::visible(connection.dialect(), target, access.scope(), vec![id]);
+                !connection.fetch_rows(statement).await.map_err(|error| error.on(target))?.is_empty()
+            }
+            _ => false,
+        };
+        if !is_there {
+            return Err(DbError::ForeignKey { relationship: Some(reference.relationship_id) }.on(object));
+        }
+    }
+    Ok(())
+}
 
 /// The domain error of a new row.
 pub(super) async fn explained_new(

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use blockbase_query::plan::{CreatePlan, UpdatePlan, UpsertPlan, search_document};
+use blockbase_query::plan::{Assignment, CreatePlan, UpdatePlan, UpsertPlan, search_document};
 use blockbase_query::{Access, Dialect, sql};
 use blockbase_schema::{Code, ColumnType, Error, Object, Result, Retry, Value};
 use blockbase_store::{Connection, DbError, NewEvent, Record};
 use uuid::Uuid;
 
-use super::explain::{broken_sum, explained, explained_new, values_after};
+use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
 use super::{Step, Upserted, WriteAnswer};
 use crate::deletion::delete_records;
 use crate::record_events::{Images, WriteContext, diff, owner};
@@ -37,6 +37,7 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
 
 async fn create(connection: &mut Connection, plan: CreatePlan, context: &WriteContext) -> Result<WriteAnswer> {
     let object = &plan.object;
+    check_references(connection, context, object, plan.values.iter().enumerate()).await?;
     let statement = sql::insert(connection.dialect(), object, &[&plan]);
     if let Err(error) = connection.execute(statement).await {
         return Err(explained_new(connection, context, &plan, None, error).await);
@@ -63,6 +64,13 @@ async fn update(connection: &mut Connection, plan: UpdatePlan, context: &WriteCo
     if plan.assignments.is_empty() {
         return Ok(WriteAnswer::Updated { json: before.into_json() });
     }
+    let mut set = Vec::new();
+    for (index, assignment) in &plan.assignments {
+        if let Assignment::Set(value) = assignment {
+            set.push((*index, value));
+        }
+    }
+    check_references(connection, context, object, set).await?;
     let after = match connection.fetch_record(sql::update(dialect, &plan), &object.columns).await {
         Ok(after) => after,
         Err(error @ (DbError::OutOfRange | DbError::Check { .. })) => {
@@ -134,6 +142,8 @@ pub(super) async fn upsert(
     if before.as_ref().is_some_and(|before| !may_update.reaches(owner(object, before).as_deref())) {
         return Err(hidden());
     }
+    let given: Vec<(usize, &Value)> = plan.overwrites.iter().map(|index| (*index, &plan.create.values[*index])).collect();
+    check_references(connection, context, object, given).await?;
     let after = match connection.fetch_record(sql::upsert(dialect, &plan), &object.columns).await {
         Ok(after) => after.ok_or_else(hidden)?,
         Err(error) => {

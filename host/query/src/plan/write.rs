@@ -238,7 +238,7 @@ fn atomic_amount(column: &Column, raw: &str) -> Result<Value> {
         return Err(shape());
     }
     // The rules bound the result, not the amount; the database checks them.
-    let amount = column.filter_value_of(amount.get())?;
+    let amount = column.amount_of(amount.get())?;
     match operator.as_str() {
         "$inc" => Ok(amount),
         "$dec" => Ok(match amount {

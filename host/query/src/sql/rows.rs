@@ -54,20 +54,27 @@ pub fn add_converted_column(dialect: Dialect, object: &Object) -> String {
     format!("ALTER TABLE {} ADD COLUMN {CONVERTED_COLUMN} {ty}", quote(object.name()))
 }
 
-/// Writes converted texts to their rows.
+/// Writes converted texts to their rows: pairs of id and text.
 pub fn write_converted(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, texts: Vec<String>) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    let ids = writer.bind(Param::UuidList(ids));
-    let texts = writer.bind(Param::TextList(Some(texts)));
     let table = quote(object.name());
-    writer.sql.push_str(&match dialect {
-        Dialect::Sqlite => format!(
-            "UPDATE {table} SET {CONVERTED_COLUMN} = new.text FROM (SELECT ids.value AS id, texts.value AS text FROM json_each({ids}) AS ids \
-             JOIN json_each({texts}) AS texts ON ids.key = texts.key) AS new WHERE {table}.\"id\" = new.id"
-        ),
-        Dialect::Postgres => format!(
-            "UPDATE {table} SET {CONVERTED_COLUMN} = new.text FROM unnest({ids}, {texts}) AS new (id, text) WHERE {table}.\"id\" = new.id"
-        ),
-    });
+    let sql = match dialect {
+        Dialect::Sqlite => {
+            let pairs: Vec<(String, String)> = ids.iter().map(ToString::to_string).zip(texts).collect();
+            let pairs = writer.bind(Param::Json(serde_json::to_string(&pairs).ok()));
+            format!(
+                "UPDATE {table} SET {CONVERTED_COLUMN} = svc_new.text \
+                 FROM (SELECT value ->> 0 AS id, value ->> 1 AS text FROM json_each({pairs})) AS svc_new WHERE {table}.\"id\" = svc_new.id"
+            )
+        }
+        Dialect::Postgres => {
+            let (ids, texts) = (writer.bind(Param::UuidList(ids)), writer.bind(Param::TextList(Some(texts))));
+            format!(
+                "UPDATE {table} SET {CONVERTED_COLUMN} = svc_new.text FROM unnest({ids}, {texts}) AS svc_new (id, text) \
+                 WHERE {table}.\"id\" = svc_new.id"
+            )
+        }
+    };
+    writer.sql.push_str(&sql);
     writer.finish()
 }

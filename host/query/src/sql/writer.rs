@@ -231,11 +231,14 @@ impl Writer {
         }
     }
 
-    /// `in` with nulls among the items also finds nulls; `nin` keeps nulls unless they are among the items.
+    /// No value is equal to one with more digits than the column has. `in` with nulls among the items also finds nulls; `nin` keeps nulls unless they are among the items.
     fn in_list(&mut self, name: &str, ty: ColumnType, values: &[Value], negated: bool) -> String {
         let with_null = values.contains(&Value::Null);
-        let placeholders: Vec<String> =
-            values.iter().filter(|value| **value != Value::Null).map(|value| self.bind(Param::of(ty, value.clone()))).collect();
+        let placeholders: Vec<String> = values
+            .iter()
+            .filter(|value| !matches!(value, Value::Null | Value::DecimalBetween { .. }))
+            .map(|value| self.bind(Param::of(ty, value.clone())))
+            .collect();
         let list = placeholders.join(", ");
         let matches = match (placeholders.is_empty(), ty) {
             (true, _) => "1 = 0".to_owned(),

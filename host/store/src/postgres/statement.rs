@@ -37,6 +37,8 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
         ErrorKind::CheckViolation => DbError::Check { name: constraint.unwrap_or_default() },
         _ => match code.as_str() {
             "22003" => DbError::OutOfRange,
+            "54001" => DbError::TooDeep,
+            "54011" => DbError::TooManyColumns,
             // The statement's time is over.
             "57014" => DbError::Unavailable(error.into()),
             // No such table or column, another type, a plan that was made before.
@@ -174,6 +176,9 @@ pub(super) fn write_cell(out: &mut Vec<u8>, ty: ColumnType, row: &PgRow, index: 
         ColumnType::BigInteger => json::write_integer(out, i64::from_be_bytes(fixed(bytes)?)),
         ColumnType::Decimal { scale } => {
             let mut number: Decimal = row.try_get(index).map_err(db_error)?;
+            if number.scale() > u32::from(scale) {
+                return Err(DbError::SchemaMoved("a numeric column has more digits by now".into()));
+            }
             number.rescale(u32::from(scale));
             let scaled = i64::try_from(number.mantissa()).map_err(|error| DbError::Other(error.into()))?;
             json::write_decimal(out, scaled, scale);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use blockbase_query::{Param, Statement};
 use blockbase_schema::{Column, ColumnType, json, time};
@@ -41,6 +42,11 @@ pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
             _,
         ) => DbError::Unavailable(error.into()),
         (ErrorCode::Unknown, _)
+            if message.as_deref().is_some_and(|message| message.starts_with("too many levels of trigger")) =>
+        {
+            DbError::TooDeep
+        }
+        (ErrorCode::Unknown, _)
             if message.as_deref().is_some_and(|message| message.starts_with("no such ") || message.contains("has no column")) =>
         {
             DbError::SchemaMoved(error.into())
@@ -63,8 +69,8 @@ pub(crate) fn batch(connection: &mut Connection, sql: &'static str) -> Result<()
 pub(crate) enum Watch {
     /// It has a number of steps; the flag is raised when they are spent.
     Budget(Arc<AtomicBool>),
-    /// It goes on as long as the flag is not raised.
-    Abandoned(Arc<AtomicBool>),
+    /// It goes on as long as the flag is not raised and its time is not over.
+    Abandoned(Arc<AtomicBool>, Instant),
 }
 
 /// Watches what runs on a connection every so many steps, or no longer.
@@ -78,7 +84,7 @@ pub(crate) fn watch(connection: &mut Connection, watch: Option<(i32, Watch)>) ->
                     spent.store(true, Ordering::Relaxed);
                     true
                 }
-                Watch::Abandoned(abandoned) => abandoned.load(Ordering::Relaxed),
+                Watch::Abandoned(abandoned, end) => abandoned.load(Ordering::Relaxed) || Instant::now() > *end,
             }),
         ),
         None => driver.progress_handler(0, None::<fn() -> bool>),

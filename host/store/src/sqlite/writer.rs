@@ -13,7 +13,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 
-use super::statement::{batch, execute};
+use super::statement::{batch, db_error, execute};
 use super::{SchemaState, run_now};
 use crate::OnCommit;
 use crate::connection::{Connection, Effects, Inner, SearchChange};
@@ -142,8 +142,14 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
         Ok(()) => commit(connection, vec![job], on_commit, schema),
         Err(error) => job.answer(Some(&format!("foreign keys cannot be turned off: {error:?}"))),
     }
-    if let Err(error) = batch(connection, "PRAGMA foreign_keys = ON") {
-        tracing::error!(store.error = ?error, "foreign keys cannot be turned on again");
+    let on = batch(connection, "PRAGMA foreign_keys = ON").and_then(|()| match &mut connection.inner {
+        Inner::Sqlite(driver) => driver.pragma_query_value(None, "foreign_keys", |row| row.get::<_, bool>(0)).map_err(db_error),
+        Inner::Postgres(_) => Ok(true),
+    });
+    if !matches!(on, Ok(true)) {
+        // Without them references would rot silently. The writer ends, and with it every write, until the process starts anew.
+        tracing::error!(store.error = ?on, "foreign keys cannot be turned on again; no more writes are taken");
+        panic!("foreign keys stay off");
     }
 }
 
@@ -207,8 +213,9 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     let mut last: BTreeMap<(i64, i64), SearchChange> = BTreeMap::new();
     for mut change in std::mem::take(&mut connection.effects.search) {
         let place = (change.object_id, change.row);
-        // A row that was made in this transaction is not in the index yet.
-        change.is_new |= last.get(&place).is_some_and(|before| before.is_new);
+        // What counts is whether the index knew the row before the transaction: one that was made in it is not there yet, one
+        // that was deleted in it and whose number another took is.
+        change.is_new = last.get(&place).map_or(change.is_new, |before| before.is_new);
         last.insert(place, change);
     }
     let Inner::Sqlite(driver) = &mut connection.inner else { return Ok(()) };
