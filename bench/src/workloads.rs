@@ -35,7 +35,7 @@ const PAGE_SIZE: u32 = 25;
 /// The name of the workload whose p50 tells what a block call adds.
 pub(crate) const ONE_BLOCK_CALL: &str = "block echo, 1 connection";
 
-pub(crate) static ALL: [Workload; 14] = [
+pub(crate) static ALL: [Workload; 15] = [
     read("get by id", get_by_id),
     read("list 25 newest first", list),
     Workload { rows_min: PAGE * PAGE_SIZE, ..read("list page 1,000", list_page) },
@@ -50,6 +50,7 @@ pub(crate) static ALL: [Workload; 14] = [
     plain("upsert with event (half hit)", upsert),
     plain("create with event", create),
     Workload { connections: Some(2), records: BULK_RECORDS, ..plain("bulk create (records)", bulk_create) },
+    Workload { connections: Some(2), records: BULK_RECORDS, ..plain("bulk create, one field", bulk_create_plain) },
 ];
 
 /// Cheap numbers that differ from request to request.
@@ -141,6 +142,16 @@ fn bulk_create(side: &Side) -> MakeRequest {
     let path = format!("{}/bulk", side.items);
     Arc::new(move |_, _| {
         let body = bulk((0..BULK_RECORDS).map(|_| new_record(&side)));
+        request("POST", &path, side.token.as_deref(), Some(&body))
+    })
+}
+
+/// Records of one text field. The floor keeps no outbox and no search index for these; it shows what bare inserts cost.
+fn bulk_create_plain(side: &Side) -> MakeRequest {
+    let side = side.clone();
+    let path = format!("{}/bulk", side.projects);
+    Arc::new(move |_, _| {
+        let body = bulk((0..BULK_RECORDS).map(|_| format!(r#"{{"name":"a name of usual length, number {}"}}"#, serial())));
         request("POST", &path, side.token.as_deref(), Some(&body))
     })
 }

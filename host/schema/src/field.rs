@@ -30,6 +30,29 @@ pub enum FieldType {
 }
 
 impl FieldType {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [FieldType; 19] = [
+        FieldType::Text,
+        FieldType::Email,
+        FieldType::Url,
+        FieldType::Slug,
+        FieldType::Enum,
+        FieldType::MultiEnum,
+        FieldType::Integer,
+        FieldType::BigInteger,
+        FieldType::Decimal,
+        FieldType::Float,
+        FieldType::Percentage,
+        FieldType::Currency,
+        FieldType::Rating,
+        FieldType::Boolean,
+        FieldType::Date,
+        FieldType::Datetime,
+        FieldType::Time,
+        FieldType::Json,
+        FieldType::Uuid,
+    ];
+
     /// Whether `min` and `max` bound the value itself, and atomic operators apply.
     pub fn is_numeric(self) -> bool {
         use FieldType::*;

@@ -37,8 +37,8 @@ const STATEMENTS_KEPT: usize = 256;
 const READER_CACHE_KIB: i64 = 4 * 1024;
 /// Page cache of the writer, in KiB.
 const WRITER_CACHE_KIB: i64 = 16 * 1024;
-/// How much of the file a connection maps: reads then come from the cache of the system, which all connections share. Without it the
-/// filtered list of the benchmark answers at a quarter of its rate.
+/// How much of the file a connection maps, the most that SQLite maps: reads then come from the cache of the system, which all
+/// connections share. docs/benchmarks.md has what less of it costs.
 const MAPPED_BYTES: i64 = 2 * 1024 * 1024 * 1024 - 64 * 1024;
 /// How long a connection waits for a lock that a foreign process (a backup, a shell) holds.
 const BUSY_WAIT: Duration = Duration::from_secs(5);

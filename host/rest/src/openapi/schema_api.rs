@@ -1,31 +1,10 @@
 //! The paths under which objects, fields and relationships are defined.
 
+use blockbase_app::schema::FieldType;
 use serde_json::{Map, Value, json};
 
 use super::components::{exact_object, instant, schema};
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
-
-const FIELD_TYPES: [&str; 19] = [
-    "text",
-    "email",
-    "url",
-    "slug",
-    "enum",
-    "multi_enum",
-    "integer",
-    "big_integer",
-    "decimal",
-    "float",
-    "percentage",
-    "currency",
-    "rating",
-    "boolean",
-    "date",
-    "datetime",
-    "time",
-    "json",
-    "uuid",
-];
 
 fn name() -> Value {
     json!({ "type": "string", "pattern": "^[a-z][a-z0-9_]{0,47}$" })
@@ -50,7 +29,7 @@ fn field_keys(in_body: bool) -> Value {
     let optional = |kind: &str| if in_body { json!([kind, "null"]) } else { json!(kind) };
     json!({
         "name": name(),
-        "type": { "type": "string", "enum": FIELD_TYPES },
+        "type": { "type": "string", "enum": FieldType::ALL.map(FieldType::name) },
         "label": { "type": optional("string") },
         "description": { "type": optional("string") },
         "required": { "type": "boolean", "description": "Whether each record needs a value." },
