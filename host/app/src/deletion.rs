@@ -9,7 +9,7 @@ use std::sync::Arc;
 use blockbase_query::plan::{Assignment, RecordPlan, Stamp, UpdatePlan};
 use blockbase_query::{Action, Scope, sql};
 use blockbase_schema::{Code, Column, Error, Object, OnDelete, Result, Value};
-use blockbase_store::{Connection, DbError, Record};
+use blockbase_store::{Connection, DbError, Record, Row};
 use uuid::Uuid;
 
 use crate::record_events::{Images, WriteContext, owner};
@@ -54,8 +54,9 @@ pub(crate) async fn delete_records(
     beyond.seen.extend(ids.iter().map(|id| (object.id, *id)));
     if context.registry.deletes_beyond(object.name()) {
         collect(connection, context, object, ids.clone(), &mut beyond).await?;
-        clear(connection, context, &beyond).await?;
     }
+    check_restrictions(connection, context, object, &ids, &beyond).await?;
+    clear(connection, context, &beyond).await?;
     // In one statement, so that the engine sees what refers to what at its end; deep chains from their ends.
     let mut parts = vec![(0, Arc::clone(object), ids.clone())];
     if beyond.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
@@ -64,9 +65,11 @@ pub(crate) async fn delete_records(
     }
     for (_, object, ids) in parts {
         let delete = sql::delete_many(dialect, &object, ids.clone());
-        if let Err(error) = connection.execute(delete).await {
-            return Err(explained(connection, context, &object, &ids, error).await);
-        }
+        connection.execute(delete).await.map_err(|error| match error {
+            // What refers to it came in after the look at it.
+            DbError::ForeignKey { .. } => still_referenced(""),
+            error => error.on(&object),
+        })?;
     }
     let mut events = Vec::with_capacity(roots.len() + beyond.deleted.len());
     let mut counts: HashMap<i64, i64> = HashMap::new();
@@ -160,34 +163,60 @@ async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Bey
     Ok(())
 }
 
-/// Who still refers to a record that was to be deleted. SQLite does not say, so it is asked again.
-async fn explained(connection: &mut Connection, context: &WriteContext, object: &Object, ids: &[Uuid], error: DbError) -> Error {
-    let DbError::ForeignKey { relationship } = error else { return error.on(object) };
-    let registry = &context.registry;
-    let mut found = relationship;
-    if found.is_none() {
-        // Records that go along may be referenced too; the first level is asked, which is where it nearly always is.
-        for (holder, column) in registry.referrers_of(object.name()) {
-            let Some(reference) = &holder.columns[*column].reference else { continue };
-            let select = sql::referring(connection.dialect(), holder, *column, ids.to_vec(), 1);
-            let rows = connection.fetch_rows(select).await;
-            if reference.on_delete == OnDelete::Restrict && rows.is_ok_and(|rows| !rows.is_empty()) {
-                found = Some(reference.relationship_id);
-                break;
+/// Refuses to delete what something refers to that stays, told by the first such relationship. The engines would refuse too,
+/// each by another relationship first.
+async fn check_restrictions(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    ids: &[Uuid],
+    beyond: &Beyond,
+) -> Result<()> {
+    let gone = |name: &str| -> Vec<Uuid> {
+        let along = beyond.deleted.iter().filter(|(object, ..)| object.name() == name).map(|(_, id, _)| *id);
+        ids.iter().filter(|_| object.name() == name).copied().chain(along).collect()
+    };
+    let dialect = connection.dialect();
+    for relationship in context.registry.relationships() {
+        let known = &relationship.definition;
+        if known.on_delete() != OnDelete::Restrict {
+            continue;
+        }
+        let (holder, found) = match known.holder().and_then(|holder| context.registry.object(holder)) {
+            Some(holder) => {
+                let targets = gone(known.referenced());
+                let Some(column) = holder.column_index(&format!("{}_id", known.name)).filter(|_| !targets.is_empty()) else {
+                    continue;
+                };
+                // As many as go themselves may refer to what goes.
+                let most = i64::try_from(gone(holder.name()).len()).unwrap_or(i64::MAX - 1) + 1;
+                let rows = connection.fetch_rows(sql::referring_ids(dialect, holder, column, targets, most)).await;
+                let rows = rows.map_err(|error| error.on(holder))?;
+                let stays = |row: &Row| row.uuid(0).is_ok_and(|id| !beyond.seen.contains(&(holder.id, id)));
+                (holder.name(), rows.iter().any(stays))
             }
+            None => {
+                let (sources, targets) = (gone(&known.source), gone(&known.target));
+                let other = if sources.is_empty() { &known.source } else { &known.target };
+                let linked = match sources.is_empty() && targets.is_empty() {
+                    true => false,
+                    false => {
+                        let statement = sql::any_link(dialect, object, relationship.id, sources, targets);
+                        !connection.fetch_rows(statement).await.map_err(|error| error.on(object))?.is_empty()
+                    }
+                };
+                (other.as_str(), linked)
+            }
+        };
+        if found {
+            // Who refers to it is told to those who may know of that object.
+            let knows = context.caller.may(holder, Action::Read) || context.caller.may("objects", Action::Read);
+            return Err(still_referenced(&if knows { format!(" by `{holder}` (`{}`)", known.name) } else { String::new() }));
         }
     }
-    let known = registry.relationships().iter().find(|relationship| Some(relationship.id) == found);
-    // Who refers to it is told to those who may know of that object.
-    let by = known.and_then(|known| {
-        let definition = &known.definition;
-        let holder = definition.holder().unwrap_or(if definition.source == object.name() {
-            &definition.target
-        } else {
-            &definition.source
-        });
-        let knows = context.caller.may(holder, Action::Read) || context.caller.may("objects", Action::Read);
-        knows.then(|| format!(" by `{holder}` (`{}`)", definition.name))
-    });
-    Error::new(Code::ForeignKeyViolation, format!("The record is still referenced{}.", by.unwrap_or_default()))
+    Ok(())
+}
+
+fn still_referenced(by: &str) -> Error {
+    Error::new(Code::ForeignKeyViolation, format!("The record is still referenced{by}."))
 }

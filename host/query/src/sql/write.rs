@@ -123,6 +123,35 @@ pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid
     writer.finish()
 }
 
+/// Ids of records that refer to others by a foreign key, `most` of them.
+pub fn referring_ids(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, most: i64) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let most = writer.bind(Param::from(most));
+    let test = dialect.among(&quote(&object.columns[column].name), &list);
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {} WHERE {test} LIMIT {most}", quote(object.name())));
+    writer.finish()
+}
+
+/// Whether any of these records is linked: a row or none.
+pub fn any_link(
+    dialect: Dialect,
+    object: &Object,
+    relationship_id: i64,
+    sources: Vec<uuid::Uuid>,
+    targets: Vec<uuid::Uuid>,
+) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let (sources, targets) = (writer.bind(Param::UuidList(sources)), writer.bind(Param::UuidList(targets)));
+    writer.sql.push_str(&format!(
+        "SELECT source_id FROM {} WHERE {} OR {} LIMIT 1",
+        link_table(relationship_id),
+        dialect.among("source_id", &sources),
+        dialect.among("target_id", &targets)
+    ));
+    writer.finish()
+}
+
 /// Whether another row than `besides` has these values: a row or none.
 pub fn duplicate(dialect: Dialect, object: &Object, values: &[(usize, &Value)], besides: Option<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
