@@ -1,5 +1,6 @@
 //! Records read: list, get, aggregate, with their related records.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use blockbase_query::aggregate::AggregatePlan;
@@ -138,16 +139,17 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan) -> Result<ListAn
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
     let paging = plan.paging;
-    let mut plan = std::borrow::Cow::Borrowed(plan);
-    let mut counted = std::borrow::Cow::Borrowed(&plan.selection).into_owned();
-    if let Some(candidates) = sql::candidates(connection.dialect(), object, &plan.selection, CANDIDATES_MAX + 1) {
+    // Copied only where the search index has a say.
+    let mut counted = Cow::Borrowed(&plan.selection);
+    let mut plan = Cow::Borrowed(plan);
+    if let Some(candidates) = sql::candidates(connection.dialect(), object, &counted, CANDIDATES_MAX + 1) {
         let rows = connection.fetch_rows(candidates).await.map_err(on)?;
         let found = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
         if rows.len() > CANDIDATES_MAX as usize {
             // The total takes the index all the same: it has to meet every match.
             plan.to_mut().selection.search_by = SearchBy::Order;
         } else {
-            counted.search_by = SearchBy::Rows(found.clone());
+            counted.to_mut().search_by = SearchBy::Rows(found.clone());
             plan.to_mut().selection.search_by = SearchBy::Rows(found);
         }
     }
