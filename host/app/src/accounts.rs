@@ -1,34 +1,39 @@
-//! Accounts: sign-up, sign-in, sign-out, and who somebody is.
+//! Accounts: sign-up, sign-in, guests, sessions, the account made at boot.
 
-use blockbase_auth::{PasswordProblem, SessionToken, check_password, hash_token};
+mod bootstrap;
+mod guests;
+mod profile;
+mod sessions;
+mod sign_in;
+mod sign_up;
+
+use blockbase_auth::{HashError, PasswordProblem, SessionToken};
+use blockbase_query::Permissions;
 use blockbase_schema::{Code, Error, time};
-use blockbase_store::{NewSession, NewUser, ReadCost, RoleRow, SessionRow, UserRow};
+use blockbase_store::{NewEvent, NewSession, ReadCost, SessionRow, UserRow};
 use serde_json::{Value, json};
+
+pub use bootstrap::BootstrapAdmin;
+pub use profile::ProfileChanges;
+pub use sign_in::SignIn;
+pub use sign_up::SignUp;
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
-use crate::sessions::{SESSION_MS, SHORT_SESSION_MS, SessionCache};
+use crate::identity::{Presented, Renewed, SESSION_MS, SHORT_SESSION_MS, Shown};
 
-/// What sign-up takes.
-#[derive(Clone, Debug)]
-pub struct SignUp {
-    pub name: String,
-    pub email: String,
-    pub password: String,
-    pub image: Option<String>,
-    pub remember: bool,
+/// The role that may do everything.
+pub(crate) const ADMIN: &str = "admin";
+/// The role that every guest has.
+pub(crate) const ANONYMOUS: &str = "anonymous";
+
+/// Where a session comes from, and whether the client keeps it.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
-}
-
-/// What sign-in takes.
-#[derive(Clone, Debug)]
-pub struct SignIn {
-    pub email: String,
-    pub password: String,
-    pub remember: bool,
-    pub ip_address: Option<String>,
-    pub user_agent: Option<String>,
+    /// What the request presented: a guest's session is carried over.
+    pub credentials: Credentials,
 }
 
 /// A new session.
@@ -41,11 +46,16 @@ pub struct SignedIn {
 
 /// Who a caller is.
 #[derive(Debug)]
-pub struct Identity {
+pub struct Verdict {
     pub user: Value,
     pub user_id: String,
     pub roles: Vec<String>,
-    pub session: Value,
+    /// The session, where it is one.
+    pub session: Option<Value>,
+    pub api_key_id: Option<String>,
+    /// Whether this session may claim the account that was made at boot.
+    pub pending_claim: bool,
+    pub renewed: Option<Renewed>,
 }
 
 /// Why an authentication request was refused; the surface has the protocol's own codes for these.
@@ -55,11 +65,25 @@ pub enum AuthProblem {
     PasswordTooShort,
     PasswordTooLong,
     PasswordIsEmail,
+    PasswordIsCommon,
     InvalidEmail,
-    /// A member of the body is missing or of another type.
+    /// A member of the body is missing, or of another type, or too long.
     Validation(String),
     SignUpDisabled,
     InvalidEmailOrPassword,
+    /// There is no session, and one is needed.
+    NoSession,
+    /// The current password is another.
+    InvalidPassword,
+    /// A guest has no password to change.
+    NoCredential,
+    EmailCannotChange,
+    NothingToChange,
+    /// A guest asked to become a guest.
+    GuestAlready,
+    NoGuest,
+    /// Guest sign-in is off.
+    GuestsOff,
     Other(Error),
 }
 
@@ -75,12 +99,23 @@ impl From<PasswordProblem> for AuthProblem {
             PasswordProblem::TooShort => AuthProblem::PasswordTooShort,
             PasswordProblem::TooLong => AuthProblem::PasswordTooLong,
             PasswordProblem::IsEmail => AuthProblem::PasswordIsEmail,
+            PasswordProblem::IsCommon => AuthProblem::PasswordIsCommon,
         }
     }
 }
 
+/// Why a password could not be looked at.
+pub(crate) fn hash_error(error: HashError) -> Error {
+    match error {
+        HashError::Busy => {
+            Error::new(Code::Unavailable, "More passwords wait to be checked than this server takes. Try again shortly.")
+        }
+        HashError::Failed(cause) => Error::internal(cause),
+    }
+}
+
 /// The user as every answer shows it.
-pub fn render_user(user: &UserRow) -> Value {
+pub(crate) fn render_user(user: &UserRow) -> Value {
     json!({
         "id": user.id,
         "name": user.name,
@@ -94,7 +129,7 @@ pub fn render_user(user: &UserRow) -> Value {
 }
 
 /// The session as its own user sees it.
-pub fn render_session(session: &SessionRow, token: Option<&str>) -> Value {
+fn render_session(session: &SessionRow, token: Option<&str>) -> Value {
     json!({
         "id": session.id,
         "token": token,
@@ -130,171 +165,82 @@ const IMAGE_CHARS_MAX: usize = 2000;
 /// Longest user agent kept, in characters.
 const USER_AGENT_CHARS_MAX: usize = 500;
 
-/// Forgets the sessions kept in memory when it is dropped.
-struct ForgetOnDrop<'a>(&'a SessionCache);
-
-impl Drop for ForgetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.forget();
+/// Checks what a user may be called.
+pub(crate) fn check_name(name: &str) -> Result<(), AuthProblem> {
+    match name.chars().count() <= NAME_CHARS_MAX && !name.contains('\0') {
+        true => Ok(()),
+        false => Err(AuthProblem::Validation(format!("`name` holds {NAME_CHARS_MAX} characters at most, and no NUL."))),
     }
 }
 
-/// What the sign-up transaction decided.
-enum SignUpOutcome {
-    Done,
-    EmailTaken,
-    Closed,
+fn check_image(image: Option<&str>) -> Result<(), AuthProblem> {
+    match image.is_none_or(|image| image.chars().count() <= IMAGE_CHARS_MAX && !image.contains('\0')) {
+        true => Ok(()),
+        false => Err(AuthProblem::Validation(format!("`image` is a URL of {IMAGE_CHARS_MAX} characters at most, without NUL."))),
+    }
 }
 
 impl App {
-    /// Creates a user and signs them in. The first of all becomes admin.
-    pub async fn sign_up(&self, request: SignUp) -> Result<SignedIn, AuthProblem> {
-        let email =
-            normal_email(&request.email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
-        if request.name.chars().count() > NAME_CHARS_MAX || request.name.contains('\0') {
-            return Err(Error::invalid_request(format!("`name` holds {NAME_CHARS_MAX} characters at most.")).into());
-        }
-        let image_is_fit = |image: &String| image.chars().count() <= IMAGE_CHARS_MAX && !image.contains('\0');
-        if !request.image.as_ref().is_none_or(image_is_fit) {
-            return Err(Error::invalid_request(format!("`image` is a URL of {IMAGE_CHARS_MAX} characters at most.")).into());
-        }
-        check_password(&request.password, &email)?;
-        if self.settings.disable_signup && self.has_admin().await? {
-            return Err(AuthProblem::SignUpDisabled);
-        }
-        let password_hash = self.hasher.hash(request.password).await.map_err(Error::internal)?;
-        let now = self.clock.now();
-        let user = UserRow {
-            id: self.clock.id(now).to_string(),
-            name: request.name,
-            email,
-            email_verified: false,
-            image: request.image,
-            is_anonymous: false,
-            banned: false,
-            created_at: now,
-            updated_at: now,
-        };
-        let (session, token) = self.new_session(&user.id, request.remember, request.ip_address, request.user_agent)?;
-        let new_user = NewUser {
-            id: user.id.clone(),
-            name: user.name.clone(),
-            email: user.email.clone(),
-            image: user.image.clone(),
-            password_hash,
-            now,
-        };
-        let payload = json!({ "userId": user.id, "actor": { "userId": user.id, "apiKeyId": null, "via": "session" } });
-        let event = self.platform_event(&Caller::system(), "auth.user.created".to_owned(), payload.to_string());
-        let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
-        let outcome = self
-            .store
-            .write(move |connection| {
-                Box::pin(async move {
-                    let id = new_user.id.clone();
-                    // Of any number of first sign-ups, on any number of instances, one inserts this row.
-                    let is_first = connection.win_once("first_admin", &id).await?;
-                    if !is_first && closes {
-                        return Ok(SignUpOutcome::Closed);
-                    }
-                    if !connection.insert_user(new_user).await? {
-                        // An error undoes a first admin that would not be there.
-                        return match is_first {
-                            true => Err(Error::new(Code::UniqueViolation, "A user with this address exists already.")),
-                            false => Ok(SignUpOutcome::EmailTaken),
-                        };
-                    }
-                    let role: Option<RoleRow> = match (is_first, signup_role) {
-                        (true, _) => connection.role_named("admin").await?,
-                        (false, Some(name)) => connection.role_named(&name).await?,
-                        (false, None) => None,
-                    };
-                    if let Some(role) = role {
-                        connection.give_role(&id, &role.id).await?;
-                    }
-                    connection.insert_session(session).await?;
-                    if let Some(event) = event {
-                        connection.emit(event).await?;
-                    }
-                    Ok(SignUpOutcome::Done)
-                })
-            })
-            .await?;
-        match outcome {
-            SignUpOutcome::Done => Ok(SignedIn { token, user: render_user(&user), remember: request.remember }),
-            SignUpOutcome::EmailTaken => Err(AuthProblem::UserExists),
-            SignUpOutcome::Closed => Err(AuthProblem::SignUpDisabled),
-        }
-    }
-
-    async fn has_admin(&self) -> Result<bool, Error> {
-        self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) })).await
-    }
-
-    fn new_session(
-        &self,
-        user_id: &str,
-        remember: bool,
-        ip_address: Option<String>,
-        user_agent: Option<String>,
-    ) -> Result<(NewSession, SessionToken), Error> {
+    /// A session that begins now, and its token.
+    fn new_session(&self, user_id: &str, remember: bool, client: &Client) -> Result<(NewSession, SessionToken), Error> {
         let token = SessionToken::random().map_err(Error::internal)?;
         let now = self.clock.now();
+        let agent = client.user_agent.as_ref();
         let session = NewSession {
             id: self.clock.id(now).to_string(),
             token_hash: token.hash(),
             user_id: user_id.to_owned(),
             expires_at: now + if remember { SESSION_MS } else { SHORT_SESSION_MS },
             now,
-            ip_address,
-            user_agent: user_agent.map(|agent| agent.chars().take(USER_AGENT_CHARS_MAX).collect()),
+            ip_address: client.ip_address.clone(),
+            user_agent: agent.map(|agent| agent.chars().take(USER_AGENT_CHARS_MAX).collect()),
+            is_bootstrap: false,
         };
         Ok((session, token))
     }
 
-    /// Signs in with a password. A wrong one and an unknown user look alike and take the same time.
-    pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
-        let email = normal_email(&request.email).ok_or(AuthProblem::InvalidEmail)?;
-        let found = self
-            .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.credential(&email).await?) }))
-            .await?;
-        let (user, hash) = found.unzip();
-        let holds = self.hasher.verify(request.password, hash).await.map_err(Error::internal)?;
-        let Some(user) = user.filter(|user| holds && !user.banned) else {
-            return Err(AuthProblem::InvalidEmailOrPassword);
-        };
-        let (session, token) = self.new_session(&user.id, request.remember, request.ip_address, request.user_agent)?;
-        self.store.write(move |connection| Box::pin(async move { Ok(connection.insert_session(session).await?) })).await?;
-        Ok(SignedIn { token, user: render_user(&user), remember: request.remember })
+    /// `auth.user.<op>`; `None` where events are off.
+    pub(crate) fn user_event(&self, caller: &Caller, op: &str, user_id: &str, more: Value) -> Option<NewEvent> {
+        let mut payload = json!({ "userId": user_id });
+        for (name, value) in more.as_object().into_iter().flatten() {
+            payload[name] = value.clone();
+        }
+        payload["actor"] = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
+        self.platform_event(caller, format!("auth.user.{op}"), payload.to_string())
     }
 
-    /// Ends the session that the credentials show, if there is one.
-    pub async fn sign_out(&self, credentials: &Credentials) -> Result<(), Error> {
-        let Some(token) = self.presented_token(credentials) else { return Ok(()) };
-        let hash = hash_token(&token);
-        // Also where the client goes away before the answer.
-        let _forget = ForgetOnDrop(&self.sessions);
-        self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_session(&hash).await?) })).await?;
-        Ok(())
-    }
-
-    fn presented_token(&self, credentials: &Credentials) -> Option<String> {
-        match &credentials.bearer {
-            Some(bearer) => self.cookies.token_of_bearer(bearer),
-            None => credentials.cookies.as_deref().and_then(|header| self.cookies.token_of_cookies(header)),
+    /// The service acting in the name of a user who has no session yet.
+    fn as_user(user_id: &str) -> Caller {
+        let actor =
+            blockbase_auth::Actor { user_id: Some(user_id.to_owned()), api_key_id: None, via: blockbase_auth::Via::Session };
+        Caller {
+            principal: blockbase_auth::Principal::Known(actor),
+            authority: crate::Authority::Own(std::sync::Arc::new(Permissions::new(Vec::new(), None))),
+            ..Caller::system()
         }
     }
 
-    /// Who presents `credentials`; `None` where no session holds.
-    pub async fn identity(&self, credentials: &Credentials) -> Result<Option<Identity>, Error> {
-        let Some(token) = self.presented_token(credentials) else { return Ok(None) };
-        let Some(session) = self.session_of_hash(hash_token(&token)).await? else { return Ok(None) };
-        Ok(Some(Identity {
-            user: render_user(&session.user),
-            user_id: session.user.id.clone(),
-            roles: session.roles.clone(),
-            session: render_session(&session.session, Some(&token)),
+    /// Whether somebody has signed up before.
+    async fn has_admin(&self) -> Result<bool, Error> {
+        self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) })).await
+    }
+
+    /// Who presents `credentials`; `None` where they do not hold. No error: a bad credential is an answer.
+    pub async fn verdict(&self, credentials: &Credentials) -> Result<Option<Verdict>, Error> {
+        let presented = self.presented(credentials);
+        let Some((identity, renewed)) = self.identify(&presented).await? else { return Ok(None) };
+        let token = match &presented {
+            Presented::Bearer(Some(token)) | Presented::Cookie(token) => Some(token.as_str()),
+            _ => None,
+        };
+        Ok(Some(Verdict {
+            user: render_user(&identity.user),
+            user_id: identity.user.id.clone(),
+            roles: identity.roles.clone(),
+            session: identity.session().map(|session| render_session(session, token)),
+            api_key_id: identity.api_key().map(|key| key.id.clone()),
+            pending_claim: matches!(identity.shown, Shown::Session { pending_claim: true, .. }),
+            renewed,
         }))
     }
 }

@@ -121,7 +121,8 @@ impl InstalledBlock {
                 caller: held,
             },
             depth: invoker.depth,
-            session: invoker.session.clone(),
+            identity: invoker.identity.clone(),
+            renewed: None,
         }
     }
 
@@ -176,7 +177,7 @@ impl App {
     /// # Errors
     /// `invalid_block`, `missing_requirement`, `block_exists`; `forbidden` where it asks for more than the installer holds.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, dry_run: bool) -> Result<Installed> {
-        caller.access(BLOCKS, Action::Create)?;
+        caller.require(BLOCKS, Action::Create)?;
         let installed = self.try_install(caller, file, dry_run).await;
         if !matches!(installed, Ok(Installed { block: Some(_), .. })) {
             // What was compiled for nothing is not kept.
@@ -314,18 +315,18 @@ impl App {
     }
 
     pub fn list_blocks(&self, caller: &Caller) -> Result<Vec<Value>> {
-        caller.access(BLOCKS, Action::Read)?;
+        caller.require(BLOCKS, Action::Read)?;
         Ok(self.blocks.read().values().map(|block| block.render()).collect())
     }
 
     pub fn block(&self, caller: &Caller, name: &str) -> Result<Value> {
-        caller.access(BLOCKS, Action::Read)?;
+        caller.require(BLOCKS, Action::Read)?;
         Ok(self.installed(name)?.render())
     }
 
     /// Declared actions and hooks of all blocks, and all registered handlers.
     pub fn declared_actions(&self, caller: &Caller) -> Result<Value> {
-        caller.access(BLOCKS, Action::Read)?;
+        caller.require(BLOCKS, Action::Read)?;
         let blocks = self.blocks.read();
         let mut actions = Vec::new();
         let mut hooks = Vec::new();
@@ -351,7 +352,7 @@ impl App {
 
     /// Changes enablement or configuration; `None` leaves it as it is.
     pub async fn update_block(&self, caller: &Caller, name: &str, enabled: Option<bool>, config: Option<Value>) -> Result<Value> {
-        caller.access(BLOCKS, Action::Update)?;
+        caller.require(BLOCKS, Action::Update)?;
         let block = self.installed(name)?;
         let config = match config {
             Some(config) => Some(self.runtime()?.validate_config(&block.manifest, config)?.to_string()),
@@ -375,7 +376,7 @@ impl App {
 
     /// Removes a block with its subscriptions; the data stays.
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
-        caller.access(BLOCKS, Action::Delete)?;
+        caller.require(BLOCKS, Action::Delete)?;
         let block = self.installed(name)?;
         let event = self.block_event(caller, "uninstalled", name, &block.manifest.version);
         let key = name.to_owned();
@@ -404,7 +405,20 @@ impl App {
         self.refresh_blocks().await
     }
 
-    /// Calls an action: the input is validated, then the permission checked, then the handler runs.
+    /// An enabled block, and the place of an action in its manifest.
+    pub(crate) fn callable(&self, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
+        let block = self.installed(block)?;
+        let missing = |message: String| Err(Error::new(Code::NotFound, message));
+        if !block.enabled {
+            return missing(format!("The block `{}` is disabled.", block.name()));
+        }
+        match block.manifest.actions.iter().position(|declared| declared.name == action) {
+            Some(place) => Ok((block, place)),
+            None => missing(format!("The block `{}` declares no action `{action}`.", block.name())),
+        }
+    }
+
+    /// Calls an action: the permission is checked, then the input validated, then the handler runs.
     ///
     /// # Errors
     /// `not_found`, `validation_failed`, `unauthorized`, `forbidden`, `action_failed`, `action_timeout`, or the handler's own.
@@ -416,18 +430,17 @@ impl App {
         input: String,
         call_id: String,
     ) -> Result<ActionOutcome> {
-        let block = self.installed(block)?;
-        if !block.enabled {
-            return Err(Error::new(Code::NotFound, format!("The block `{}` is disabled.", block.name())));
-        }
-        let Some(declared) = block.manifest.action(action) else {
-            return Err(Error::new(Code::NotFound, format!("The block `{}` declares no action `{action}`.", block.name())));
+        let (block, declared) = match self.callable(block, action) {
+            Ok(found) => found,
+            // Whoever may call nothing learns nothing of what there is.
+            Err(missing) => return Err(caller.require(BLOCKS, Action::Update).err().unwrap_or(missing)),
         };
+        let declared = &block.manifest.actions[declared];
+        let (resource, action_needed) = declared.permission();
+        caller.access(resource, action_needed)?;
         let value: Value = serde_json::from_str(&input).map_err(|error| blockbase_schema::json::malformed(&error))?;
         let runtime = self.runtime()?;
         runtime.validate_input(&block, declared, &value)?;
-        let (resource, action_needed) = declared.permission();
-        caller.access(resource, action_needed)?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
         let call = ActionCall {
             app: Arc::clone(self),
@@ -481,7 +494,7 @@ impl App {
 
     /// The latest log lines of a block, newest first.
     pub async fn block_logs(&self, caller: &Caller, name: &str, level: Option<String>, limit: i64) -> Result<Vec<Value>> {
-        caller.access(BLOCKS, Action::Read)?;
+        caller.require(BLOCKS, Action::Read)?;
         let block = self.installed(name)?;
         let name = block.name().to_owned();
         let lines = self

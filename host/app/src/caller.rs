@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use blockbase_auth::{API_KEY_PREFIX, Actor, Principal, Via, hash_token};
-use blockbase_query::{Access, Action, Permissions, Scope};
+use blockbase_auth::{Actor, Principal};
+use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_schema::{Code, Error, Object, Registry, Result, json};
-use blockbase_store::ReadCost;
 
 use crate::App;
-use crate::sessions::CachedSession;
+use crate::identity::{Identity, Presented, Renewed};
 
 /// What a request presented. Surfaces only take it out of their headers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,8 +27,9 @@ pub struct Caller {
     pub authority: Authority,
     /// How many handlers' writes led to this call.
     pub depth: i64,
-    /// The session behind it, where there is one.
-    pub(crate) session: Option<Arc<CachedSession>>,
+    /// The session that was extended by this request.
+    pub renewed: Option<Renewed>,
+    pub(crate) identity: Option<Arc<Identity>>,
 }
 
 /// Where a caller's rights come from.
@@ -48,7 +48,18 @@ impl Caller {
             principal: Principal::Anonymous,
             authority: Authority::Own(Arc::new(Permissions::unrestricted())),
             depth: 0,
-            session: None,
+            identity: None,
+            renewed: None,
+        }
+    }
+
+    pub(crate) fn of_identity(identity: Arc<Identity>) -> Caller {
+        Caller {
+            principal: Principal::Known(identity.actor()),
+            authority: Authority::Own(Arc::clone(&identity.permissions)),
+            depth: 0,
+            identity: Some(identity),
+            renewed: None,
         }
     }
 
@@ -80,7 +91,7 @@ impl Caller {
         }
     }
 
-    /// The decision on a platform resource, or an object whose existence is no secret here.
+    /// The decision on a resource whose existence is no secret here, and the rows that it reaches.
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
@@ -88,8 +99,41 @@ impl Caller {
         self.decide(resource, action).ok_or_else(|| self.denied(resource, action))
     }
 
+    /// Demands a right on a resource that has no rows of its own: a grant for own rows is none on it.
+    ///
+    /// # Errors
+    /// `unauthorized` for callers without a credential, `forbidden` for others.
+    pub fn require(&self, resource: &str, action: Action) -> Result<()> {
+        if self.holds(resource, action) { Ok(()) } else { Err(self.denied(resource, action)) }
+    }
+
+    /// Whether the caller has a right on a resource that has no rows of its own.
+    pub fn holds(&self, resource: &str, action: Action) -> bool {
+        self.decide(resource, action).is_some_and(|access| *access.scope() == Scope::All)
+    }
+
+    /// Whether the caller has a right on some rows at least.
     pub fn may(&self, resource: &str, action: Action) -> bool {
         self.decide(resource, action).is_some()
+    }
+
+    /// Demands that the caller holds every right of `grants`: nobody gives more than they hold.
+    ///
+    /// # Errors
+    /// `forbidden`, naming the first that they do not hold.
+    pub(crate) fn covers(&self, grants: &[Grant]) -> Result<()> {
+        let held = match &self.authority {
+            Authority::Own(permissions) => permissions,
+            Authority::Block { plain, .. } => plain,
+        };
+        match grants.iter().find(|grant| !held.covers(grant)) {
+            None => Ok(()),
+            Some(grant) => {
+                let actions: Vec<&str> = grant.actions.iter().map(|action| action.name()).collect();
+                let message = format!("You cannot give what you do not hold: {} on `{}`.", actions.join(", "), grant.resource);
+                Err(Error::new(Code::Forbidden, message))
+            }
+        }
     }
 
     fn denied(&self, resource: &str, action: Action) -> Error {
@@ -115,7 +159,7 @@ impl Caller {
         match (object, self.decide(name, action)) {
             (Some(object), Some(access)) => Ok((Arc::clone(object), access)),
             (None, Some(_)) => Err(Error::unknown_object(name)),
-            (None, None) if self.may("objects", Action::Read) => Err(Error::unknown_object(name)),
+            (None, None) if self.holds("objects", Action::Read) => Err(Error::unknown_object(name)),
             (_, None) => Err(self.denied(name, action)),
         }
     }
@@ -148,63 +192,21 @@ impl App {
     /// # Errors
     /// `unauthorized`, under enforcement.
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
-        let bearer = credentials.bearer.as_deref();
-        if credentials.api_key.is_some() || bearer.is_some_and(|value| value.starts_with(API_KEY_PREFIX)) {
-            return self.unknown_credential("The API key is not valid.");
+        let presented = self.presented(credentials);
+        if let Some((identity, renewed)) = self.identify(&presented).await? {
+            return Ok(Caller { renewed, ..Caller::of_identity(identity) });
         }
-        if let Some(value) = bearer {
-            let caller = match self.cookies.token_of_bearer(value) {
-                Some(token) => self.caller_of_token(&token).await?,
-                None => None,
-            };
-            return match caller {
-                Some(caller) => Ok(caller),
-                None => self.unknown_credential("The session token is not valid, or the session has ended. Sign in again."),
-            };
-        }
-        let token = credentials.cookies.as_deref().and_then(|header| self.cookies.token_of_cookies(header));
-        let caller = match token {
-            Some(token) => self.caller_of_token(&token).await?,
-            None => None,
-        };
-        match caller {
-            Some(caller) => Ok(caller),
-            None => self.anonymous().await,
-        }
-    }
-
-    fn unknown_credential(&self, message: &str) -> Result<Caller> {
-        match self.settings.require_auth {
-            true => Err(Error::new(Code::Unauthorized, message)),
-            false => Ok(Caller::system()),
-        }
-    }
-
-    async fn anonymous(&self) -> Result<Caller> {
         if !self.settings.require_auth {
             return Ok(Caller::system());
         }
-        let permissions = match self.sessions.public(self.clock.now()) {
-            Some(permissions) => permissions,
-            None => {
-                let role = self
-                    .store
-                    .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.role_named("public").await?) }))
-                    .await?;
-                let grants = role.map(|role| crate::sessions::grants(&role.permissions)).transpose()?.unwrap_or_default();
-                self.sessions.keep_public(Arc::new(Permissions::new(grants, None)), self.clock.now())
+        let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
+        match presented {
+            Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
+            Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
+            Presented::Nothing | Presented::Cookie(_) => {
+                let authority = Authority::Own(self.public_permissions().await?);
+                Ok(Caller { principal: Principal::Anonymous, authority, depth: 0, identity: None, renewed: None })
             }
-        };
-        Ok(Caller { principal: Principal::Anonymous, authority: Authority::Own(permissions), depth: 0, session: None })
-    }
-
-    async fn caller_of_token(&self, token: &str) -> Result<Option<Caller>> {
-        let Some(session) = self.session_of_hash(hash_token(token)).await? else { return Ok(None) };
-        Ok(Some(Caller {
-            principal: Principal::Known(Actor { user_id: Some(session.user.id.clone()), api_key_id: None, via: Via::Session }),
-            authority: Authority::Own(Arc::clone(&session.permissions)),
-            depth: 0,
-            session: Some(session),
-        }))
+        }
     }
 }

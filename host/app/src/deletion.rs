@@ -210,7 +210,7 @@ async fn check_restrictions(
         };
         if found {
             // Who refers to it is told to those who may know of that object.
-            let knows = context.caller.may(holder, Action::Read) || context.caller.may("objects", Action::Read);
+            let knows = context.caller.may(holder, Action::Read) || context.caller.holds("objects", Action::Read);
             return Err(still_referenced(&if knows { format!(" by `{holder}` (`{}`)", known.name) } else { String::new() }));
         }
     }

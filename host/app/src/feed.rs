@@ -60,7 +60,7 @@ impl FeedReader {
 fn may_see(caller: &Caller, event: &CommittedEvent) -> bool {
     match &event.object {
         Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(event.owner.as_deref())),
-        None => caller.may("events", Action::Read),
+        None => caller.holds("events", Action::Read),
     }
 }
 

@@ -6,20 +6,24 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod api_keys;
 mod blocks;
 mod caller;
 mod clock;
 mod deletion;
 mod expand;
 mod feed;
+mod identity;
 mod links;
 mod manifest;
 mod record_events;
 mod records;
 mod refresh;
+mod roles;
 mod schema_change;
-mod sessions;
+mod tasks;
 mod topic;
+mod users;
 mod visible;
 mod writes;
 
@@ -32,21 +36,26 @@ use blockbase_store::{BlockLogRow, CommittedEvent, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::mpsc;
 
-pub use accounts::{AuthProblem, Identity, SignIn, SignUp, SignedIn, render_session, render_user};
+pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn, Verdict};
+pub use api_keys::NewKey;
 pub use blockbase_query::{Access, Action, AggregateRequest, Grant, ListRequest, Paging, RowPolicy, expand_paths};
 pub use blockbase_schema as schema;
 pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, Installed, InstalledBlock, PreparedBlock, is_built_in};
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use feed::{Feed, FeedReader};
+pub use identity::Renewed;
 pub use links::LinkChange;
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
 pub use records::ListAnswer;
+pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
+pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
+pub use users::UserChanges;
 pub use visible::Visible;
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
 
@@ -59,7 +68,13 @@ pub struct Settings {
     pub disable_signup: bool,
     /// Role given to every plain new sign-up.
     pub signup_role: Option<String>,
+    /// Whether guests may sign in.
+    pub anonymous_auth: bool,
+    /// The host of the public URL, of which placeholder addresses of guests are made.
+    pub public_host: String,
     pub events_enabled: bool,
+    /// Age in days at which settled events are deleted; 0 keeps all.
+    pub events_retention_days: u32,
     /// Most records of one bulk call.
     pub bulk_records_max: usize,
     /// Time of one action call where its manifest names none.
@@ -79,7 +94,7 @@ pub struct App {
     pub(crate) subscriptions: RwLock<Arc<feed::Subscriptions>>,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     blocks_version: Mutex<i64>,
-    pub(crate) sessions: sessions::SessionCache,
+    pub(crate) identities: identity::IdentityCache,
     feed: Feed,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     log_lines: mpsc::Sender<BlockLogRow>,
@@ -114,7 +129,7 @@ impl App {
             subscriptions: RwLock::default(),
             blocks: RwLock::default(),
             blocks_version: Mutex::new(-1),
-            sessions: sessions::SessionCache::default(),
+            identities: identity::IdentityCache::default(),
             feed,
             runtime: OnceLock::new(),
             log_lines,
@@ -127,6 +142,7 @@ impl App {
             }
             made => made?,
         }
+        app.seed_tasks().await?;
         if let Some(role) = app.settings.signup_role.clone() {
             let known = app
                 .store

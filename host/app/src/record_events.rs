@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_schema::{Error, Object, Registry, Result, system};
+use blockbase_schema::{Code, Error, Object, Registry, Result, system};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
 
@@ -24,6 +24,8 @@ pub(crate) struct WriteContext {
     depth: i64,
     subscriptions: Arc<Subscriptions>,
     held: Vec<i64>,
+    /// The guest who writes, until it is made sure that they are still there.
+    guest: Option<String>,
 }
 
 /// The JSON of an event's images.
@@ -46,6 +48,11 @@ impl App {
             depth: caller.depth,
             subscriptions: Arc::clone(&self.subscriptions.read()),
             held: Vec::new(),
+            guest: caller
+                .identity
+                .as_ref()
+                .filter(|identity| identity.user.is_anonymous)
+                .map(|identity| identity.user.id.clone()),
         }
     }
 }
@@ -55,10 +62,16 @@ impl WriteContext {
     /// the write was planned on and that the subscriptions are those of this moment.
     ///
     /// # Errors
-    /// One to retry where the object changed.
+    /// One to retry where the object changed; `unauthorized` for a guest who signed up meanwhile, so that no row is left behind
+    /// with the stamp of a user who is gone.
     pub(crate) async fn hold(&mut self, connection: &mut Connection, object: &Object) -> Result<()> {
         if self.held.contains(&object.id) {
             return Ok(());
+        }
+        if let Some(guest) = self.guest.take()
+            && !connection.keep_user(&guest).await?
+        {
+            return Err(Error::new(Code::Unauthorized, "The guest has signed up, or is gone. Use the new session."));
         }
         let held = connection.hold_object(object.id).await?;
         let Some(held) = held.filter(|held| held.revision == object.revision) else {

@@ -29,22 +29,28 @@ pub struct ListAnswer {
 impl ListAnswer {
     /// `{ "data": [ … ], "pagination": { … } }`.
     pub fn json(&self) -> Vec<u8> {
-        let Paging { limit, offset } = self.paging;
-        let number = |number: Option<u64>| number.map_or_else(|| "null".to_owned(), |number| number.to_string());
-        let pagination = format!(
-            r#"],"pagination":{{"page":{},"pageSize":{limit},"totalCount":{},"totalPages":{},"hasNextPage":{},"hasPreviousPage":{}}}}}"#,
-            offset / limit + 1,
-            number(self.total),
-            number(self.total.map(|total| total.div_ceil(limit))),
-            self.has_next_page,
-            offset > 0,
-        );
-        let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 16);
+        let pagination = pagination_json(self.paging, self.total, self.has_next_page);
+        let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 32);
         json.extend_from_slice(b"{\"data\":[");
         json.extend_from_slice(&self.rows);
+        json.extend_from_slice(b"],\"pagination\":");
         json.extend_from_slice(pagination.as_bytes());
+        json.push(b'}');
         json
     }
+}
+
+/// Where a page lies, as JSON.
+pub(crate) fn pagination_json(paging: Paging, total: Option<u64>, has_next_page: bool) -> String {
+    let Paging { limit, offset } = paging;
+    let number = |number: Option<u64>| number.map_or_else(|| "null".to_owned(), |number| number.to_string());
+    format!(
+        r#"{{"page":{},"pageSize":{limit},"totalCount":{},"totalPages":{},"hasNextPage":{has_next_page},"hasPreviousPage":{}}}"#,
+        offset / limit + 1,
+        number(total),
+        number(total.map(|total| total.div_ceil(limit))),
+        offset > 0,
+    )
 }
 
 impl App {

@@ -57,7 +57,7 @@ impl App {
 
     /// The whole schema, as one document.
     pub fn schema(&self, caller: &Caller) -> Result<SchemaDocument> {
-        caller.access("objects", Action::Read)?;
+        caller.require("objects", Action::Read)?;
         let registry = self.registry();
         Ok(SchemaDocument {
             version: registry.version,
@@ -67,7 +67,7 @@ impl App {
     }
 
     pub fn object(&self, caller: &Caller, name: &str) -> Result<ObjectDefinition> {
-        caller.access("objects", Action::Read)?;
+        caller.require("objects", Action::Read)?;
         let registry = self.registry();
         registry.object(name).map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
     }
@@ -83,7 +83,7 @@ impl App {
     /// # Errors
     /// `invalid_schema`, `object_exists`.
     pub async fn create_object(&self, caller: &Caller, definition: ObjectDefinition) -> Result<ObjectDefinition> {
-        caller.access("objects", Action::Create)?;
+        caller.require("objects", Action::Create)?;
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
         // Whatever is wrong with the definition by itself is said before anything waits for the writer.
         let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
@@ -116,7 +116,7 @@ impl App {
     /// # Errors
     /// `invalid_schema`; `invalid_schema_change` saying how many rows a new constraint would break.
     pub async fn update_object(&self, caller: &Caller, name: &str, changes: ObjectChanges) -> Result<ObjectDefinition> {
-        caller.access("objects", Action::Update)?;
+        caller.require("objects", Action::Update)?;
         let name = name.to_owned();
         self.change_schema(caller, move |_, catalogue| {
             Box::pin(async move {
@@ -136,7 +136,7 @@ impl App {
     /// # Errors
     /// `object_in_use` where a relationship of another object needs it.
     pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool) -> Result<()> {
-        caller.access("objects", Action::Delete)?;
+        caller.require("objects", Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
         let name = name.to_owned();
         self.change_schema(caller, move |connection, catalogue| {
@@ -171,7 +171,7 @@ impl App {
 
     /// The schema's history, newest first.
     pub async fn schema_changes(&self, caller: &Caller) -> Result<Vec<SchemaChangeRow>> {
-        caller.access("objects", Action::Read)?;
+        caller.require("objects", Action::Read)?;
         self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.schema_changes().await?) })).await
     }
 

@@ -33,7 +33,7 @@ impl App {
             let version = self.blocks_version.lock();
             (*version, Arc::clone(&self.blocks.read()))
         };
-        let reads_schema = caller.may("objects", Action::Read);
+        let reads_schema = caller.holds("objects", Action::Read);
         let holds_any = |name: &str| {
             [Action::Read, Action::Create, Action::Update, Action::Delete].into_iter().any(|action| caller.may(name, action))
         };
@@ -42,7 +42,7 @@ impl App {
             .filter(|object| reads_schema || holds_any(object.name()))
             .map(|object| (object.name().to_owned(), caller.may(object.name(), Action::Read)))
             .collect();
-        let reads_blocks = caller.may("blocks", Action::Read);
+        let reads_blocks = caller.holds("blocks", Action::Read);
         let mut actions = Vec::new();
         for block in blocks.values().filter(|block| block.enabled) {
             for (place, declared) in block.manifest.actions.iter().enumerate() {

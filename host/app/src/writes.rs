@@ -6,10 +6,12 @@ mod bulk;
 mod explain;
 mod steps;
 
-use blockbase_query::Action;
+use std::sync::Arc;
+
 use blockbase_query::plan::{CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_schema::json::Members;
-use blockbase_schema::{Code, Error, Registry, Result};
+use blockbase_query::{Action, Scope};
+use blockbase_schema::json::{Members, write_string};
+use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, system};
 use uuid::Uuid;
 
 use crate::App;
@@ -113,7 +115,8 @@ impl App {
             let context = self.write_context(caller, &registry);
             let step = self.step(caller, &context, request)?;
             let mut answers = self.run_steps(context, vec![step]).await?;
-            answers.pop().ok_or_else(|| Error::internal("a write gave no answer"))
+            let answer = answers.pop().ok_or_else(|| Error::internal("a write gave no answer"))?;
+            shown(caller, &registry, request, answer)
         })
         .await
     }
@@ -132,7 +135,9 @@ impl App {
                 .enumerate()
                 .map(|(index, request)| self.step(caller, &context, request).map_err(|error| at(index, error)))
                 .collect::<Result<Vec<_>>>()?;
-            self.run_steps(context, steps).await
+            let answers = self.run_steps(context, steps).await?;
+            let answers = answers.into_iter().zip(requests);
+            answers.map(|(answer, request)| shown(caller, &registry, request, answer)).collect()
         })
         .await
     }
@@ -206,14 +211,20 @@ impl App {
             let id = self.clock.id(context.now);
             let stamp = stamp(&context);
             let plan = UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp)?;
-            self.store
+            let written = Arc::clone(&object);
+            let upserted = self
+                .store
                 .write(move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
                         upsert(connection, plan, &context, &may_update).await
                     })
                 })
-                .await
+                .await?;
+            match upserted.created {
+                true => Ok(upserted),
+                false => Ok(Upserted { json: readable(caller, &written, values, upserted.json)?, created: false }),
+            }
         })
         .await
     }
@@ -264,6 +275,49 @@ impl App {
             })
             .await
     }
+}
+
+/// What the caller may see of an answer.
+fn shown(caller: &Caller, registry: &Registry, request: &WriteRequest, answer: WriteAnswer) -> Result<WriteAnswer> {
+    match (request, answer) {
+        (WriteRequest::Update { object, changes, .. }, WriteAnswer::Updated { json }) => {
+            let object = registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
+            Ok(WriteAnswer::Updated { json: readable(caller, object, changes, json)? })
+        }
+        (_, answer) => Ok(answer),
+    }
+}
+
+/// A changed record as its changer may read it: whole, or, where the right to read it is missing, its id and what they sent
+/// themselves. The result of an atomic operator is nothing that they sent.
+fn readable(caller: &Caller, object: &Object, sent: &Members, json: Vec<u8>) -> Result<Vec<u8>> {
+    let access = caller.access(object.name(), Action::Read).ok();
+    if access.as_ref().is_some_and(|access| *access.scope() == Scope::All) {
+        return Ok(json);
+    }
+    let record: Members = serde_json::from_slice(&json).map_err(Error::internal)?;
+    let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);
+    let owner: Option<String> = owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten();
+    if access.is_some_and(|access| access.reaches(owner.as_deref())) {
+        return Ok(json);
+    }
+    let is_sent = |name: &str| {
+        sent.0.iter().any(|(known, raw)| {
+            let is_plain = object.column(name).is_some_and(|column| column.ty == ColumnType::Json || !raw.get().starts_with('{'));
+            known == name && is_plain && !system::NAMES.contains(&name)
+        })
+    };
+    let mut kept = vec![b'{'];
+    for (name, raw) in record.0.iter().filter(|(name, _)| name == system::ID || is_sent(name)) {
+        if kept.len() > 1 {
+            kept.push(b',');
+        }
+        write_string(&mut kept, name);
+        kept.push(b':');
+        kept.extend_from_slice(raw.get().as_bytes());
+    }
+    kept.push(b'}');
+    Ok(kept)
 }
 
 fn at(index: usize, error: Error) -> Error {

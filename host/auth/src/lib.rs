@@ -10,9 +10,6 @@ mod principal;
 mod token;
 
 pub use cookie::CookieSigner;
-pub use password::{PasswordHasher, PasswordProblem, check_password};
+pub use password::{HashError, PasswordHasher, PasswordProblem, check_password};
 pub use principal::{Actor, Principal, Via};
-pub use token::{SessionToken, hash_token};
-
-/// The prefix of API keys, which no session token has.
-pub const API_KEY_PREFIX: &str = "svc_";
+pub use token::{API_KEY_PREFIX, ApiKey, SessionToken, hash_token};

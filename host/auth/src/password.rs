@@ -1,6 +1,8 @@
 //! Passwords: rules, and argon2id off the request threads.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
@@ -23,22 +25,41 @@ pub enum PasswordProblem {
     TooLong,
     /// It is the address that it should protect.
     IsEmail,
+    /// It is among the first that anybody would try.
+    IsCommon,
 }
+
+/// The 3,000 commonest passwords of eight characters and more, in lower case: the head of the list that Django ships (BSD
+/// license), which Royce Williams made of Have I Been Pwned's.
+static COMMON: LazyLock<HashSet<&'static str>> = LazyLock::new(|| include_str!("common_passwords.txt").lines().collect());
 
 /// Checks a new password against the rules.
 pub fn check_password(password: &str, email: &str) -> Result<(), PasswordProblem> {
     match password.chars().count() {
         count if count < CHARS_MIN => Err(PasswordProblem::TooShort),
         count if count > CHARS_MAX => Err(PasswordProblem::TooLong),
-        _ if password.eq_ignore_ascii_case(email) => Err(PasswordProblem::IsEmail),
+        _ if password.trim().eq_ignore_ascii_case(email) => Err(PasswordProblem::IsEmail),
+        _ if COMMON.contains(password.to_lowercase().as_str()) => Err(PasswordProblem::IsCommon),
         _ => Ok(()),
     }
+}
+
+/// Hashes that may wait for their turn.
+const WAITING_MAX: usize = 512;
+
+/// Why there is no answer about a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HashError {
+    /// More wait for their turn than should.
+    Busy,
+    Failed(String),
 }
 
 /// Hashes and verifies, at most one a core at a time.
 #[derive(Clone)]
 pub struct PasswordHasher {
     permits: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
     /// The hash of nobody's password: verified against where there is no user, so that both cases take the same time.
     decoy: Arc<str>,
 }
@@ -58,26 +79,34 @@ impl PasswordHasher {
     /// The system gives no randomness.
     pub fn new() -> Result<PasswordHasher, String> {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        Ok(PasswordHasher { permits: Arc::new(Semaphore::new(cores)), decoy: hash_now("nobody's password")?.into() })
+        Ok(PasswordHasher {
+            permits: Arc::new(Semaphore::new(cores)),
+            waiting: Arc::default(),
+            decoy: hash_now("nobody's password")?.into(),
+        })
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T, String> {
-        let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(|error| error.to_string())?;
+    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> Result<T, String> + Send + 'static) -> Result<T, HashError> {
+        let permit = {
+            let _place = Place::take(&self.waiting)?;
+            Arc::clone(&self.permits).acquire_owned().await.map_err(|error| HashError::Failed(error.to_string()))?
+        };
         let work = move || {
             // Held by the work itself: a caller that goes away does not make room for more.
             let _permit = permit;
             work()
         };
-        tokio::task::spawn_blocking(work).await.map_err(|error| error.to_string())
+        let done = tokio::task::spawn_blocking(work).await.map_err(|error| HashError::Failed(error.to_string()))?;
+        done.map_err(HashError::Failed)
     }
 
     /// The password's hash as a PHC string.
-    pub async fn hash(&self, password: String) -> Result<String, String> {
-        self.run(move || hash_now(&password)).await?
+    pub async fn hash(&self, password: String) -> Result<String, HashError> {
+        self.run(move || hash_now(&password)).await
     }
 
     /// Whether the password is that of `hash`; with no hash, `false` after the same work.
-    pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, String> {
+    pub async fn verify(&self, password: String, hash: Option<String>) -> Result<bool, HashError> {
         let decoy = Arc::clone(&self.decoy);
         self.run(move || {
             let known = hash.is_some();
@@ -85,7 +114,26 @@ impl PasswordHasher {
             let parsed = PasswordHash::new(&text).map_err(|error| error.to_string())?;
             Ok(argon2().verify_password(password.as_bytes(), &parsed).is_ok() && known)
         })
-        .await?
+        .await
+    }
+}
+
+/// A place among those that wait, given back when it is dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Place<'_> {
+    fn take(waiting: &AtomicUsize) -> Result<Place<'_>, HashError> {
+        let place = Place(waiting);
+        match waiting.fetch_add(1, Ordering::Relaxed) < WAITING_MAX {
+            true => Ok(place),
+            false => Err(HashError::Busy),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -103,11 +151,21 @@ mod tests {
         assert_eq!(hasher.verify("nobody's password".to_owned(), None).await, Ok(false));
     }
 
+    #[tokio::test]
+    async fn more_than_may_wait_are_told_so() {
+        let hasher = PasswordHasher::new().expect("randomness");
+        hasher.waiting.store(WAITING_MAX, Ordering::Relaxed);
+        assert_eq!(hasher.hash("correct horse".to_owned()).await, Err(HashError::Busy));
+        assert_eq!(hasher.waiting.load(Ordering::Relaxed), WAITING_MAX);
+    }
+
     #[test]
     fn passwords_have_bounds_in_characters() {
         assert_eq!(check_password("1234567", "a@b.c"), Err(PasswordProblem::TooShort));
         assert_eq!(check_password(&"é".repeat(128), "a@b.c"), Ok(()));
         assert_eq!(check_password(&"é".repeat(129), "a@b.c"), Err(PasswordProblem::TooLong));
         assert_eq!(check_password("ann@example.com", "Ann@example.com"), Err(PasswordProblem::IsEmail));
+        assert_eq!(check_password("Password1", "a@b.c"), Err(PasswordProblem::IsCommon));
+        assert_eq!(COMMON.len(), 3000);
     }
 }

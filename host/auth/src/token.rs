@@ -1,4 +1,4 @@
-//! Session tokens: 256 random bits in base62; only their SHA-256 is stored.
+//! Session tokens and API keys: 256 random bits in base62; only their SHA-256 is stored.
 
 use sha2::{Digest, Sha256};
 
@@ -6,6 +6,43 @@ const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmn
 const RANDOM_BYTES: usize = 32;
 /// Digits of 256 bits in base 62.
 const TOKEN_CHARS: usize = 43;
+
+/// The prefix of API keys, which no session token has.
+pub const API_KEY_PREFIX: &str = "svc_";
+/// Characters of a key that its list shows: the prefix and four of 43.
+const KEY_PREFIX_CHARS: usize = API_KEY_PREFIX.len() + 4;
+
+fn random() -> Result<String, String> {
+    let mut bytes = [0_u8; RANDOM_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(base62(bytes))
+}
+
+/// A new API key, shown once to whoever made it.
+#[derive(Clone)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn random() -> Result<ApiKey, String> {
+        random().map(|digits| ApiKey(format!("{API_KEY_PREFIX}{digits}")))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// What its list shows, so that it can be told from others.
+    pub fn prefix(&self) -> &str {
+        self.0.get(..KEY_PREFIX_CHARS).unwrap_or(API_KEY_PREFIX)
+    }
+
+    /// What is stored of it.
+    pub fn hash(&self) -> String {
+        hash_token(&self.0)
+    }
+}
 
 /// A new token, shown once to whom it belongs.
 #[derive(Clone)]
@@ -15,9 +52,7 @@ impl SessionToken {
     /// # Errors
     /// The system gives no randomness.
     pub fn random() -> Result<SessionToken, String> {
-        let mut bytes = [0_u8; RANDOM_BYTES];
-        getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
-        Ok(SessionToken(base62(bytes)))
+        random().map(SessionToken)
     }
 
     pub fn as_str(&self) -> &str {

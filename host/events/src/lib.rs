@@ -1,4 +1,4 @@
-//! What runs behind the requests: following other instances, storing what blocks log, folding counts.
+//! What runs behind the requests: following other instances, scheduled tasks, storing what blocks log, folding counts.
 //!
 //! It calls operations of `app` and must not know of surfaces. Polling is the truth here; whatever wakes it earlier is a hint.
 #![forbid(unsafe_code)]
@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_app::App;
+use blockbase_app::schema::Result;
 use blockbase_store::{BlockLogRow, ReadCost};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
@@ -21,6 +22,12 @@ const FEED_BREATH: Duration = Duration::from_millis(5);
 const FEED_PAUSE: Duration = Duration::from_secs(1);
 /// How often the kept counts of Postgres are folded.
 const FOLD: Duration = Duration::from_secs(5);
+/// How often this instance looks for tasks that are due.
+const TASKS: Duration = Duration::from_secs(1);
+/// How often it looks for runs whose instance is gone.
+const ABANDONED: Duration = Duration::from_secs(10);
+/// How often sessions that have expired are deleted.
+const SESSIONS: Duration = Duration::from_secs(3600);
 /// How long log lines of blocks gather before they are stored.
 const LOG_GATHER: Duration = Duration::from_millis(100);
 /// Log lines stored at once.
@@ -31,35 +38,40 @@ pub fn start(app: &Arc<App>, log_lines: mpsc::Receiver<BlockLogRow>) {
     tokio::spawn(store_logs(Arc::clone(app), log_lines));
     // Other instances change what is kept in memory; and so does a request here whose client went away between its commit
     // and its refresh.
-    tokio::spawn(refresh(Arc::clone(app)));
+    tokio::spawn(every(REFRESH, Arc::clone(app), "the catalogue could not be compared with the database", |app| async move {
+        app.refresh().await
+    }));
+    tokio::spawn(every(TASKS, Arc::clone(app), "tasks that are due could not be begun", |app| async move {
+        app.run_due_tasks().await
+    }));
+    tokio::spawn(every(SESSIONS, Arc::clone(app), "expired sessions could not be deleted", |app| async move {
+        app.purge_sessions().await.map(|_| ())
+    }));
+    tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be looked after", |app| async move {
+        app.fail_abandoned_runs().await.map(|_| ())
+    }));
     // One process alone writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {
-        tokio::spawn(fold_counts(Arc::clone(app)));
+        tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
+            app.store().write(|connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await
+        }));
         if app.settings().events_enabled {
             tokio::spawn(follow_events(Arc::clone(app)));
         }
     }
 }
 
-async fn refresh(app: Arc<App>) {
-    let mut ticks = interval(REFRESH);
+/// Does `work` again and again, at once for the first time.
+async fn every<F>(period: Duration, app: Arc<App>, problem: &'static str, work: impl Fn(Arc<App>) -> F)
+where
+    F: Future<Output = Result<()>>,
+{
+    let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        if let Err(error) = app.refresh().await {
-            tracing::warn!(error.cause = %error, "the catalogue could not be compared with the database");
-        }
-    }
-}
-
-async fn fold_counts(app: Arc<App>) {
-    let mut ticks = interval(FOLD);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        let folded = app.store().write(|connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await;
-        if let Err(error) = folded {
-            tracing::warn!(error.cause = %error, "kept counts could not be folded");
+        if let Err(error) = work(Arc::clone(&app)).await {
+            tracing::warn!(error.cause = %error, "{problem}");
         }
     }
 }

@@ -33,7 +33,7 @@ impl Dialect {
     }
 
     /// Whether `text` (SQL) contains the bound term, which is `placeholder`.
-    pub(crate) fn contains(self, text: &str, placeholder: &str, fold_case: bool) -> String {
+    pub fn contains(self, text: &str, placeholder: &str, fold_case: bool) -> String {
         match self {
             Dialect::Sqlite => sqlite::contains(text, placeholder, fold_case),
             Dialect::Postgres => postgres::contains(text, placeholder, fold_case),

@@ -11,5 +11,6 @@ pub use param::{Param, Statement};
 pub use read::{aggregate, candidates, count, get, get_many, list, related, visible};
 pub use rows::{add_converted_column, column_page, count_all, count_duplicates, count_nulls, write_converted};
 pub use write::{
-    any_link, change_links, conflicting, delete_many, duplicate, insert, insert_params, referring, referring_ids, update, upsert,
+    any_link, change_links, conflicting, delete_many, duplicate, insert, insert_params, referring, referring_ids, restamp,
+    update, upsert,
 };

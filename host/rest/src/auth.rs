@@ -1,55 +1,99 @@
-//! `/api/auth` in better-auth's wire form, and `/api/v1/me`.
+//! `/api/auth` in better-auth's wire form.
 
-use axum::extract::State;
+mod profile;
+mod sessions;
+mod sign;
+
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{AuthProblem, SignIn, SignUp, SignedIn};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use blockbase_app::schema::json::parse_members;
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{AuthProblem, Client, SignedIn};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+pub(crate) use profile::{change_password, delete_guest, update_user};
+pub(crate) use sessions::{get, list, revoke, revoke_all, revoke_others};
+pub(crate) use sign::{guest, sign_in, sign_out, sign_up};
 
 use crate::AppState;
-use crate::body::JsonMembers;
+use crate::body::{media_type, read};
 use crate::error::{ApiError, status};
 use crate::extract::{RequestInfo, credentials};
 
 /// A refusal in the protocol's form: `{ code, error, message }`.
-pub(crate) struct AuthError(AuthProblem);
+pub(crate) enum AuthError {
+    Problem(AuthProblem),
+    /// `callbackURL` leads to where the configuration does not trust.
+    InvalidCallbackUrl,
+}
 
 impl From<AuthProblem> for AuthError {
     fn from(problem: AuthProblem) -> Self {
-        AuthError(problem)
+        AuthError::Problem(problem)
     }
 }
 
 impl From<ApiError> for AuthError {
     fn from(error: ApiError) -> Self {
-        AuthError(AuthProblem::Other(error.0))
+        AuthError::Problem(AuthProblem::Other(error.0))
+    }
+}
+
+impl From<Error> for AuthError {
+    fn from(error: Error) -> Self {
+        AuthError::Problem(AuthProblem::Other(error))
     }
 }
 
 fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
-    (status, axum::Json(json!({ "code": code, "error": code, "message": message }))).into_response()
+    let mut response = (status, axum::Json(json!({ "code": code, "error": code, "message": message }))).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
 }
 
 impl IntoResponse for AuthError {
     fn into_response(self) -> Response {
-        let bad = StatusCode::BAD_REQUEST;
-        match self.0 {
+        let bad = |code: &str, message: &str| refusal(StatusCode::BAD_REQUEST, code, message);
+        let problem = match self {
+            AuthError::Problem(problem) => problem,
+            AuthError::InvalidCallbackUrl => {
+                return refusal(StatusCode::FORBIDDEN, "INVALID_CALLBACK_URL", "Invalid callbackURL");
+            }
+        };
+        match problem {
             AuthProblem::UserExists => refusal(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL",
                 "User already exists. Use another email.",
             ),
-            AuthProblem::PasswordTooShort => refusal(bad, "PASSWORD_TOO_SHORT", "Password too short: 8 characters at least."),
-            AuthProblem::PasswordTooLong => refusal(bad, "PASSWORD_TOO_LONG", "Password too long: 128 characters at most."),
-            AuthProblem::PasswordIsEmail => refusal(bad, "PASSWORD_COMPROMISED", "The password must not be the address itself."),
-            AuthProblem::InvalidEmail => refusal(bad, "INVALID_EMAIL", "Invalid email."),
-            AuthProblem::Validation(message) => refusal(bad, "VALIDATION_ERROR", &message),
-            AuthProblem::SignUpDisabled => {
-                refusal(bad, "EMAIL_PASSWORD_SIGN_UP_DISABLED", "Email and password sign up is not enabled.")
+            AuthProblem::PasswordTooShort => bad("PASSWORD_TOO_SHORT", "Password too short: 8 characters at least."),
+            AuthProblem::PasswordTooLong => bad("PASSWORD_TOO_LONG", "Password too long: 128 characters at most."),
+            AuthProblem::PasswordIsEmail => bad("PASSWORD_COMPROMISED", "The password must not be the address itself."),
+            AuthProblem::PasswordIsCommon => {
+                bad("PASSWORD_COMPROMISED", "The password is among the commonest. Choose another one.")
             }
+            AuthProblem::InvalidEmail => bad("INVALID_EMAIL", "Invalid email"),
+            AuthProblem::Validation(message) => bad("VALIDATION_ERROR", &message),
+            AuthProblem::SignUpDisabled => bad("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Email and password sign up is not enabled"),
             AuthProblem::InvalidEmailOrPassword => {
-                refusal(StatusCode::UNAUTHORIZED, "INVALID_EMAIL_OR_PASSWORD", "Invalid email or password.")
+                refusal(StatusCode::UNAUTHORIZED, "INVALID_EMAIL_OR_PASSWORD", "Invalid email or password")
+            }
+            AuthProblem::NoSession => refusal(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized: a session is needed."),
+            AuthProblem::InvalidPassword => bad("INVALID_PASSWORD", "Invalid password"),
+            AuthProblem::NoCredential => bad("CREDENTIAL_ACCOUNT_NOT_FOUND", "Credential account not found"),
+            AuthProblem::EmailCannotChange => bad("EMAIL_CAN_NOT_BE_UPDATED", "Email can not be updated"),
+            AuthProblem::NothingToChange => bad("NO_FIELDS_TO_UPDATE", "No fields to update"),
+            AuthProblem::GuestAlready => {
+                bad("ANONYMOUS_USERS_CANNOT_SIGN_IN_AGAIN_ANONYMOUSLY", "Anonymous users cannot sign in again anonymously")
+            }
+            AuthProblem::NoGuest => refusal(StatusCode::FORBIDDEN, "USER_IS_NOT_ANONYMOUS", "User is not anonymous"),
+            AuthProblem::GuestsOff => {
+                let code = Code::NotFound.as_str();
+                refusal(StatusCode::NOT_FOUND, code, "Guest sign-in is off (SVC_ANONYMOUS_AUTH).")
             }
             AuthProblem::Other(error) if error.cause.is_some() => ApiError(error).into_response(),
             AuthProblem::Other(error) => refusal(status(error.code), error.code.as_str(), &error.message),
@@ -57,122 +101,86 @@ impl IntoResponse for AuthError {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SignUpBody {
-    name: String,
-    email: String,
-    password: String,
-    image: Option<String>,
-    remember_me: Option<bool>,
+/// A body of the protocol: JSON, a form, or none. Members that are not known are ignored, as the protocol has it.
+pub(crate) struct AuthBody(Map<String, Value>);
+
+impl FromRequest<AppState> for AuthBody {
+    type Rejection = AuthError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, AuthError> {
+        let kind = media_type(request.headers()).unwrap_or_default().to_ascii_lowercase();
+        let bytes = read(request, state.settings.body_bytes_max).await?;
+        let invalid = || Error::invalid_request("The body is not valid UTF-8.");
+        let text = std::str::from_utf8(&bytes).map_err(|_| invalid())?;
+        match kind.as_str() {
+            "" | "application/json" if text.is_empty() => Ok(AuthBody(Map::new())),
+            "application/json" => {
+                let members = parse_members(text)?.0.into_iter();
+                Ok(AuthBody(members.map(|(name, raw)| (name, serde_json::from_str(raw.get()).unwrap_or_default())).collect()))
+            }
+            "application/x-www-form-urlencoded" => {
+                Ok(AuthBody(form_urlencoded::parse(&bytes).map(|(name, value)| form_member(&name, &value)).collect()))
+            }
+            _ => Err(Error::new(
+                Code::UnsupportedMediaType,
+                "Send the body with `Content-Type: application/json` or `application/x-www-form-urlencoded`.",
+            )
+            .into()),
+        }
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SignInBody {
-    email: String,
-    password: String,
-    remember_me: Option<bool>,
+/// A pair of a form; those that are flags become what JSON has for them.
+fn form_member(name: &str, value: &str) -> (String, Value) {
+    let value = match (name, value) {
+        ("rememberMe" | "revokeOtherSessions", "true" | "on") => Value::Bool(true),
+        ("rememberMe" | "revokeOtherSessions", "false" | "") => Value::Bool(false),
+        (_, text) => Value::String(text.to_owned()),
+    };
+    (name.to_owned(), value)
 }
 
-/// Reads the known members of a body; what is not known is ignored, as the protocol has it.
-fn body_of<T: serde::de::DeserializeOwned>(members: JsonMembers) -> Result<T, AuthError> {
-    let object: serde_json::Map<String, Value> =
-        members.0.0.into_iter().map(|(name, raw)| (name, serde_json::from_str(raw.get()).unwrap_or_default())).collect();
-    serde_json::from_value(Value::Object(object)).map_err(|error| AuthError(AuthProblem::Validation(error.to_string())))
+impl AuthBody {
+    fn parse<T: DeserializeOwned>(self) -> Result<T, AuthError> {
+        serde_json::from_value(Value::Object(self.0)).map_err(|error| AuthProblem::Validation(error.to_string()).into())
+    }
 }
 
-fn user_agent(headers: &HeaderMap) -> Option<String> {
-    headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned)
+/// Where the request comes from, and what it presents.
+fn client(headers: &HeaderMap, info: &RequestInfo) -> Client {
+    Client {
+        ip_address: Some(info.address.to_string()),
+        user_agent: headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        credentials: credentials(headers),
+    }
 }
 
+/// An answer that hands out a session.
 fn signed_in(state: &AppState, answer: &SignedIn, body: &Value) -> Response {
     let mut response = (StatusCode::OK, axum::Json(body)).into_response();
-    let headers = response.headers_mut();
-    let token = answer.token.as_str();
-    if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_cookie(token, answer.remember)) {
-        headers.insert(header::SET_COOKIE, cookie);
+    hand_out(state, &mut response, answer.token.as_str(), answer.remember);
+    response
+}
+
+/// Puts a session's cookie and token into the headers.
+fn hand_out(state: &AppState, response: &mut Response, token: &str, remember: bool) {
+    if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_cookie(token, remember)) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
+    expose_token(response.headers_mut(), token);
+}
+
+/// Shows a session's token to scripts of other origins too.
+pub(crate) fn expose_token(headers: &mut HeaderMap, token: &str) {
     if let Ok(token) = HeaderValue::from_str(token) {
         headers.insert("set-auth-token", token);
     }
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("set-auth-token"));
-    response
 }
 
-pub(crate) async fn sign_up(
-    State(state): State<AppState>,
-    axum::Extension(info): axum::Extension<RequestInfo>,
-    headers: HeaderMap,
-    members: JsonMembers,
-) -> Result<Response, AuthError> {
-    let body: SignUpBody = body_of(members)?;
-    let answer = state
-        .app
-        .sign_up(SignUp {
-            name: body.name,
-            email: body.email,
-            password: body.password,
-            image: body.image,
-            remember: body.remember_me.unwrap_or(true),
-            ip_address: Some(info.address.to_string()),
-            user_agent: user_agent(&headers),
-        })
-        .await?;
-    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
-    Ok(signed_in(&state, &answer, &body))
-}
-
-pub(crate) async fn sign_in(
-    State(state): State<AppState>,
-    axum::Extension(info): axum::Extension<RequestInfo>,
-    headers: HeaderMap,
-    members: JsonMembers,
-) -> Result<Response, AuthError> {
-    let body: SignInBody = body_of(members)?;
-    let answer = state
-        .app
-        .sign_in(SignIn {
-            email: body.email,
-            password: body.password,
-            remember: body.remember_me.unwrap_or(true),
-            ip_address: Some(info.address.to_string()),
-            user_agent: user_agent(&headers),
-        })
-        .await?;
-    let body = json!({ "redirect": false, "token": answer.token.as_str(), "user": answer.user });
-    Ok(signed_in(&state, &answer, &body))
-}
-
-pub(crate) async fn sign_out(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, ApiError> {
-    state.app.sign_out(&credentials(&headers)).await?;
-    let mut response = axum::Json(json!({ "success": true })).into_response();
+/// Takes the session's cookie back.
+fn take_back(state: &AppState, response: &mut Response) {
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().clear_cookie()) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
-    Ok(response)
-}
-
-pub(crate) async fn get_session(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let answer = match state.app.identity(&credentials(&headers)).await? {
-        Some(identity) => json!({ "session": identity.session, "user": identity.user }),
-        None => Value::Null,
-    };
-    let mut response = axum::Json(answer).into_response();
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(response)
-}
-
-/// The identity verdict; a bad credential is an answer, not an error.
-pub(crate) async fn me(State(state): State<AppState>, headers: HeaderMap) -> Result<Response, ApiError> {
-    let answer = match state.app.identity(&credentials(&headers)).await? {
-        Some(identity) => json!({
-            "authenticated": true,
-            "userId": identity.user_id,
-            "roles": identity.roles,
-            "user": identity.user,
-        }),
-        None => json!({ "authenticated": false }),
-    };
-    Ok(axum::Json(answer).into_response())
 }

@@ -25,7 +25,7 @@ pub(crate) async fn install(
     request: Request,
 ) -> Result<Response, ApiError> {
     // Before a large body is read for nothing.
-    caller.access("blocks", blockbase_app::Action::Create)?;
+    caller.require("blocks", blockbase_app::Action::Create)?;
     body::expect_media_type(&headers, "application/wasm")?;
     let dry_run = query.flag("dryRun")?;
     let file = body::read(request, state.settings.block_bytes_max).await?;

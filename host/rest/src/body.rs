@@ -9,6 +9,7 @@ use blockbase_app::schema::{Code, Error};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::AppState;
@@ -57,7 +58,7 @@ async fn read_within(request: Request, bytes_max: usize) -> Result<Bytes, ApiErr
     Ok(kept.freeze())
 }
 
-fn media_type(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn media_type(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
     Some(value.split(';').next().unwrap_or_default().trim())
 }
@@ -110,6 +111,15 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     }
 }
 
+/// For a member where `null` means something else than leaving it out: `Some(None)` for it.
+pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<Option<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    Option::deserialize(deserializer).map(Some)
+}
+
 /// `{ "ids": [uuid] }`; the ids are looked at by the operation.
 pub(crate) struct Ids(pub(crate) Vec<String>);
 
@@ -117,7 +127,7 @@ impl FromRequest<AppState> for Ids {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        #[derive(serde::Deserialize)]
+        #[derive(Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Document<'a> {
             #[serde(borrow)]

@@ -38,6 +38,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::ObjectInUse
         | Code::BlockExists
         | Code::NewPermissions
+        | Code::NoPendingClaim
         | Code::Conflict => StatusCode::CONFLICT,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -1,13 +1,15 @@
 //! What handlers take out of a request: the caller, the path's parts, the query's pairs.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::HeaderMap;
 use axum::http::header;
 use axum::http::request::Parts;
-use blockbase_app::schema::Error;
-use blockbase_app::{Caller, Credentials};
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{Caller, Credentials, ListRequest, Paging, Renewed};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::AppState;
@@ -19,6 +21,24 @@ pub(crate) struct RequestInfo {
     pub(crate) request_id: String,
     /// Who is at the other end, by socket or by a trusted proxy's word.
     pub(crate) address: std::net::IpAddr,
+    renewed: Arc<Mutex<Option<Renewed>>>,
+}
+
+impl RequestInfo {
+    pub(crate) fn new(request_id: String, address: std::net::IpAddr) -> RequestInfo {
+        RequestInfo { request_id, address, renewed: Arc::default() }
+    }
+
+    /// Notes that the request's session was extended, so that the answer tells the client.
+    pub(crate) fn note_renewed(&self, renewed: Option<Renewed>) {
+        if renewed.is_some() {
+            *self.renewed.lock() = renewed;
+        }
+    }
+
+    pub(crate) fn take_renewed(&self) -> Option<Renewed> {
+        self.renewed.lock().take()
+    }
 }
 
 /// The caller, authenticated.
@@ -28,7 +48,11 @@ impl FromRequestParts<AppState> for Authenticated {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        Ok(Authenticated(state.app.authenticate(&credentials(&parts.headers)).await?))
+        let mut caller = state.app.authenticate(&credentials(&parts.headers)).await?;
+        if let Some(info) = parts.extensions.get::<RequestInfo>() {
+            info.note_renewed(caller.renewed.take());
+        }
+        Ok(Authenticated(caller))
     }
 }
 
@@ -97,5 +121,17 @@ impl QueryPairs {
             Some("true" | "") => Ok(true),
             Some(other) => Err(Error::invalid_request(format!("`{name}` is true or false; it is {other:?}.")).into()),
         }
+    }
+
+    /// `page`, `pageSize`, `limit`, `offset` and, where it is `searchable`, `search`: nothing else.
+    pub(crate) fn page(&self, searchable: bool) -> Result<(Option<String>, Paging), ApiError> {
+        let known = ["page", "pageSize", "limit", "offset", "search", "q"];
+        let known = if searchable { &known[..] } else { &known[..4] };
+        if let Some((name, _)) = self.iter().find(|(name, _)| !known.contains(name)) {
+            let message = format!("There is no parameter `{name}` here; there are {}.", known.join(", "));
+            return Err(Error::new(Code::InvalidRequest, message).into());
+        }
+        let request = ListRequest::from_parameters(self.iter())?;
+        Ok((request.search, request.paging))
     }
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod api_keys;
 mod auth;
 mod blocks;
 mod body;
@@ -15,12 +16,16 @@ mod extract;
 mod fields;
 mod health;
 mod lingering;
+mod me;
 mod middleware;
 mod objects;
 mod openapi;
 mod origin;
 mod relationships;
 mod render;
+mod roles;
+mod tasks;
+mod users;
 
 use std::sync::Arc;
 
@@ -92,15 +97,38 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         .route("/api/v1/blocks/{block}/logs", get(blocks::logs))
         .route("/api/v1/blocks/{block}/actions/{action}", post(blocks::call))
         .route("/api/v1/openapi.json", get(openapi::handle))
-        .route("/api/v1/me", get(auth::me))
+        .route("/api/v1/roles", get(roles::list).post(roles::create))
+        .route("/api/v1/roles/{id}", get(roles::get).patch(roles::update).delete(roles::delete))
+        .route("/api/v1/users", get(users::list))
+        .route("/api/v1/users/{id}", get(users::get).patch(users::update).delete(users::delete))
+        .route("/api/v1/users/{id}/roles", post(users::give_role))
+        .route("/api/v1/users/{id}/roles/{role}", delete(users::take_role))
+        .route("/api/v1/api-keys", get(api_keys::list).post(api_keys::create))
+        .route("/api/v1/api-keys/{id}", delete(api_keys::delete))
+        .route("/api/v1/tasks", get(tasks::list).post(tasks::create))
+        .route("/api/v1/tasks/{id}", get(tasks::get).patch(tasks::update).delete(tasks::delete))
+        .route("/api/v1/tasks/{id}/run", post(tasks::run))
+        .route("/api/v1/tasks/{id}/runs", get(tasks::runs))
+        .route("/api/v1/me", get(me::verdict))
+        .route("/api/v1/admin/claim", post(me::claim))
         .route("/api/auth/sign-up/email", post(auth::sign_up))
         .route("/api/auth/sign-in/email", post(auth::sign_in))
+        .route("/api/auth/sign-in/anonymous", post(auth::guest))
         .route("/api/auth/sign-out", post(auth::sign_out))
-        .route("/api/auth/get-session", get(auth::get_session))
+        .route("/api/auth/get-session", get(auth::get))
+        .route("/api/auth/list-sessions", get(auth::list))
+        .route("/api/auth/revoke-session", post(auth::revoke))
+        .route("/api/auth/revoke-sessions", post(auth::revoke_all))
+        .route("/api/auth/revoke-other-sessions", post(auth::revoke_others))
+        .route("/api/auth/change-password", post(auth::change_password))
+        .route("/api/auth/update-user", post(auth::update_user))
+        .route("/api/auth/delete-anonymous-user", post(auth::delete_guest))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready))
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
-        .layer(axum::middleware::from_fn_with_state((state.clone(), limits), middleware::around))
+        .layer(axum::middleware::from_fn_with_state((state.clone(), limits), middleware::admit))
+        .layer(middleware::cors(&state.settings.trusted_origins))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::around))
         .with_state(state)
 }

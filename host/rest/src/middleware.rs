@@ -4,23 +4,26 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use blockbase_app::Renewed;
 use blockbase_app::schema::{Code, Error};
 use futures_util::FutureExt;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use serde_json::json;
+use tower_http::cors::{AllowHeaders, CorsLayer};
 use tracing::Instrument;
 
+use crate::auth::expose_token;
 use crate::error::ApiError;
 use crate::extract::RequestInfo;
 use crate::lingering::lingering;
-use crate::origin::OriginProblem;
+use crate::origin::{OriginProblem, TrustedOrigins};
 use crate::{AppState, Settings};
 
 /// The rate limiters.
@@ -29,6 +32,11 @@ pub struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
 }
+
+/// Headers of answers that scripts of other origins may read.
+const EXPOSED: [&str; 5] = ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag"];
+/// How long a browser may keep the answer to a preflight.
+const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
 /// Addresses kept by a limiter before those at rest are dropped.
 const ADDRESSES_MAX: usize = 50_000;
@@ -50,7 +58,8 @@ impl Limits {
     }
 }
 
-pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mut request: Request, next: Next) -> Response {
+/// Outermost: the request's id and address, the session's renewal, one log line.
+pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     request = request.map(lingering);
     let request_id = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
@@ -60,20 +69,17 @@ pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mu
         .map_or(SocketAddr::from(([127, 0, 0, 1], 0)), |ConnectInfo(address)| *address);
     let address = state.settings.trusted_proxies.client(socket, request.headers());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    request.extensions_mut().insert(RequestInfo { request_id: request_id.clone(), address });
-    let span = tracing::info_span!("request", request.id = %request_id);
-    let answered = async {
-        if let Err(refused) = admit(&state, &limits, address, &request) {
-            return *refused;
-        }
-        // A defect in one handler is that request's 500 and nobody else's.
-        AssertUnwindSafe(next.run(request))
-            .catch_unwind()
-            .await
-            .unwrap_or_else(|_| ApiError(Error::internal("a handler panicked")).into_response())
-    };
-    let mut response = answered.instrument(span.clone()).await;
-    if let Ok(value) = HeaderValue::from_str(&request_id) {
+    let info = RequestInfo::new(request_id, address);
+    request.extensions_mut().insert(info.clone());
+    let span = tracing::info_span!("request", request.id = %info.request_id);
+    // A defect in one handler is that request's 500 and nobody else's.
+    let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let answered = answered.instrument(span.clone()).await;
+    let mut response = answered.unwrap_or_else(|_| ApiError(Error::internal("a handler panicked")).into_response());
+    if let Some(renewed) = info.take_renewed() {
+        tell_of_renewal(&state, response.headers_mut(), &renewed);
+    }
+    if let Ok(value) = HeaderValue::from_str(&info.request_id) {
         response.headers_mut().insert("x-request-id", value);
     }
     span.in_scope(|| {
@@ -84,8 +90,43 @@ pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mu
     response
 }
 
+/// A session that was extended lives on in the client too, unless the answer has a word of its own about it.
+fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed) {
+    if headers.contains_key(header::SET_COOKIE) {
+        return;
+    }
+    if renewed.by_cookie
+        && let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_cookie(&renewed.token, true))
+    {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    expose_token(headers, &renewed.token);
+}
+
+/// Innermost: lets the request in, or answers why not.
+pub(crate) async fn admit(State((state, limits)): State<(AppState, Limits)>, request: Request, next: Next) -> Response {
+    let info = request.extensions().get::<RequestInfo>();
+    let address = info.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.address);
+    match check(&state, &limits, address, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => *refused,
+    }
+}
+
+/// What scripts of trusted origins may do from a browser.
+pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
+    let origins: Vec<HeaderValue> = origins.0.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_credentials(true)
+        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(EXPOSED.map(HeaderName::from_static))
+        .max_age(PREFLIGHT_KEPT)
+}
+
 /// Rate limits and the origin check, before anything is read or looked up.
-fn admit(state: &AppState, limits: &Limits, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
+fn check(state: &AppState, limits: &Limits, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
     let path = request.uri().path();
     if matches!(path, "/healthz" | "/readyz" | "/metrics") {
         return Ok(());

@@ -3,6 +3,7 @@
 //! The document shows what its caller may know of, and nothing else: `app` says what that is. What was made is kept, so that
 //! polling clients cost no building.
 
+mod accounts;
 mod actions;
 mod auth;
 mod blocks;
@@ -16,6 +17,7 @@ mod pattern;
 mod platform;
 mod records;
 mod schema_api;
+mod tasks;
 
 use std::collections::VecDeque;
 use std::sync::Arc;

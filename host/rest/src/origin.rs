@@ -1,6 +1,7 @@
 //! Origins: which may write with a cookie.
 
 use axum::http::{HeaderMap, Method, header};
+use url::Url;
 
 /// Origins that cookie-authenticated writes may come from.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,16 @@ pub(crate) enum OriginProblem {
 impl TrustedOrigins {
     fn trusts(&self, origin: &str) -> bool {
         self.0.iter().any(|trusted| trusted.eq_ignore_ascii_case(origin))
+    }
+
+    /// Whether somebody may be sent to `url`: a path here that no browser takes for another host, or a trusted origin.
+    pub(crate) fn may_lead_to(&self, url: &str) -> bool {
+        if !url.starts_with('/') {
+            return Url::parse(url).is_ok_and(|url| url.host().is_some() && self.trusts(&url.origin().ascii_serialization()));
+        }
+        let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+        let is_plain = !url.starts_with("//") && !url.contains('\\') && !url.chars().any(char::is_control);
+        is_plain && !path.contains("%2f") && !path.contains("%5c")
     }
 
     /// A write that carries cookies has to come from a trusted origin; without cookies only a foreign `Origin` on sign-in and sign-up is refused.
@@ -36,12 +47,37 @@ impl TrustedOrigins {
 }
 
 fn origin_of(referer: &str) -> Option<String> {
-    url::Url::parse(referer).ok().map(|url| url.origin().ascii_serialization())
+    Url::parse(referer).ok().map(|url| url.origin().ascii_serialization())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nobody_is_sent_away() {
+        let trusted = TrustedOrigins(vec!["https://app.example".to_owned()]);
+        for good in ["/", "/welcome?to=%2F#x", "https://app.example/x", "https://APP.example"] {
+            assert!(trusted.may_lead_to(good), "{good}");
+        }
+        for bad in [
+            "//evil.example",
+            "/\\evil.example",
+            "/%2fevil.example",
+            "/%5Cevil.example",
+            "/\t/evil.example",
+            "https://evil.example",
+            "https://app.example.evil.example",
+            "https://app.example@evil.example",
+            "http://app.example",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "evil",
+            "",
+        ] {
+            assert!(!trusted.may_lead_to(bad), "{bad}");
+        }
+    }
 
     #[test]
     fn cookies_write_from_trusted_origins_alone() {

@@ -21,12 +21,14 @@ pub(crate) struct Config {
     pub(crate) database_connections_max: Option<u32>,
     pub(crate) secret: Option<String>,
     pub(crate) require_auth: bool,
-    /// Whether the pair that makes the first admin at boot is set.
-    pub(crate) has_admin_pair: bool,
+    /// The pair that makes the first admin at boot.
+    pub(crate) admin: Option<AdminPair>,
     pub(crate) disable_signup: bool,
     pub(crate) anonymous_auth: bool,
     pub(crate) signup_role: Option<String>,
     pub(crate) events_enabled: bool,
+    /// Age in days at which settled events are deleted; 0 keeps all.
+    pub(crate) events_retention_days: u32,
     pub(crate) action_timeout: Duration,
     pub(crate) block_memory_bytes: usize,
     pub(crate) body_bytes_max: usize,
@@ -41,6 +43,41 @@ pub(crate) struct Config {
     pub(crate) log_format: LogFormat,
     /// Names beginning with `SVC_` that mean nothing here.
     pub(crate) unknown: Vec<String>,
+}
+
+/// The address of the first admin, and where the password stands.
+#[derive(Clone)]
+pub(crate) struct AdminPair {
+    pub(crate) email: String,
+    source: PasswordSource,
+}
+
+#[derive(Clone)]
+enum PasswordSource {
+    Value(String),
+    File(PathBuf),
+}
+
+impl std::fmt::Debug for AdminPair {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("AdminPair").field("email", &self.email).finish_non_exhaustive()
+    }
+}
+
+impl AdminPair {
+    /// The password; a file's contents are trimmed.
+    ///
+    /// # Errors
+    /// A line that names the variable, where the file cannot be read.
+    pub(crate) fn password(&self) -> Result<String, String> {
+        match &self.source {
+            PasswordSource::Value(password) => Ok(password.clone()),
+            PasswordSource::File(path) => match std::fs::read_to_string(path) {
+                Ok(text) => Ok(text.trim().to_owned()),
+                Err(error) => Err(format!("SVC_ADMIN_PASSWORD_FILE: {} cannot be read: {error}.", path.display())),
+            },
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,11 +205,10 @@ impl Config {
                 "SVC_REQUIRE_AUTH=false lets everybody who reaches {listen} do everything. Listen on 127.0.0.1, or set SVC_ALLOW_INSECURE=true if you mean it."
             ));
         }
-        let has_admin_pair = has_admin_pair(&source)?;
+        let admin = admin_pair(&source)?;
         let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 256, 1, 4096)?;
         // These take effect with the parts of the service that they are for; a malformed one stops the boot all the same.
         source.number("SVC_EVENTS_POLL_INTERVAL_MS", 2000, 10, 3_600_000)?;
-        source.number("SVC_EVENTS_RETENTION_DAYS", 30, 0, 36_500)?;
         source.number("SVC_RETRY_BASE_MS", 5000, 1, 3_600_000)?;
         source.number("SVC_WEBHOOK_TIMEOUT_MS", 10_000, 1, 600_000)?;
         source.flag("SVC_ALLOW_PRIVATE_NETWORK", false)?;
@@ -192,11 +228,12 @@ impl Config {
             database_connections_max: u32::try_from(connections).ok().filter(|connections| *connections > 0),
             secret,
             require_auth,
-            disable_signup: source.flag("SVC_DISABLE_SIGNUP", has_admin_pair)?,
-            has_admin_pair,
+            disable_signup: source.flag("SVC_DISABLE_SIGNUP", admin.is_some())?,
+            admin,
             anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH", false)?,
             signup_role: source.text("SVC_SIGNUP_ROLE"),
             events_enabled: source.flag("SVC_EVENTS_ENABLED", true)?,
+            events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS", 30, 0, 36_500)?).unwrap_or(30),
             action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS", 30_000, 1, 3_600_000)?),
             block_memory_bytes: usize::try_from(megabytes << 20).unwrap_or(usize::MAX),
             body_bytes_max: size("SVC_MAX_BODY_BYTES", 10_485_760)?,
@@ -223,13 +260,17 @@ impl Config {
 }
 
 /// The bootstrap pair: both halves or none.
-fn has_admin_pair(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<bool, String> {
-    let has_password = source.text("SVC_ADMIN_PASSWORD").is_some() || source.text("SVC_ADMIN_PASSWORD_FILE").is_some();
-    match (source.text("SVC_ADMIN_EMAIL").is_some(), has_password) {
-        (true, true) => Ok(true),
-        (false, false) => Ok(false),
-        (true, false) => Err("SVC_ADMIN_EMAIL needs SVC_ADMIN_PASSWORD or SVC_ADMIN_PASSWORD_FILE beside it.".to_owned()),
-        (false, true) => Err("SVC_ADMIN_PASSWORD needs SVC_ADMIN_EMAIL beside it.".to_owned()),
+fn admin_pair(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<Option<AdminPair>, String> {
+    let password = source.text("SVC_ADMIN_PASSWORD").map(PasswordSource::Value);
+    let file = source.text("SVC_ADMIN_PASSWORD_FILE").map(|path| PasswordSource::File(path.into()));
+    if password.is_some() && file.is_some() {
+        return Err("SVC_ADMIN_PASSWORD and SVC_ADMIN_PASSWORD_FILE are both set; leave one of them out.".to_owned());
+    }
+    match (source.text("SVC_ADMIN_EMAIL"), password.or(file)) {
+        (Some(email), Some(source)) => Ok(Some(AdminPair { email: email.trim().to_owned(), source })),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err("SVC_ADMIN_EMAIL needs SVC_ADMIN_PASSWORD or SVC_ADMIN_PASSWORD_FILE beside it.".to_owned()),
+        (None, Some(_)) => Err("SVC_ADMIN_PASSWORD needs SVC_ADMIN_EMAIL beside it.".to_owned()),
     }
 }
 
@@ -282,6 +323,8 @@ mod tests {
         assert!(read(&[("SVC_REQUIRE_AUTH", "false"), ("SVC_LISTEN", "0.0.0.0:80"), ("SVC_ALLOW_INSECURE", "true")]).is_ok());
         assert!(read(&[("SVC_ADMIN_EMAIL", "a@b.c")]).is_err());
         assert!(read(&[("SVC_ADMIN_PASSWORD", "x")]).is_err());
+        assert!(read(&[("SVC_ADMIN_PASSWORD_FILE", "x")]).is_err());
+        assert!(read(&[("SVC_ADMIN_EMAIL", "a@b.c"), ("SVC_ADMIN_PASSWORD", "x"), ("SVC_ADMIN_PASSWORD_FILE", "y")]).is_err());
         let config = read(&[("SVC_ADMIN_EMAIL", "a@b.c"), ("SVC_ADMIN_PASSWORD", "x")]).expect("a pair");
         assert!(config.disable_signup);
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use blockbase_app::{App, Clock, Feed, Settings as AppSettings};
+use blockbase_app::{App, BootstrapAdmin, Clock, Feed, Settings as AppSettings};
 use blockbase_auth::CookieSigner;
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_rest::{Settings as RestSettings, TrustedOrigins, TrustedProxies};
@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower::ServiceExt;
 
-use crate::config::Config;
+use crate::config::{AdminPair, Config};
 use crate::data_dir::DataDir;
 use crate::{cli, secret, telemetry};
 
@@ -61,13 +61,8 @@ fn warn_about(config: &Config) {
     if !config.require_auth {
         tracing::warn!("SVC_REQUIRE_AUTH=false: everybody who reaches this server may do everything");
     }
-    let without_effect = [
-        ("SVC_ADMIN_EMAIL", config.has_admin_pair),
-        ("SVC_ANONYMOUS_AUTH", config.anonymous_auth),
-        ("SVC_TELEMETRY", config.telemetry),
-    ];
-    for (name, _) in without_effect.into_iter().filter(|(_, is_set)| *is_set) {
-        tracing::warn!("{name} has no effect in this version yet");
+    if config.telemetry {
+        tracing::warn!("SVC_TELEMETRY has no effect in this version yet");
     }
 }
 
@@ -89,9 +84,12 @@ async fn run(config: Config) -> Result<(), Failure> {
     let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{address}"), |url| url.to_string());
 
     let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
-    let (app, log_lines) = App::new(store.clone(), app_settings(&config), Clock::system(), cookies, feed)
+    let (app, log_lines) = App::new(store.clone(), app_settings(&config, &public_url), Clock::system(), cookies, feed)
         .await
         .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
+    if let Some(admin) = &config.admin {
+        bootstrap(&app, admin).await?;
+    }
     let program =
         std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
     let runtime = Runtime::new(RuntimeSettings {
@@ -140,8 +138,30 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed) -> Result<
         .map_err(Failure::Boot)
 }
 
-fn app_settings(config: &Config) -> AppSettings {
+/// Makes the first admin where nobody has signed up yet. Else the pair means nothing, and is not looked at.
+async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
+    if !app.is_fresh().await.map_err(|error| Failure::Boot(format!("The accounts cannot be read: {error}")))? {
+        tracing::info!("there are users already; SVC_ADMIN_EMAIL and its password are ignored");
+        return Ok(());
+    }
+    let password = admin.password().map_err(Failure::Configuration)?;
+    let pair = BootstrapAdmin { email: admin.email.clone(), password };
+    match app.bootstrap(pair).await {
+        Ok(true) => tracing::info!("the first admin is made; sign in and claim the account (POST /api/v1/admin/claim)"),
+        // Another instance was first.
+        Ok(false) => {}
+        Err(error) if error.cause.is_none() => return Err(Failure::Configuration(error.message)),
+        Err(error) => return Err(Failure::Boot(format!("The first admin cannot be made: {error}"))),
+    }
+    Ok(())
+}
+
+fn app_settings(config: &Config, public_url: &str) -> AppSettings {
+    let public_host = url::Url::parse(public_url).ok().and_then(|url| url.host_str().map(str::to_owned));
     AppSettings {
+        anonymous_auth: config.anonymous_auth,
+        public_host: public_host.unwrap_or_else(|| "localhost".to_owned()),
+        events_retention_days: config.events_retention_days,
         require_auth: config.require_auth,
         disable_signup: config.disable_signup,
         signup_role: config.signup_role.clone(),

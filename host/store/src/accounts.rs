@@ -1,21 +1,18 @@
-//! Users, credentials, sessions, roles.
+//! Users, credentials, sessions, roles, keys.
+
+mod keys;
+mod roles;
+mod sessions;
+
+use blockbase_query::{Dialect, Param, Statement};
+
+pub use keys::{ApiKeyRow, KeyHolder, NewApiKey};
+pub use roles::RoleRow;
+pub use sessions::{NewSession, SessionHolder, SessionRow};
 
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
-
-/// A user to be created.
-#[derive(Clone, Debug)]
-pub struct NewUser {
-    pub id: String,
-    pub name: String,
-    pub email: String,
-    pub image: Option<String>,
-    /// argon2id in the PHC string form.
-    pub password_hash: String,
-    /// Milliseconds since the epoch.
-    pub now: i64,
-}
 
 /// A user as stored.
 #[derive(Clone, Debug)]
@@ -31,40 +28,16 @@ pub struct UserRow {
     pub updated_at: i64,
 }
 
-/// A session to be created.
-#[derive(Clone, Debug)]
-pub struct NewSession {
-    pub id: String,
-    /// SHA-256 of the token, in hexadecimal.
-    pub token_hash: String,
-    pub user_id: String,
-    pub expires_at: i64,
-    pub now: i64,
-    pub ip_address: Option<String>,
-    pub user_agent: Option<String>,
+/// The columns of [`UserRow`] in its order, of a table `u`.
+macro_rules! user_columns {
+    () => {
+        "u.id, u.name, u.email, u.email_verified, u.image, u.is_anonymous, u.banned, u.created_at, u.updated_at"
+    };
 }
+pub(crate) use user_columns;
 
-/// A session as stored.
-#[derive(Clone, Debug)]
-pub struct SessionRow {
-    pub id: String,
-    pub user_id: String,
-    pub expires_at: i64,
-    pub created_at: i64,
-    pub updated_at: i64,
-    pub ip_address: Option<String>,
-    pub user_agent: Option<String>,
-}
-
-/// A role; `permissions` is the JSON text of its grants.
-#[derive(Clone, Debug)]
-pub struct RoleRow {
-    pub id: String,
-    pub name: String,
-    pub permissions: String,
-}
-
-fn user(row: &Row, from: usize) -> Result<UserRow, DbError> {
+/// Reads a user from the columns that begin at `from`.
+pub(crate) fn user(row: &Row, from: usize) -> Result<UserRow, DbError> {
     Ok(UserRow {
         id: row.text(from)?,
         name: row.text(from + 1)?,
@@ -78,28 +51,43 @@ fn user(row: &Row, from: usize) -> Result<UserRow, DbError> {
     })
 }
 
-fn role(row: &Row) -> Result<RoleRow, DbError> {
-    Ok(RoleRow { id: row.text(0)?, name: row.text(1)?, permissions: row.text(2)? })
-}
-
 impl Connection {
-    /// Creates a user with a password. `false` where the address is taken.
-    pub async fn insert_user(&mut self, user: NewUser) -> Result<bool, DbError> {
+    /// Makes decisions about accounts that must not cross each other wait for one another until the transaction ends: who is
+    /// first, and who is the last admin.
+    pub async fn lock_accounts(&mut self) -> Result<(), DbError> {
+        self.run("UPDATE svc_once SET value = value WHERE name = 'accounts'", Vec::new()).await.map(|_| ())
+    }
+
+    /// Creates a user, with a password (argon2id in the PHC string form) or, as a guest, without. `false` where the address is
+    /// taken.
+    pub async fn insert_user(&mut self, user: &UserRow, password_hash: Option<String>) -> Result<bool, DbError> {
         let inserted = self
             .run(
                 "INSERT INTO svc_users (id, name, email, email_verified, image, is_anonymous, banned, created_at, updated_at) \
-                 VALUES ($1, $2, $3, FALSE, $4, FALSE, FALSE, $5, $5) ON CONFLICT (email) DO NOTHING",
-                vec![user.id.clone().into(), user.name.into(), user.email.into(), user.image.into(), user.now.into()],
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (email) DO NOTHING",
+                vec![
+                    user.id.clone().into(),
+                    user.name.clone().into(),
+                    user.email.clone().into(),
+                    user.email_verified.into(),
+                    user.image.clone().into(),
+                    user.is_anonymous.into(),
+                    user.banned.into(),
+                    user.created_at.into(),
+                    user.updated_at.into(),
+                ],
             )
             .await?;
         if inserted == 0 {
             return Ok(false);
         }
-        self.run(
-            "INSERT INTO svc_credentials (user_id, password_hash, updated_at) VALUES ($1, $2, $3)",
-            vec![user.id.into(), user.password_hash.into(), user.now.into()],
-        )
-        .await?;
+        if let Some(hash) = password_hash {
+            self.run(
+                "INSERT INTO svc_credentials (user_id, password_hash, updated_at) VALUES ($1, $2, $3)",
+                vec![user.id.clone().into(), hash.into(), user.created_at.into()],
+            )
+            .await?;
+        }
         Ok(true)
     }
 
@@ -107,104 +95,168 @@ impl Connection {
     pub async fn credential(&mut self, email: &str) -> Result<Option<(UserRow, String)>, DbError> {
         let rows = self
             .fetch(
-                "SELECT u.id, u.name, u.email, u.email_verified, u.image, u.is_anonymous, u.banned, u.created_at, u.updated_at, \
-                 c.password_hash FROM svc_users u JOIN svc_credentials c ON c.user_id = u.id WHERE u.email = $1",
+                concat!(
+                    "SELECT ",
+                    user_columns!(),
+                    ", c.password_hash FROM svc_users u JOIN svc_credentials c ON c.user_id = u.id WHERE u.email = $1"
+                ),
                 vec![email.into()],
             )
             .await?;
         rows.first().map(|row| Ok((user(row, 0)?, row.text(9)?))).transpose()
     }
 
+    /// The hash of a user's password; a guest has none.
+    pub async fn password_hash(&mut self, user_id: &str) -> Result<Option<String>, DbError> {
+        let rows = self.fetch("SELECT password_hash FROM svc_credentials WHERE user_id = $1", vec![user_id.into()]).await?;
+        rows.first().map(|row| row.text(0)).transpose()
+    }
+
+    /// Replaces a password where it is still `old`. Of two who try at the same time one succeeds.
+    pub async fn change_password(&mut self, user_id: &str, old: &str, new: &str, now: i64) -> Result<bool, DbError> {
+        let changed = self
+            .run(
+                "UPDATE svc_credentials SET password_hash = $3, updated_at = $4 WHERE user_id = $1 AND password_hash = $2",
+                vec![user_id.into(), old.into(), new.into(), now.into()],
+            )
+            .await?;
+        Ok(changed == 1)
+    }
+
     pub async fn has_credentialed_user(&mut self) -> Result<bool, DbError> {
-        Ok(!self.fetch("SELECT 1 FROM svc_credentials LIMIT 1", Vec::new()).await?.is_empty())
+        Ok(!self.fetch("SELECT user_id FROM svc_credentials LIMIT 1", Vec::new()).await?.is_empty())
     }
 
-    pub async fn insert_session(&mut self, session: NewSession) -> Result<(), DbError> {
-        self.run(
-            "INSERT INTO svc_sessions (id, token_hash, user_id, expires_at, created_at, updated_at, ip_address, user_agent) \
-             VALUES ($1, $2, $3, $4, $5, $5, $6, $7)",
-            vec![
-                session.id.into(),
-                session.token_hash.into(),
-                session.user_id.into(),
-                session.expires_at.into(),
-                session.now.into(),
-                session.ip_address.into(),
-                session.user_agent.into(),
-            ],
-        )
-        .await
-        .map(|_| ())
+    pub async fn user(&mut self, id: &str) -> Result<Option<UserRow>, DbError> {
+        let rows = self.fetch(concat!("SELECT ", user_columns!(), " FROM svc_users u WHERE u.id = $1"), vec![id.into()]).await?;
+        rows.first().map(|row| user(row, 0)).transpose()
     }
 
-    /// The session of a token that has not expired, with its user.
-    pub async fn session(&mut self, token_hash: &str, now: i64) -> Result<Option<(SessionRow, UserRow)>, DbError> {
-        let rows = self
-            .fetch(
-                "SELECT s.id, s.user_id, s.expires_at, s.created_at, s.updated_at, s.ip_address, s.user_agent, \
-                 u.id, u.name, u.email, u.email_verified, u.image, u.is_anonymous, u.banned, u.created_at, u.updated_at \
-                 FROM svc_sessions s JOIN svc_users u ON u.id = s.user_id WHERE s.token_hash = $1 AND s.expires_at > $2",
-                vec![token_hash.into(), now.into()],
-            )
-            .await?;
-        let read = |row: &Row| {
-            let session = SessionRow {
-                id: row.text(0)?,
-                user_id: row.text(1)?,
-                expires_at: row.integer(2)?,
-                created_at: row.integer(3)?,
-                updated_at: row.integer(4)?,
-                ip_address: row.optional_text(5)?,
-                user_agent: row.optional_text(6)?,
-            };
-            Ok((session, user(row, 7)?))
+    /// A user, whom nobody else changes or deletes until the transaction ends.
+    pub async fn held_user(&mut self, id: &str) -> Result<Option<UserRow>, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => concat!("SELECT ", user_columns!(), " FROM svc_users u WHERE u.id = $1"),
+            Dialect::Postgres => concat!("SELECT ", user_columns!(), " FROM svc_users u WHERE u.id = $1 FOR UPDATE"),
         };
-        rows.first().map(read).transpose()
+        let rows = self.fetch(sql, vec![id.into()]).await?;
+        rows.first().map(|row| user(row, 0)).transpose()
     }
 
-    pub async fn delete_session(&mut self, token_hash: &str) -> Result<u64, DbError> {
-        self.run("DELETE FROM svc_sessions WHERE token_hash = $1", vec![token_hash.into()]).await
+    /// Whether a user is there, and stays there until the transaction ends. Several may ask at the same time.
+    pub async fn keep_user(&mut self, id: &str) -> Result<bool, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => "SELECT id FROM svc_users WHERE id = $1",
+            Dialect::Postgres => "SELECT id FROM svc_users WHERE id = $1 FOR KEY SHARE",
+        };
+        Ok(!self.fetch(sql, vec![id.into()]).await?.is_empty())
     }
 
-    /// Puts off a session's end.
-    pub async fn extend_session(&mut self, id: &str, expires_at: i64, now: i64) -> Result<u64, DbError> {
-        self.run(
-            "UPDATE svc_sessions SET expires_at = $2, updated_at = $3 WHERE id = $1",
-            vec![id.into(), expires_at.into(), now.into()],
-        )
-        .await
-    }
-
-    pub async fn roles_of(&mut self, user_id: &str) -> Result<Vec<RoleRow>, DbError> {
-        let rows = self
-            .fetch(
-                "SELECT r.id, r.name, r.permissions FROM svc_user_roles ur JOIN svc_roles r ON r.id = ur.role_id \
-                 WHERE ur.user_id = $1 ORDER BY r.name",
-                vec![user_id.into()],
+    /// Stores the name, the image, the ban and the time of the change.
+    pub async fn update_user(&mut self, user: &UserRow) -> Result<bool, DbError> {
+        let changed = self
+            .run(
+                "UPDATE svc_users SET name = $2, image = $3, banned = $4, updated_at = $5 WHERE id = $1",
+                vec![
+                    user.id.clone().into(),
+                    user.name.clone().into(),
+                    user.image.clone().into(),
+                    user.banned.into(),
+                    user.updated_at.into(),
+                ],
             )
             .await?;
-        rows.iter().map(role).collect()
+        Ok(changed == 1)
     }
 
-    pub async fn role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
-        let rows = self.fetch("SELECT id, name, permissions FROM svc_roles WHERE name = $1", vec![name.into()]).await?;
-        rows.first().map(role).transpose()
+    /// Deletes a user with their credentials, sessions, roles and keys.
+    pub async fn delete_user(&mut self, id: &str) -> Result<bool, DbError> {
+        Ok(self.run("DELETE FROM svc_users WHERE id = $1", vec![id.into()]).await? == 1)
     }
 
-    pub async fn give_role(&mut self, user_id: &str, role_id: &str) -> Result<(), DbError> {
-        self.run(
-            "INSERT INTO svc_user_roles (user_id, role_id) VALUES ($1, $2) ON CONFLICT DO NOTHING",
-            vec![user_id.into(), role_id.into()],
-        )
-        .await
-        .map(|_| ())
-    }
-
-    /// Does what happens once in the life of a database. `true` for the one caller that won it.
-    pub async fn win_once(&mut self, name: &'static str, value: &str) -> Result<bool, DbError> {
-        let inserted = self
-            .run("INSERT INTO svc_once (name, value) VALUES ($1, $2) ON CONFLICT DO NOTHING", vec![name.into(), value.into()])
+    /// Users, the newest first, and how many there are: those whose address or name contains `search`, whatever its case.
+    pub async fn users(
+        &mut self,
+        search: Option<String>,
+        only: Option<String>,
+        limit: i64,
+        offset: i64,
+    ) -> Result<(Vec<UserRow>, i64), DbError> {
+        let mut tests = Vec::new();
+        let mut params: Vec<Param> = Vec::new();
+        if let Some(search) = search {
+            params.push(search.into());
+            let holds = |text: &str| self.dialect().contains(text, "$1", true);
+            tests.push(format!("({} OR {})", holds("u.email"), holds("u.name")));
+        }
+        if let Some(id) = only {
+            params.push(id.into());
+            tests.push(format!("u.id = ${}", params.len()));
+        }
+        let tests = if tests.is_empty() { String::new() } else { format!(" WHERE {}", tests.join(" AND ")) };
+        let total = self
+            .fetch_integer(Statement {
+                sql: self.spell(format!("SELECT count(*) FROM svc_users u{tests}")),
+                params: params.clone(),
+            })
             .await?;
-        Ok(inserted == 1)
+        let (first, second) = (params.len() + 1, params.len() + 2);
+        params.extend([limit.into(), offset.into()]);
+        let sql = format!(
+            concat!("SELECT ", user_columns!(), " FROM svc_users u{} ORDER BY u.created_at DESC, u.id DESC LIMIT ${} OFFSET ${}"),
+            tests, first, second
+        );
+        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        Ok((rows.iter().map(|row| user(row, 0)).collect::<Result<_, _>>()?, total))
+    }
+
+    /// How many users beside `user_id` hold the role, can sign in and are not banned.
+    pub async fn others_with_role(&mut self, role_id: &str, user_id: &str) -> Result<i64, DbError> {
+        self.fetch_integer(Statement {
+            sql: self.spell(
+                "SELECT count(*) FROM svc_user_roles ur JOIN svc_users u ON u.id = ur.user_id \
+                 JOIN svc_credentials c ON c.user_id = u.id WHERE ur.role_id = $1 AND u.id <> $2 AND NOT u.banned",
+            ),
+            params: vec![role_id.into(), user_id.into()],
+        })
+        .await
+    }
+
+    /// Ids of at most `limit` guests who were made before `before`.
+    pub async fn old_guests(&mut self, before: i64, limit: i64) -> Result<Vec<String>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT id FROM svc_users WHERE is_anonymous AND created_at < $1 ORDER BY created_at LIMIT $2",
+                vec![before.into(), limit.into()],
+            )
+            .await?;
+        rows.iter().map(|row| row.text(0)).collect()
+    }
+
+    /// Marks an account as made at boot and not yet claimed.
+    pub async fn await_claim(&mut self, user_id: &str, now: i64) -> Result<(), DbError> {
+        self.run("INSERT INTO svc_pending_claims (user_id, created_at) VALUES ($1, $2)", vec![user_id.into(), now.into()])
+            .await
+            .map(|_| ())
+    }
+
+    /// Whether an account still waits for its claim.
+    pub async fn awaits_claim(&mut self, user_id: &str) -> Result<bool, DbError> {
+        let rows = self.fetch("SELECT user_id FROM svc_pending_claims WHERE user_id = $1", vec![user_id.into()]).await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Takes the mark away. `true` for the one who did.
+    pub async fn end_claim(&mut self, user_id: &str) -> Result<bool, DbError> {
+        Ok(self.run("DELETE FROM svc_pending_claims WHERE user_id = $1", vec![user_id.into()]).await? == 1)
+    }
+
+    /// Makes the rows of an object that `from` created or updated those of `to`. It is no update of them: neither their time
+    /// nor the outbox tells of it.
+    pub async fn restamp(&mut self, sql: [String; 2], from: &str, to: &str) -> Result<u64, DbError> {
+        let mut changed = 0;
+        for sql in sql {
+            changed += self.execute(Statement { sql, params: vec![from.into(), to.into()] }).await?;
+        }
+        Ok(changed)
     }
 }

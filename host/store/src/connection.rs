@@ -196,10 +196,11 @@ impl Connection {
     }
 
     /// `$1` is written `?1` for SQLite. System statements hold no other dollar sign.
-    fn spell(&self, sql: &'static str) -> String {
+    pub(crate) fn spell(&self, sql: impl Into<String>) -> String {
+        let sql = sql.into();
         match self.inner {
             Inner::Sqlite(_) => sql.replace('$', "?"),
-            Inner::Postgres(_) => sql.to_owned(),
+            Inner::Postgres(_) => sql,
         }
     }
 }

@@ -249,6 +249,27 @@ impl Connection {
         self.run("DELETE FROM svc_subscriptions WHERE source = $1", vec![source.into()]).await.map(|_| ())
     }
 
+    /// The place in the outbox up to which the `limit` events after `seq` reach, and when the first of them happened.
+    pub async fn events_page(&mut self, seq: i64, limit: i64) -> Result<Option<(i64, i64)>, DbError> {
+        let rows = self
+            .fetch("SELECT seq, occurred_at FROM svc_events WHERE seq > $1 ORDER BY seq LIMIT $2", vec![seq.into(), limit.into()])
+            .await?;
+        match (rows.first(), rows.last()) {
+            (Some(first), Some(last)) => Ok(Some((last.integer(0)?, first.integer(1)?))),
+            _ => Ok(None),
+        }
+    }
+
+    /// Deletes the events in `(after, up_to]` that happened before `before` and that no consumer group still has to get.
+    pub async fn purge_events(&mut self, after: i64, up_to: i64, before: i64) -> Result<u64, DbError> {
+        self.run(
+            "DELETE FROM svc_events WHERE seq > $1 AND seq <= $2 AND occurred_at < $3 AND NOT EXISTS \
+             (SELECT 1 FROM svc_deliveries d WHERE d.event_seq = svc_events.seq AND d.status <> 'delivered' AND NOT d.dead)",
+            vec![after.into(), up_to.into(), before.into()],
+        )
+        .await
+    }
+
     /// Folds the differences that Postgres writers left into one row an object. Readers see the same sum before and after.
     pub async fn fold_counts(&mut self) -> Result<(), DbError> {
         if matches!(self.inner, Inner::Sqlite(_)) {

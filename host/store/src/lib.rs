@@ -18,6 +18,7 @@ mod postgres;
 mod record;
 mod row;
 mod sqlite;
+mod tasks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use blockbase_query::Dialect;
 use blockbase_schema::{Error, Result};
 use futures_util::future::BoxFuture;
 
-pub use accounts::{NewSession, NewUser, RoleRow, SessionRow, UserRow};
+pub use accounts::{ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow, UserRow};
 pub use blocks::{BlockLogRow, BlockRow, BlockVersionRow};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow};
 pub use connection::Connection;
@@ -34,6 +35,7 @@ pub use error::DbError;
 pub use events::{CommittedEvent, FeedCursor, NewEvent, SubscriptionRow};
 pub use record::{Page, Record};
 pub use row::Row;
+pub use tasks::{TaskRow, TaskRunRow};
 
 /// Called after each commit with its events in commit order. Only SQLite calls it: there this process is the only writer.
 pub type OnCommit = Arc<dyn Fn(Vec<Arc<CommittedEvent>>) + Send + Sync>;

@@ -29,6 +29,13 @@ impl Row {
         }
     }
 
+    pub fn optional_integer(&self, index: usize) -> Result<Option<i64>, DbError> {
+        match self.cells.get(index) {
+            Some(Cell::Null) => Ok(None),
+            _ => self.integer(index).map(Some),
+        }
+    }
+
     pub fn boolean(&self, index: usize) -> Result<bool, DbError> {
         Ok(self.integer(index)? != 0)
     }

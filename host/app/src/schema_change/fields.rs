@@ -26,7 +26,7 @@ impl App {
     /// # Errors
     /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
     pub async fn add_field(&self, caller: &Caller, object: &str, body: &str) -> Result<Field> {
-        caller.access("objects", Action::Update)?;
+        caller.require("objects", Action::Update)?;
         let field: Field = serde_json::from_str(body).map_err(|error| not_a_definition("a field", &error))?;
         let name = object.to_owned();
         self.change_schema(caller, move |connection, catalogue| {
@@ -52,7 +52,7 @@ impl App {
     /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider, or saying how many rows break a
     /// new rule.
     pub async fn alter_field(&self, caller: &Caller, object: &str, field: &str, changes: FieldChanges) -> Result<Field> {
-        caller.access("objects", Action::Update)?;
+        caller.require("objects", Action::Update)?;
         let (name, field) = (object.to_owned(), field.to_owned());
         self.change_schema(caller, move |_, catalogue| {
             Box::pin(async move {
@@ -78,7 +78,7 @@ impl App {
     /// # Errors
     /// `not_found`; `invalid_schema_change` where a group of columns names it.
     pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str) -> Result<()> {
-        caller.access("objects", Action::Update)?;
+        caller.require("objects", Action::Update)?;
         let (name, field) = (object.to_owned(), field.to_owned());
         self.change_schema(caller, move |_, catalogue| {
             Box::pin(async move {

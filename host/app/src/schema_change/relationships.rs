@@ -20,7 +20,7 @@ impl App {
     /// # Errors
     /// `invalid_schema` naming what clashes; `invalid_schema_change` where it is required and the object has rows.
     pub async fn create_relationship(&self, caller: &Caller, body: &str) -> Result<Relationship> {
-        caller.access("objects", Action::Create)?;
+        caller.require("objects", Action::Create)?;
         let definition: RelationshipDefinition =
             serde_json::from_str(body).map_err(|error| not_a_definition("a relationship", &error))?;
         let definition = definition.checked()?;
@@ -43,7 +43,7 @@ impl App {
     /// # Errors
     /// `not_found`; `invalid_schema_change` where a group of columns names its column.
     pub async fn delete_relationship(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.access("objects", Action::Delete)?;
+        caller.require("objects", Action::Delete)?;
         let id: i64 = id.parse().map_err(|_| Error::not_found("relationship"))?;
         self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {

@@ -15,6 +15,15 @@ pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statem
     writer.finish()
 }
 
+/// Two statements that make the rows which the first bound actor created, and those which they updated, the second's.
+pub fn restamp(dialect: Dialect, object: &Object) -> [String; 2] {
+    let (from, to) = if dialect == Dialect::Sqlite { ("?1", "?2") } else { ("$1", "$2") };
+    let table = quote(object.name());
+    [system::CREATED_BY, system::UPDATED_BY]
+        .map(quote)
+        .map(|column| format!("UPDATE {table} SET {column} = {to} WHERE {column} = {from}"))
+}
+
 /// The values of a new row, to be bound to the statement that [`insert`] makes of one row.
 pub fn insert_params(plan: &CreatePlan) -> impl Iterator<Item = Param> {
     plan.object.columns.iter().zip(&plan.values).map(|(column, value)| Param::of(column.ty, value.clone()))

@@ -38,14 +38,24 @@ pub(super) fn schemas() -> Value {
         "ipAddress": maybe,
         "userAgent": maybe,
     }));
+    let mut listed = session.clone();
+    listed["properties"]["token"] = json!({ "type": "null", "description": "Tokens are not shown." });
+    listed["properties"]["current"] = json!({ "type": "boolean", "description": "Whether it is the session of this request." });
+    listed["required"].as_array_mut().into_iter().for_each(|names| names.push(json!("current")));
+    let callback = json!({
+        "type": ["string", "null"],
+        "description": "Where the client goes afterwards: a path here, or a URL of a trusted origin.",
+    });
     json!({
         "SvcSignUp": credentials(json!({
             "name": { "type": "string", "maxLength": 200 },
             "email": { "type": "string", "format": "email" },
             "password": { "type": "string", "minLength": 8, "maxLength": 128 },
             "image": { "type": ["string", "null"], "maxLength": 2000, "description": "The URL of a picture." },
+            "callbackURL": callback,
         }), &["name", "email", "password"]),
-        "SvcSignIn": credentials(json!({}), &["email", "password"]),
+        "SvcSignIn": credentials(json!({ "callbackURL": callback }), &["email", "password"]),
+        "SvcListedSession": listed,
         "SvcUser": user,
         "SvcSession": session,
         "SvcMe": {
@@ -55,6 +65,8 @@ pub(super) fn schemas() -> Value {
                 "userId": { "type": "string", "format": "uuid" },
                 "roles": { "type": "array", "items": text },
                 "user": schema("SvcUser"),
+                "apiKeyId": { "type": "string", "format": "uuid", "description": "The key, where one was sent." },
+                "pendingClaim": { "type": "boolean", "description": "Whether this session may claim the account that was made at boot." },
             },
             "required": ["authenticated"],
             "additionalProperties": false,
@@ -76,7 +88,6 @@ fn session_response(more: Value) -> Value {
 }
 
 pub(super) fn describe(paths: &mut Paths) {
-    let operation = |verb: &str, summary: &str, caller| Operation::new(format!("auth.{verb}"), "auth", summary).called_by(caller);
     let sign_up = operation("signUp", "Sign up with an address and a password", Caller::Unseen)
         .describe("The first user to sign up becomes admin. Where sign-up is closed it is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.")
         .json_body(schema("SvcSignUp"))
@@ -97,13 +108,12 @@ pub(super) fn describe(paths: &mut Paths) {
         )
         .response(200, session_response(json!({ "redirect": { "type": "boolean" } })));
     paths.add("post", "/api/auth/sign-in/email", sign_in);
-    let mut done = json!({ "description": "There is no session any more, whether there was one or not." });
-    done["headers"] = headers(&[("Set-Cookie", "SetCookie")]);
-    done["content"] = json!({ "application/json": { "schema": exact_object(json!({ "success": { "type": "boolean" } })) } });
+    paths.add("post", "/api/auth/sign-in/anonymous", guest(operation("signInAnonymous", "Sign in as a guest", Caller::Anyone)));
     let sign_out = operation("signOut", "End the session", Caller::Anyone)
         .describe("Ends the session that the request shows; it holds nowhere any more.")
         .without(&[401])
-        .response(200, done);
+        .problems(&[400, 413, 415])
+        .response(200, cookie_taken_back("There is no session any more, whether there was one or not."));
     paths.add("post", "/api/auth/sign-out", sign_out);
     let both = exact_object(json!({ "session": schema("SvcSession"), "user": schema("SvcUser") }));
     let get_session = operation("getSession", "Get the session and its user", Caller::Anyone)
@@ -111,9 +121,101 @@ pub(super) fn describe(paths: &mut Paths) {
         .without(&[401, 403])
         .answers(200, "The session, or null.", json!({ "anyOf": [both, { "type": "null" }] }));
     paths.add("get", "/api/auth/get-session", get_session);
+    sessions(paths);
+    profile(paths);
     let me = operation("me", "Ask who the caller is", Caller::Anyone)
-        .describe("Takes a session's cookie or token. A credential that does not hold is an answer, not an error.")
+        .describe("Takes any credential. One that does not hold is an answer, not an error.")
         .without(&[401, 403])
         .answers(200, "The verdict; the other members are there where it is true.", schema("SvcMe"));
     paths.add("get", "/api/v1/me", me);
+    let claim = operation("claim", "Claim the account that was made at boot", Caller::Session)
+        .describe("By the session that signed in with the bootstrap password. Every other session of the account ends. Nothing to claim, or another was first: 409 `no_pending_claim`.")
+        .json_body(exact_object(json!({
+            "name": { "type": "string", "minLength": 1, "maxLength": 200 },
+            "newPassword": { "type": "string", "minLength": 8, "maxLength": 128 },
+        })))
+        .problems(&[409])
+        .answers_data(200, "It is claimed.", exact_object(json!({ "claimed": { "type": "boolean", "const": true } })));
+    paths.add("post", "/api/v1/admin/claim", claim);
+}
+
+fn operation(verb: &str, summary: &str, caller: Caller) -> Operation {
+    Operation::new(format!("auth.{verb}"), "auth", summary).called_by(caller)
+}
+
+fn guest(operation: Operation) -> Operation {
+    operation
+        .describe("404 where guests are off (`SVC_ANONYMOUS_AUTH`). What the guest makes goes along when they sign up or in with this session.")
+        .without(&[401])
+        .problems(&[400, 404, 413, 415])
+        .response(200, session_response(json!({})))
+}
+
+/// An answer `{ "success": true }` that takes the cookie back.
+fn cookie_taken_back(description: &str) -> Value {
+    json!({
+        "description": description,
+        "headers": headers(&[("Set-Cookie", "SetCookie")]),
+        "content": { "application/json": { "schema": exact_object(json!({ "success": { "type": "boolean" } })) } },
+    })
+}
+
+fn status() -> Value {
+    exact_object(json!({ "status": { "type": "boolean" } }))
+}
+
+fn sessions(paths: &mut Paths) {
+    let listed = json!({ "type": "array", "items": schema("SvcListedSession") });
+    let list = operation("listSessions", "List the sessions of one's user", Caller::Session).without(&[403]);
+    paths.add("get", "/api/auth/list-sessions", list.answers(200, "The sessions, newest first.", listed));
+    let maybe = json!({ "type": ["string", "null"] });
+    let revoke = operation("revokeSession", "End one session of one's user", Caller::Session)
+        .describe("By its id or its token. One that there is not is ended already.")
+        .json_body(json!({ "type": "object", "properties": { "id": maybe, "token": maybe } }))
+        .answers(200, "It is ended.", status());
+    paths.add("post", "/api/auth/revoke-session", revoke);
+    for (path, verb, summary) in [
+        ("/api/auth/revoke-sessions", "revokeSessions", "End all sessions of one's user, this one too"),
+        ("/api/auth/revoke-other-sessions", "revokeOtherSessions", "End all other sessions of one's user"),
+    ] {
+        let revoke = operation(verb, summary, Caller::Session).problems(&[400, 413, 415]);
+        paths.add("post", path, revoke.answers(200, "They are ended.", status()));
+    }
+}
+
+fn profile(paths: &mut Paths) {
+    let password = json!({
+        "type": "object",
+        "properties": {
+            "currentPassword": { "type": "string" },
+            "newPassword": { "type": "string", "minLength": 8, "maxLength": 128 },
+            "revokeOtherSessions": { "type": ["boolean", "null"], "description": "Whether all sessions end and a new one begins." },
+        },
+        "required": ["currentPassword", "newPassword"],
+    });
+    let mut changed = session_response(json!({}));
+    changed["description"] = json!("The password is changed. `token` is null unless a new session began.");
+    changed["content"]["application/json"]["schema"]["properties"]["token"] = json!({ "type": ["string", "null"] });
+    let change = operation("changePassword", "Change one's password", Caller::Session)
+        .describe("400 `INVALID_PASSWORD` where the current one is another, `CREDENTIAL_ACCOUNT_NOT_FOUND` for guests.")
+        .json_body(password)
+        .response(200, changed);
+    paths.add("post", "/api/auth/change-password", change);
+    let user = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": ["string", "null"], "maxLength": 200 },
+            "image": { "type": ["string", "null"], "maxLength": 2000 },
+        },
+    });
+    let update = operation("updateUser", "Change one's name or image", Caller::Session).json_body(user).answers(
+        200,
+        "It is changed.",
+        status(),
+    );
+    paths.add("post", "/api/auth/update-user", update);
+    let delete = operation("deleteAnonymousUser", "Delete the guest that one is", Caller::Session)
+        .problems(&[400, 404, 413, 415])
+        .response(200, cookie_taken_back("The guest is gone, with their sessions."));
+    paths.add("post", "/api/auth/delete-anonymous-user", delete);
 }

@@ -152,7 +152,14 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         "SvcIgnored": { "description": "A system column: whatever is sent for it is ignored." },
     });
     let mut schemas = schemas.as_object().cloned().unwrap_or_default();
-    for more in [super::filters::schemas(), super::schema_api::schemas(), super::blocks::schemas(), super::auth::schemas()] {
+    for more in [
+        super::filters::schemas(),
+        super::schema_api::schemas(),
+        super::blocks::schemas(),
+        super::auth::schemas(),
+        super::accounts::schemas(),
+        super::tasks::schemas(),
+    ] {
         schemas.extend(more.as_object().cloned().unwrap_or_default());
     }
     Components {

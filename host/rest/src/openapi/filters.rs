@@ -133,20 +133,11 @@ fn names_pattern(names: &[&str], prefix: &str) -> String {
     format!("^({name}(,{name})*)?$")
 }
 
-/// The parameters of a list.
-pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &str, relations: &[&str]) -> Vec<Value> {
-    let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
-    let ordered = object.columns.iter().filter(|column| !matches!(column.kind, FieldType::Json | FieldType::MultiEnum));
-    let ordered: Vec<&str> = ordered.map(|column| column.name.as_str()).collect();
+/// The window into a list.
+pub(super) fn paging_parameters() -> [Value; 4] {
     // Past 64 bits a number is refused, whatever it is for; what is less is clamped.
     let size = json!({ "type": "integer", "minimum": 1 });
-    let mut parameters = search_parameters(object).to_vec();
-    parameters.extend([
-        query_parameter(
-            "sort",
-            "Fields to sort by, separated by commas; `-` in front means descending. The newest come first by default.",
-            json!({ "type": "string", "pattern": names_pattern(&ordered, "-?"), "examples": ["-created_at"] }),
-        ),
+    [
         query_parameter(
             "page",
             "The page, from 1. 1 by default.",
@@ -159,12 +150,26 @@ pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &
             "Records to leave out, instead of `page`.",
             json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
         ),
-        query_parameter(
-            "select",
-            "Fields to show, separated by commas; `id` always is. All by default.",
-            json!({ "type": "string", "pattern": names_pattern(&all, "") }),
-        ),
-    ]);
+    ]
+}
+
+/// The parameters of a list.
+pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &str, relations: &[&str]) -> Vec<Value> {
+    let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
+    let ordered = object.columns.iter().filter(|column| !matches!(column.kind, FieldType::Json | FieldType::MultiEnum));
+    let ordered: Vec<&str> = ordered.map(|column| column.name.as_str()).collect();
+    let mut parameters = search_parameters(object).to_vec();
+    parameters.push(query_parameter(
+        "sort",
+        "Fields to sort by, separated by commas; `-` in front means descending. The newest come first by default.",
+        json!({ "type": "string", "pattern": names_pattern(&ordered, "-?"), "examples": ["-created_at"] }),
+    ));
+    parameters.extend(paging_parameters());
+    parameters.push(query_parameter(
+        "select",
+        "Fields to show, separated by commas; `id` always is. All by default.",
+        json!({ "type": "string", "pattern": names_pattern(&all, "") }),
+    ));
     parameters.push(expand(relations));
     parameters.push(query_parameter(
         "count",

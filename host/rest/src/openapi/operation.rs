@@ -11,6 +11,8 @@ pub(super) enum Caller {
     Known,
     /// Does without a credential where the role `public` allows it.
     Granted,
+    /// Needs a session; an API key is none.
+    Session,
     /// Looks at a session, and does without.
     Anyone,
     /// Looks at no credential.
@@ -108,6 +110,7 @@ impl Operation {
         let security = match caller {
             Caller::Known if require_auth => every_kind.to_vec(),
             Caller::Known | Caller::Granted => every_kind.into_iter().chain([json!({})]).collect(),
+            Caller::Session => vec![json!({ "bearer": [] }), json!({ "session": [] })],
             Caller::Anyone => vec![json!({ "bearer": [] }), json!({ "session": [] }), json!({})],
             Caller::Unseen => Vec::new(),
         };

@@ -1,0 +1,149 @@
+//! The account that the configuration makes at boot, and its claim.
+
+use blockbase_auth::check_password;
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::UserRow;
+use serde_json::json;
+
+use super::sign_up::password_error;
+use super::{ADMIN, AuthProblem, check_name, hash_error, normal_email};
+use crate::App;
+use crate::caller::{Caller, Credentials};
+use crate::identity::Shown;
+
+/// Its name until somebody claims it.
+const BOOTSTRAP_NAME: &str = "Administrator";
+
+/// The pair of `SVC_ADMIN_EMAIL` and the password beside it.
+#[derive(Clone)]
+pub struct BootstrapAdmin {
+    pub email: String,
+    pub password: String,
+}
+
+impl App {
+    /// Whether nobody has signed up yet. Guests do not count.
+    pub async fn is_fresh(&self) -> Result<bool> {
+        Ok(!self.has_admin().await?)
+    }
+
+    /// Creates the account where nobody has signed up yet; of several instances that boot at once, one does. `false` where
+    /// somebody has.
+    ///
+    /// # Errors
+    /// A sentence that does not hold the password: the address is none, or the password too weak.
+    pub async fn bootstrap(&self, admin: BootstrapAdmin) -> Result<bool> {
+        let wrong = |what: String| Error::new(Code::InvalidValue, what);
+        let email = normal_email(&admin.email).ok_or_else(|| wrong("SVC_ADMIN_EMAIL is not an e-mail address.".to_owned()))?;
+        check_password(&admin.password, &email)
+            .map_err(|problem| wrong(password_error(problem, "SVC_ADMIN_PASSWORD").message))?;
+        let hash = self.hasher.hash(admin.password).await.map_err(hash_error)?;
+        let now = self.clock.now();
+        let user = UserRow {
+            id: self.clock.id(now).to_string(),
+            name: BOOTSTRAP_NAME.to_owned(),
+            email,
+            email_verified: false,
+            image: None,
+            is_anonymous: false,
+            banned: false,
+            created_at: now,
+            updated_at: now,
+        };
+        let event = self.user_event(&Caller::system(), "created", &user.id, json!({}));
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    if connection.has_credentialed_user().await? {
+                        return Ok(false);
+                    }
+                    if !connection.insert_user(&user, Some(hash)).await? {
+                        return Err(Error::new(Code::UniqueViolation, "SVC_ADMIN_EMAIL is the address of a guest."));
+                    }
+                    let role = connection.role_named(ADMIN).await?;
+                    let role = role.ok_or_else(|| Error::internal("there is no role `admin`"))?;
+                    connection.give_role(&user.id, &role.id).await?;
+                    connection.await_claim(&user.id, now).await?;
+                    if let Some(event) = event {
+                        connection.emit(event).await?;
+                    }
+                    Ok(true)
+                })
+            })
+            .await
+    }
+
+    /// Claims the account that was made at boot: a name and a password of one's own. Every other session of it ends.
+    ///
+    /// # Errors
+    /// `no_pending_claim` where there is none for this session, or another won; `unauthorized` without a session.
+    pub async fn claim(&self, credentials: &Credentials, name: String, new_password: String) -> Result<()> {
+        let needs_session =
+            || Error::new(Code::Unauthorized, "The claim needs the session that signed in with the bootstrap password.");
+        let identity = self.session(credentials).await.map_err(|problem| match problem {
+            AuthProblem::Other(error) => error,
+            _ => needs_session(),
+        })?;
+        let nothing = || {
+            Error::new(
+                Code::NoPendingClaim,
+                "There is nothing to claim: the account is claimed, or this session may not claim it.",
+            )
+        };
+        if check_name(&name).is_err() || name.trim().is_empty() {
+            return Err(Error::new(Code::InvalidValue, "`name` holds 1 to 200 characters.").with_field("name"));
+        }
+        let user = &identity.user;
+        check_password(&new_password, &user.email).map_err(|problem| password_error(problem, "newPassword"))?;
+        let (Shown::Session { pending_claim: true, .. }, Some(session)) = (&identity.shown, identity.session()) else {
+            return Err(nothing());
+        };
+        let user_id = user.id.clone();
+        let old_hash = self
+            .store
+            .read(blockbase_store::ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.password_hash(&user_id).await?) })
+            })
+            .await?
+            .ok_or_else(nothing)?;
+        if self.hasher.verify(new_password.clone(), Some(old_hash.clone())).await.map_err(hash_error)? {
+            let user_id = user.id.clone();
+            let still_waits = self
+                .store
+                .read(blockbase_store::ReadCost::Rows, move |connection| {
+                    Box::pin(async move { Ok(connection.awaits_claim(&user_id).await?) })
+                })
+                .await?;
+            if !still_waits {
+                // The same claim was made meanwhile.
+                return Err(nothing());
+            }
+            let message = "`newPassword` is the bootstrap password itself; the claim replaces it.";
+            return Err(Error::new(Code::InvalidValue, message).with_field("newPassword"));
+        }
+        let new_hash = self.hasher.hash(new_password).await.map_err(hash_error)?;
+        let (user_id, session_id, now) = (user.id.clone(), session.id.clone(), self.clock.now());
+        let _forget = self.identities.forget_afterwards();
+        let claimed = self
+            .store
+            .write(move |connection| {
+                Box::pin(async move {
+                    let Some(mut user) = connection.held_user(&user_id).await? else { return Ok(false) };
+                    if !connection.end_claim(&user_id).await? {
+                        return Ok(false);
+                    }
+                    if !connection.change_password(&user_id, &old_hash, &new_hash, now).await? {
+                        // Undoes the end of the claim.
+                        return Err(Error::new(Code::Conflict, "The password was changed meanwhile. Sign in again."));
+                    }
+                    (user.name, user.updated_at) = (name, now);
+                    connection.update_user(&user).await?;
+                    connection.delete_sessions_of(&user_id, Some(&session_id)).await?;
+                    Ok(true)
+                })
+            })
+            .await?;
+        if claimed { Ok(()) } else { Err(nothing()) }
+    }
+}

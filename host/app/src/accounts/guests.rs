@@ -1,0 +1,147 @@
+//! Guests: users without a password, until they sign up or in and take along what is theirs.
+
+use blockbase_query::sql;
+use blockbase_schema::{Error, Registry, Result, Retry};
+use blockbase_store::{Connection, UserRow};
+use serde_json::json;
+
+use super::{ANONYMOUS, AuthProblem, Client, SignedIn, render_user};
+use crate::App;
+use crate::caller::{Caller, Credentials};
+
+/// Name of every guest.
+const GUEST_NAME: &str = "Anonymous";
+/// Guests deleted in one transaction.
+const GUESTS_AT_ONCE: i64 = 200;
+
+/// Makes what the guest `from` had the user's `to`, and deletes the guest. Of two who try at the same time one does it; `false`
+/// for the other.
+///
+/// Stamps, roles but for the guests' own, and API keys go over; events of the past do not.
+pub(super) async fn carry_over(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<bool> {
+    // From here on no write of the guest commits: each of them keeps its user.
+    let Some(guest) = connection.held_user(from).await?.filter(|user| user.is_anonymous) else { return Ok(false) };
+    if connection.version("schema").await? != registry.version {
+        return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+    }
+    for object in registry.objects() {
+        let statements = sql::restamp(connection.dialect(), object);
+        connection.restamp(statements, &guest.id, to).await.map_err(|error| error.on(object))?;
+    }
+    if let Some(role) = connection.role_named(ANONYMOUS).await? {
+        connection.move_roles(&guest.id, to, &role.id).await?;
+    }
+    connection.move_api_keys(&guest.id, to).await?;
+    connection.delete_user(&guest.id).await.map_err(Error::from)
+}
+
+impl App {
+    /// Creates a guest and signs them in.
+    ///
+    /// # Errors
+    /// Where guests are off, or the caller is a guest already.
+    pub async fn sign_in_as_guest(&self, client: Client) -> Result<SignedIn, AuthProblem> {
+        if !self.settings.anonymous_auth {
+            return Err(AuthProblem::GuestsOff);
+        }
+        if self.guest_of(&client.credentials).await?.is_some() {
+            return Err(AuthProblem::GuestAlready);
+        }
+        let now = self.clock.now();
+        let id = self.clock.id(now).to_string();
+        let user = UserRow {
+            email: format!("temp-{id}@{}", self.settings.public_host),
+            id,
+            name: GUEST_NAME.to_owned(),
+            email_verified: false,
+            image: None,
+            is_anonymous: true,
+            banned: false,
+            created_at: now,
+            updated_at: now,
+        };
+        let (session, token) = self.new_session(&user.id, true, &client)?;
+        let event = self.user_event(&App::as_user(&user.id), "created", &user.id, json!({ "isAnonymous": true }));
+        let answer = render_user(&user);
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    if !connection.insert_user(&user, None).await? {
+                        return Err(Error::internal("a guest's placeholder address is taken"));
+                    }
+                    if let Some(role) = connection.role_named(ANONYMOUS).await? {
+                        connection.give_role(&user.id, &role.id).await?;
+                    }
+                    connection.insert_session(session).await?;
+                    if let Some(event) = event {
+                        connection.emit(event).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        Ok(SignedIn { token, user: answer, remember: true })
+    }
+
+    /// Deletes the guest who asks for it.
+    pub async fn delete_guest(&self, credentials: &Credentials) -> Result<(), AuthProblem> {
+        if !self.settings.anonymous_auth {
+            return Err(AuthProblem::GuestsOff);
+        }
+        let identity = self.session(credentials).await?;
+        if !identity.user.is_anonymous {
+            return Err(AuthProblem::NoGuest);
+        }
+        let _forget = self.identities.forget_afterwards();
+        let id = identity.user.id.clone();
+        let caller = Caller::of_identity(identity);
+        let event = self.user_event(&caller, "deleted", &id, json!({}));
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    if connection.delete_user(&id).await?
+                        && let Some(event) = event
+                    {
+                        connection.emit(event).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes the guests who were made before `before`, with their sessions and roles: how many.
+    pub(crate) async fn delete_old_guests(&self, before: i64) -> Result<u64> {
+        let mut deleted = 0;
+        loop {
+            let _forget = self.identities.forget_afterwards();
+            let (template, clock) = (self.user_event(&Caller::system(), "deleted", "", json!({})), self.clock.clone());
+            let gone = self
+                .store
+                .write(move |connection| {
+                    Box::pin(async move {
+                        let mut gone = 0;
+                        for id in connection.old_guests(before, GUESTS_AT_ONCE).await? {
+                            // One who signs up at this moment is no guest any more.
+                            if !connection.held_user(&id).await?.is_some_and(|user| user.is_anonymous) {
+                                continue;
+                            }
+                            gone += u64::from(connection.delete_user(&id).await?);
+                            if let Some(mut event) = template.clone() {
+                                event.id = clock.id(event.occurred_at);
+                                event.payload = json!({ "userId": id, "actor": null }).to_string();
+                                connection.emit(event).await?;
+                            }
+                        }
+                        Ok(gone)
+                    })
+                })
+                .await?;
+            deleted += gone;
+            if gone == 0 {
+                return Ok(deleted);
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What users change about themselves: the password, the name, the image.
+
+use blockbase_auth::check_password;
+use serde_json::Value;
+
+use super::{AuthProblem, Client, SignedIn, check_image, check_name, hash_error, render_user};
+use crate::App;
+use crate::caller::Credentials;
+
+/// What `update-user` takes; `Some(None)` takes the image away.
+#[derive(Clone, Debug, Default)]
+pub struct ProfileChanges {
+    pub name: Option<String>,
+    pub image: Option<Option<String>>,
+}
+
+impl App {
+    /// Changes the password of the caller's user: the user, and a new session where all others were to end.
+    ///
+    /// # Errors
+    /// [`AuthProblem::InvalidPassword`] where `current` is another, [`AuthProblem::NoCredential`] for guests.
+    pub async fn change_password(
+        &self,
+        client: Client,
+        current: String,
+        new: String,
+        revokes_others: bool,
+    ) -> Result<(Value, Option<SignedIn>), AuthProblem> {
+        let identity = self.session(&client.credentials).await?;
+        let user = identity.user.clone();
+        if user.is_anonymous {
+            return Err(AuthProblem::NoCredential);
+        }
+        check_password(&new, &user.email)?;
+        let user_id = user.id.clone();
+        let old_hash = self
+            .store
+            .read(blockbase_store::ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.password_hash(&user_id).await?) })
+            })
+            .await?
+            .ok_or(AuthProblem::NoCredential)?;
+        if !self.hasher.verify(current, Some(old_hash.clone())).await.map_err(hash_error)? {
+            return Err(AuthProblem::InvalidPassword);
+        }
+        let new_hash = self.hasher.hash(new).await.map_err(hash_error)?;
+        let session = revokes_others.then(|| self.new_session(&user.id, true, &client)).transpose()?;
+        let (session, token) = session.unzip();
+        let (user_id, now) = (user.id.clone(), self.clock.now());
+        let _forget = self.identities.forget_afterwards();
+        let changed = self
+            .store
+            .write(move |connection| {
+                Box::pin(async move {
+                    // A sign-in with the old password that is under way ends before this, or does not let in.
+                    if connection.held_user(&user_id).await?.is_none()
+                        || !connection.change_password(&user_id, &old_hash, &new_hash, now).await?
+                    {
+                        return Ok(false);
+                    }
+                    // The password of the environment holds no more, so there is nothing left to claim.
+                    connection.end_claim(&user_id).await?;
+                    if let Some(session) = session {
+                        connection.delete_sessions_of(&user_id, None).await?;
+                        connection.insert_session(session).await?;
+                    }
+                    Ok(true)
+                })
+            })
+            .await?;
+        if !changed {
+            return Err(AuthProblem::InvalidPassword);
+        }
+        let user = render_user(&user);
+        let signed_in = token.map(|token| SignedIn { token, user: user.clone(), remember: true });
+        Ok((user, signed_in))
+    }
+
+    /// Changes the name and the image of the caller's user.
+    pub async fn update_profile(&self, credentials: &Credentials, changes: ProfileChanges) -> Result<(), AuthProblem> {
+        let identity = self.session(credentials).await?;
+        if changes.name.is_none() && changes.image.is_none() {
+            return Err(AuthProblem::NothingToChange);
+        }
+        if let Some(name) = &changes.name {
+            check_name(name)?;
+        }
+        check_image(changes.image.as_ref().and_then(Option::as_deref))?;
+        let (id, now) = (identity.user.id.clone(), self.clock.now());
+        let _forget = self.identities.forget_afterwards();
+        let changed = self
+            .store
+            .write(move |connection| {
+                Box::pin(async move {
+                    let Some(mut user) = connection.held_user(&id).await? else { return Ok(false) };
+                    user.name = changes.name.unwrap_or(user.name);
+                    user.image = changes.image.unwrap_or(user.image);
+                    user.updated_at = now;
+                    Ok(connection.update_user(&user).await?)
+                })
+            })
+            .await?;
+        if changed { Ok(()) } else { Err(AuthProblem::NoSession) }
+    }
+}

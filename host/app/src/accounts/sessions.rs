@@ -1,0 +1,105 @@
+//! Sessions of a user: which there are, and their end.
+
+use std::sync::Arc;
+
+use blockbase_auth::hash_token;
+use blockbase_schema::Error;
+use blockbase_store::ReadCost;
+use serde_json::Value;
+
+use super::{AuthProblem, render_session};
+use crate::App;
+use crate::caller::Credentials;
+use crate::identity::{Identity, Presented};
+
+/// Expired sessions deleted in one transaction.
+const PURGED_AT_ONCE: i64 = 500;
+
+impl App {
+    /// The identity behind a session; a key is none.
+    ///
+    /// # Errors
+    /// [`AuthProblem::NoSession`].
+    pub(super) async fn session(&self, credentials: &Credentials) -> Result<Arc<Identity>, AuthProblem> {
+        let presented = self.presented(credentials);
+        let found = self.identify(&presented).await?;
+        found.map(|(identity, _)| identity).filter(|identity| identity.session().is_some()).ok_or(AuthProblem::NoSession)
+    }
+
+    /// Ends the session that the credentials show, if there is one.
+    pub async fn sign_out(&self, credentials: &Credentials) -> Result<(), Error> {
+        let (Presented::Bearer(Some(token)) | Presented::Cookie(token)) = self.presented(credentials) else {
+            return Ok(());
+        };
+        let hash = hash_token(&token);
+        let _forget = self.identities.forget_afterwards();
+        self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_session(&hash).await?) })).await?;
+        Ok(())
+    }
+
+    /// The sessions of the caller's user, the newest first, each with `current`; tokens are not shown.
+    pub async fn list_sessions(&self, credentials: &Credentials) -> Result<Vec<Value>, AuthProblem> {
+        let identity = self.session(credentials).await?;
+        let (user_id, now) = (identity.user.id.clone(), self.clock.now());
+        let sessions = self
+            .store
+            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.sessions_of(&user_id, now).await?) }))
+            .await?;
+        let current = identity.session().map(|session| session.id.as_str());
+        let render = |session| {
+            let mut json = render_session(&session, None);
+            json["current"] = Value::Bool(current == Some(session.id.as_str()));
+            json
+        };
+        Ok(sessions.into_iter().map(render).collect())
+    }
+
+    /// Ends one session of the caller's user, by its id or its token. One that there is not is ended already.
+    pub async fn revoke_session(
+        &self,
+        credentials: &Credentials,
+        id: Option<&str>,
+        token: Option<&str>,
+    ) -> Result<(), AuthProblem> {
+        let identity = self.session(credentials).await?;
+        let key = match (id, token) {
+            (Some(id), _) => id.to_owned(),
+            (None, Some(token)) => hash_token(token),
+            (None, None) => return Err(AuthProblem::Validation("`id` or `token` names the session to end.".to_owned())),
+        };
+        let user_id = identity.user.id.clone();
+        let _forget = self.identities.forget_afterwards();
+        self.store
+            .write(move |connection| Box::pin(async move { Ok(connection.delete_session_of(&user_id, &key).await?) }))
+            .await?;
+        Ok(())
+    }
+
+    /// Ends all sessions of the caller's user, this one too unless `keeps_current`.
+    pub async fn revoke_sessions(&self, credentials: &Credentials, keeps_current: bool) -> Result<(), AuthProblem> {
+        let identity = self.session(credentials).await?;
+        let user_id = identity.user.id.clone();
+        let kept = identity.session().filter(|_| keeps_current).map(|session| session.id.clone());
+        let _forget = self.identities.forget_afterwards();
+        self.store
+            .write(move |connection| Box::pin(async move { Ok(connection.delete_sessions_of(&user_id, kept.as_deref()).await?) }))
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes the sessions that have expired.
+    pub async fn purge_sessions(&self) -> Result<u64, Error> {
+        let mut purged = 0;
+        loop {
+            let now = self.clock.now();
+            let gone = self
+                .store
+                .write(move |connection| Box::pin(async move { Ok(connection.purge_sessions(now, PURGED_AT_ONCE).await?) }))
+                .await?;
+            purged += gone;
+            if gone == 0 {
+                return Ok(purged);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Sign-in with a password.
+
+use blockbase_schema::Result;
+use serde_json::json;
+
+use super::guests::carry_over;
+use super::{AuthProblem, Client, SignedIn, hash_error, normal_email, render_user};
+use crate::App;
+
+/// What sign-in takes.
+#[derive(Clone, Debug)]
+pub struct SignIn {
+    pub email: String,
+    pub password: String,
+    pub remember: bool,
+    pub client: Client,
+}
+
+impl App {
+    /// Signs in with a password. A wrong one and an unknown user look alike and take the same time.
+    ///
+    /// A guest's session among the credentials is ended, and what the guest had is the user's.
+    pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
+        let SignIn { email, password, remember, client } = request;
+        let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
+        let found = self
+            .store
+            .read(blockbase_store::ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.credential(&email).await?) })
+            })
+            .await?;
+        let (user, hash) = found.unzip();
+        let holds = self.hasher.verify(password, hash.clone()).await.map_err(hash_error)?;
+        let (Some(user), Some(hash)) = (user.filter(|user| holds && !user.banned), hash) else {
+            return Err(AuthProblem::InvalidEmailOrPassword);
+        };
+        let guest = self.guest_of(&client.credentials).await?;
+        let (session, token) = self.new_session(&user.id, remember, &client)?;
+        let caller = App::as_user(&user.id);
+        let _forget = guest.is_some().then(|| self.identities.forget_afterwards());
+        let (user, session, guest, hash, caller) = (&user, &session, &guest, &hash, &caller);
+        let is_in = self
+            .on_schema(move |registry| async move {
+                let upgraded =
+                    guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
+                let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
+                self.store
+                    .write(move |connection| {
+                        Box::pin(async move {
+                            // A password that was changed meanwhile lets nobody in.
+                            let stays = connection.keep_user(&user_id).await?;
+                            if !stays || connection.password_hash(&user_id).await?.as_ref() != Some(&hash) {
+                                return Ok(false);
+                            }
+                            session.is_bootstrap = connection.awaits_claim(&user_id).await?;
+                            if let Some(guest) = &guest
+                                && carry_over(connection, &registry, guest, &user_id).await?
+                                && let Some(event) = upgraded
+                            {
+                                connection.emit(event).await?;
+                            }
+                            connection.insert_session(session).await?;
+                            Ok(true)
+                        })
+                    })
+                    .await
+            })
+            .await?;
+        match is_in {
+            true => Ok(SignedIn { token, user: render_user(user), remember }),
+            false => Err(AuthProblem::InvalidEmailOrPassword),
+        }
+    }
+}

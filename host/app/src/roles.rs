@@ -1,0 +1,261 @@
+//! Roles: named lists of grants.
+
+use blockbase_query::{Action, Grant, Permissions};
+use blockbase_schema::{Code, Error, Result, time};
+use blockbase_store::{ReadCost, RoleRow};
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::accounts::{ADMIN, ANONYMOUS};
+use crate::caller::Caller;
+use crate::identity::grants;
+
+const ROLES: &str = "roles";
+/// Longest name of a role in characters.
+const NAME_CHARS_MAX: usize = 64;
+/// Longest description in characters.
+const DESCRIPTION_CHARS_MAX: usize = 1000;
+/// Most grants of one role.
+const GRANTS_MAX: usize = 1000;
+/// Roles that the service itself refers to by their names.
+const SEEDED: [&str; 3] = [ADMIN, "public", ANONYMOUS];
+
+/// What creating or changing a role takes; what is left out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct RoleChanges {
+    pub name: Option<String>,
+    /// `Some(None)` takes it away.
+    pub description: Option<Option<String>>,
+    pub permissions: Option<Vec<Grant>>,
+}
+
+/// `{ id, name, description, permissions, createdAt, updatedAt }`.
+fn render(role: &RoleRow) -> Result<Value> {
+    let permissions: Value = serde_json::from_str(&role.permissions).map_err(Error::internal)?;
+    Ok(json!({
+        "id": role.id,
+        "name": role.name,
+        "description": role.description,
+        "permissions": permissions,
+        "createdAt": time::format_datetime(role.created_at),
+        "updatedAt": time::format_datetime(role.updated_at),
+    }))
+}
+
+fn invalid(field: &str, message: String) -> Error {
+    Error::new(Code::InvalidValue, message).with_field(field)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let mut characters = name.chars();
+    let fits = characters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && characters.all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | ' ' | '.'))
+        && name.len() <= NAME_CHARS_MAX
+        && !name.ends_with(' ')
+        && name.parse::<uuid::Uuid>().is_err();
+    match fits {
+        true => Ok(()),
+        false => Err(invalid(
+            "name",
+            format!("`name` begins with a letter and holds letters, digits, spaces, `_`, `-` and `.`: {NAME_CHARS_MAX} at most."),
+        )),
+    }
+}
+
+/// Whether `resource` could be one: `*`, an object or platform resource, or what a block declares as `<block>:<name>`.
+fn is_resource(resource: &str) -> bool {
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_lowercase())
+            && word.len() <= 64
+            && word
+                .chars()
+                .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
+    };
+    resource == "*" || resource.split_once(':').map_or_else(|| is_word(resource), |(block, name)| is_word(block) && is_word(name))
+}
+
+fn check_grants(grants: &[Grant]) -> Result<()> {
+    if grants.len() > GRANTS_MAX {
+        return Err(invalid("permissions", format!("A role has {GRANTS_MAX} grants at most.")));
+    }
+    for (index, grant) in grants.iter().enumerate() {
+        if !is_resource(&grant.resource) {
+            let message = format!(
+                "`permissions` at index {index}: {:?} is no resource. Give an object's name, one of the platform's, `<block>:<name>` or `*`.",
+                grant.resource
+            );
+            return Err(invalid("permissions", message));
+        }
+        let distinct: std::collections::HashSet<_> = grant.actions.iter().collect();
+        if grant.actions.is_empty() || distinct.len() != grant.actions.len() {
+            let message = format!("`permissions` at index {index}: `actions` lists at least one action, and each once.");
+            return Err(invalid("permissions", message));
+        }
+    }
+    Ok(())
+}
+
+fn taken(name: &str) -> Error {
+    Error::new(Code::UniqueViolation, format!("A role named `{name}` exists already.")).with_field("name")
+}
+
+impl App {
+    pub async fn list_roles(&self, caller: &Caller) -> Result<Vec<Value>> {
+        caller.require(ROLES, Action::Read)?;
+        let roles = self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.roles().await?) })).await?;
+        roles.iter().map(render).collect()
+    }
+
+    /// A role by its id or its name.
+    pub async fn role(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+        caller.require(ROLES, Action::Read)?;
+        render(&self.find_role(id_or_name).await?)
+    }
+
+    pub(crate) async fn find_role(&self, id_or_name: &str) -> Result<RoleRow> {
+        let key = id_or_name.to_owned();
+        let found =
+            self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.role(&key).await?) })).await?;
+        found.ok_or_else(|| Error::not_found("role"))
+    }
+
+    /// # Errors
+    /// `forbidden` where a grant gives more than the caller holds; `unique_violation` where the name is taken.
+    pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<Value> {
+        caller.require(ROLES, Action::Create)?;
+        let name = changes.name.ok_or_else(|| Error::new(Code::NotNullViolation, "`name` is required.").with_field("name"))?;
+        let (description, permissions) = (changes.description.flatten(), changes.permissions.unwrap_or_default());
+        check_name(&name)?;
+        check_description(description.as_deref())?;
+        check_grants(&permissions)?;
+        caller.covers(&permissions)?;
+        let now = self.clock.now();
+        let role = RoleRow {
+            id: self.clock.id(now).to_string(),
+            name,
+            description,
+            permissions: serde_json::to_string(&permissions).map_err(Error::internal)?,
+            created_at: now,
+            updated_at: now,
+        };
+        let answer = render(&role)?;
+        let _forget = self.identities.forget_afterwards();
+        self.store
+            .write(move |connection| {
+                Box::pin(async move { if connection.insert_role(&role).await? { Ok(()) } else { Err(taken(&role.name)) } })
+            })
+            .await?;
+        Ok(answer)
+    }
+
+    /// Changes a role. Grants may be taken away by whoever may change roles; whoever adds one has to hold it.
+    ///
+    /// # Errors
+    /// `forbidden` where a grant gives more than the caller holds; `conflict` where the service needs it as it is.
+    pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<Value> {
+        caller.require(ROLES, Action::Update)?;
+        if let Some(name) = &changes.name {
+            check_name(name)?;
+        }
+        check_description(changes.description.as_ref().and_then(Option::as_deref))?;
+        check_grants(changes.permissions.as_deref().unwrap_or_default())?;
+        let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
+        let _forget = self.identities.forget_afterwards();
+        let role = self
+            .store
+            .write(move |connection| {
+                Box::pin(async move {
+                    let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                    let is_seeded = SEEDED.contains(&role.name.as_str());
+                    if let Some(name) = changes.name.filter(|name| *name != role.name) {
+                        if is_seeded {
+                            let message = format!("The service needs the role `{}` by this name.", role.name);
+                            return Err(Error::new(Code::Conflict, message));
+                        }
+                        // A name can stand for a role in the configuration, so that a new name may be a gift to others.
+                        caller.covers(&grants(&role.permissions)?)?;
+                        if connection.role_named(&name).await?.is_some() {
+                            return Err(taken(&name));
+                        }
+                        role.name = name;
+                    }
+                    if let Some(permissions) = changes.permissions {
+                        let present = Permissions::new(grants(&role.permissions)?, None);
+                        let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
+                        caller.covers(&added)?;
+                        let text = serde_json::to_string(&permissions).map_err(Error::internal)?;
+                        if role.name == ADMIN && text != role.permissions {
+                            let message = "The role `admin` may do everything; that does not change. Make another role.";
+                            return Err(Error::new(Code::Conflict, message));
+                        }
+                        role.permissions = text;
+                    }
+                    role.description = changes.description.unwrap_or(role.description);
+                    role.updated_at = now;
+                    connection.update_role(&role).await.map_err(|error| match error {
+                        // Another change took the name at this moment.
+                        blockbase_store::DbError::Unique { .. } => taken(&role.name),
+                        other => other.into(),
+                    })?;
+                    Ok(role)
+                })
+            })
+            .await?;
+        render(&role)
+    }
+
+    /// Deletes a role: nobody has it any more, and its keys are gone.
+    ///
+    /// # Errors
+    /// `conflict` for a role that the service needs.
+    pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
+        caller.require(ROLES, Action::Delete)?;
+        let key = id_or_name.to_owned();
+        let _forget = self.identities.forget_afterwards();
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                    if SEEDED.contains(&role.name.as_str()) {
+                        let message = format!("The service needs the role `{}`; take its grants away instead.", role.name);
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    connection.delete_role(&role.id).await?;
+                    Ok(())
+                })
+            })
+            .await
+    }
+}
+
+fn check_description(description: Option<&str>) -> Result<()> {
+    match description.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX && !text.contains('\0')) {
+        true => Ok(()),
+        false => {
+            Err(invalid("description", format!("`description` holds {DESCRIPTION_CHARS_MAX} characters at most, and no NUL.")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_names() {
+        for good in ["*", "task", "api_keys", "greeter:greetings", "my-block:x"] {
+            assert!(is_resource(good), "{good}");
+        }
+        for bad in ["", "Task", "task:", ":task", "a:b:c", "ta sk", "**", "1task", "task\0"] {
+            assert!(!is_resource(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_be_taken_for_ids() {
+        assert!(check_name("Support team").is_ok());
+        for bad in ["", " x", "1x", "é", "x ", "a0000000-0000-7000-8000-000000000001"] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

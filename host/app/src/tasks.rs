@@ -1,0 +1,286 @@
+//! Scheduled tasks: what there is, when it is due, and its runs.
+
+mod kind;
+mod runner;
+mod schedule;
+
+use blockbase_query::{Action, Paging};
+use blockbase_schema::{Code, Error, Result, time};
+use blockbase_store::{ReadCost, TaskRow, TaskRunRow};
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::caller::Caller;
+use crate::records::pagination_json;
+use kind::Kind;
+use schedule::next_run;
+
+const TASKS: &str = "tasks";
+/// Longest name in characters.
+const NAME_CHARS_MAX: usize = 64;
+/// Most tasks beside those of the service.
+const TASKS_MAX: usize = 1000;
+
+/// What changing a task takes; what is left out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct TaskChanges {
+    pub enabled: Option<bool>,
+    /// Five fields of cron, in UTC.
+    pub schedule: Option<String>,
+    pub config: Option<Value>,
+}
+
+/// What making a task takes.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    pub name: String,
+    pub kind: String,
+    pub schedule: String,
+    pub config: Value,
+    pub enabled: bool,
+}
+
+/// `{ id, name, type, enabled, schedule, config, lastRunAt, lastStatus, nextRunAt }`.
+fn render(task: &TaskRow) -> Value {
+    let config: Value = serde_json::from_str(&task.config).unwrap_or_default();
+    json!({
+        "id": task.id,
+        "name": task.name,
+        "type": task.kind,
+        "enabled": task.enabled,
+        "schedule": task.schedule,
+        "config": config,
+        "lastRunAt": task.last_run_at.map(time::format_datetime),
+        "lastStatus": task.last_status,
+        "nextRunAt": task.next_run_at.filter(|_| task.enabled).map(time::format_datetime),
+    })
+}
+
+/// `{ id, taskId, trigger, status, startedAt, finishedAt, result, error }`.
+fn render_run(run: &TaskRunRow) -> Value {
+    let result: Value = run.result.as_deref().and_then(|result| serde_json::from_str(result).ok()).unwrap_or_default();
+    json!({
+        "id": run.id,
+        "taskId": run.task_id,
+        "trigger": run.trigger,
+        "status": run.status,
+        "startedAt": time::format_datetime(run.started_at),
+        "finishedAt": run.finished_at.map(time::format_datetime),
+        "result": result,
+        "error": run.error,
+    })
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let fits = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.len() <= NAME_CHARS_MAX
+        && name.chars().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
+        && name.parse::<uuid::Uuid>().is_err();
+    match fits {
+        true => Ok(()),
+        false => Err(Error::new(
+            Code::InvalidValue,
+            format!("`name` begins with a small letter and holds small letters, digits, `_` and `-`: {NAME_CHARS_MAX} at most."),
+        )
+        .with_field("name")),
+    }
+}
+
+impl App {
+    pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<Value>> {
+        caller.require(TASKS, Action::Read)?;
+        let tasks = self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.tasks().await?) })).await?;
+        Ok(tasks.iter().map(render).collect())
+    }
+
+    /// A task by its id or its name.
+    pub async fn task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+        caller.require(TASKS, Action::Read)?;
+        Ok(render(&self.find_task(id_or_name).await?))
+    }
+
+    async fn find_task(&self, id_or_name: &str) -> Result<TaskRow> {
+        let key = id_or_name.to_owned();
+        let found =
+            self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.task(&key).await?) })).await?;
+        found.ok_or_else(|| Error::not_found("task"))
+    }
+
+    /// Makes a task that calls a block's action, with the rights that its maker has at each run.
+    ///
+    /// # Errors
+    /// `forbidden` where the caller may not call the action; `unique_violation` where the name is taken.
+    pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<Value> {
+        caller.require(TASKS, Action::Create)?;
+        check_name(&new.name)?;
+        if new.kind != kind::BLOCK_ACTION {
+            let message = format!("`type`: only `{}` can be made; the others come with the service.", kind::BLOCK_ACTION);
+            return Err(Error::new(Code::InvalidValue, message).with_field("type"));
+        }
+        let config = self.task_config(caller, &new.kind, &new.config)?;
+        let now = self.clock.now();
+        let next = next_run(&new.schedule, now)?;
+        let (user_id, api_key_id) = actor_of(caller);
+        let task = TaskRow {
+            id: self.clock.id(now).to_string(),
+            name: new.name,
+            kind: new.kind,
+            enabled: new.enabled,
+            schedule: new.schedule,
+            config: config.to_string(),
+            user_id,
+            api_key_id,
+            last_run_at: None,
+            last_status: None,
+            next_run_at: Some(next),
+            created_at: now,
+            updated_at: now,
+        };
+        let answer = render(&task);
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    if connection.tasks().await?.len() >= TASKS_MAX {
+                        return Err(Error::new(Code::Conflict, format!("There are {TASKS_MAX} tasks, the most there may be.")));
+                    }
+                    match connection.insert_task(&task).await? {
+                        true => Ok(()),
+                        false => {
+                            let message = format!("A task named `{}` exists already.", task.name);
+                            Err(Error::new(Code::UniqueViolation, message).with_field("name"))
+                        }
+                    }
+                })
+            })
+            .await?;
+        Ok(answer)
+    }
+
+    /// Enables, disables or tunes a task. Whoever changes what a block's task does, lends it their rights from then on.
+    pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<Value> {
+        caller.require(TASKS, Action::Update)?;
+        let known = self.find_task(id_or_name).await?;
+        let config = changes.config.as_ref().map(|config| self.task_config(caller, &known.kind, config)).transpose()?;
+        let now = self.clock.now();
+        if let Some(schedule) = &changes.schedule {
+            next_run(schedule, now)?;
+        }
+        let owner = config.as_ref().filter(|_| known.kind == kind::BLOCK_ACTION).map(|_| actor_of(caller));
+        let task = self
+            .store
+            .write(move |connection| {
+                Box::pin(async move {
+                    let mut task = connection.held_task(&known.id).await?.ok_or_else(|| Error::not_found("task"))?;
+                    let was_enabled = task.enabled;
+                    task.enabled = changes.enabled.unwrap_or(task.enabled);
+                    if let Some(config) = config {
+                        task.config = config.to_string();
+                    }
+                    if let Some((user_id, api_key_id)) = owner {
+                        (task.user_id, task.api_key_id) = (user_id, api_key_id);
+                    }
+                    let moves = changes.schedule.is_some() || (task.enabled && !was_enabled);
+                    task.schedule = changes.schedule.unwrap_or(task.schedule);
+                    if moves || task.next_run_at.is_none() {
+                        task.next_run_at = Some(next_run(&task.schedule, now)?);
+                    }
+                    task.updated_at = now;
+                    connection.update_task(&task).await?;
+                    Ok(task)
+                })
+            })
+            .await?;
+        Ok(render(&task))
+    }
+
+    /// Deletes a task that somebody made, with its runs.
+    ///
+    /// # Errors
+    /// `conflict` for those that come with the service; they can be disabled.
+    pub async fn delete_task(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
+        caller.require(TASKS, Action::Delete)?;
+        let task = self.find_task(id_or_name).await?;
+        if task.kind != kind::BLOCK_ACTION {
+            return Err(Error::new(Code::Conflict, "This task comes with the service. Disable it instead."));
+        }
+        let deleted =
+            self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_task(&task.id).await?) })).await?;
+        if deleted { Ok(()) } else { Err(Error::not_found("task")) }
+    }
+
+    /// Runs of a task, the newest first: `{ data, pagination }`.
+    pub async fn task_runs(&self, caller: &Caller, id_or_name: &str, paging: Paging) -> Result<String> {
+        caller.require(TASKS, Action::Read)?;
+        let task = self.find_task(id_or_name).await?;
+        let (limit, offset) = (paging.limit as i64, paging.offset as i64);
+        let (runs, total) = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.task_runs(&task.id, limit, offset).await?) })
+            })
+            .await?;
+        let total = u64::try_from(total).unwrap_or(0);
+        let has_next = paging.offset + (runs.len() as u64) < total;
+        let runs = Value::Array(runs.iter().map(render_run).collect());
+        Ok(format!("{{\"data\":{runs},\"pagination\":{}}}", pagination_json(paging, Some(total), has_next)))
+    }
+
+    /// Makes the tasks that come with the service, where they are not there yet.
+    pub(crate) async fn seed_tasks(&self) -> Result<()> {
+        let now = self.clock.now();
+        let mut seeded = vec![("event-retention", Kind::EventRetention, "30 3 * * *", true)];
+        if self.settings.anonymous_auth {
+            let cleanup = Kind::AnonymousCleanup { max_age_days: kind::MAX_AGE_DAYS_DEFAULT };
+            seeded.push(("anonymous-user-cleanup", cleanup, "0 3 * * *", false));
+        }
+        let mut tasks = Vec::with_capacity(seeded.len());
+        for (name, kind, schedule, enabled) in seeded {
+            tasks.push(TaskRow {
+                id: self.clock.id(now).to_string(),
+                name: name.to_owned(),
+                kind: kind.name().to_owned(),
+                enabled,
+                schedule: schedule.to_owned(),
+                config: kind.config().to_string(),
+                user_id: None,
+                api_key_id: None,
+                last_run_at: None,
+                last_status: None,
+                next_run_at: Some(next_run(schedule, now)?),
+                created_at: now,
+                updated_at: now,
+            });
+        }
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    for task in &tasks {
+                        connection.insert_task(task).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// A configuration that fits the kind, with its defaults, and does nothing that the caller may not do.
+    fn task_config(&self, caller: &Caller, kind: &str, config: &Value) -> Result<Value> {
+        let kind = Kind::read(kind, config)?;
+        if let Kind::BlockAction { block, action, input } = &kind {
+            let (installed, place) = match self.callable(block, action) {
+                Ok(found) => found,
+                Err(missing) => return Err(caller.require("blocks", Action::Update).err().unwrap_or(missing)),
+            };
+            let declared = &installed.manifest.actions[place];
+            let (resource, needed) = declared.permission();
+            caller.access(resource, needed)?;
+            self.runtime()?.validate_input(&installed, declared, input)?;
+        }
+        Ok(kind.config())
+    }
+}
+
+/// The user behind a caller, and the key that they used.
+fn actor_of(caller: &Caller) -> (Option<String>, Option<String>) {
+    caller.principal.actor().map_or((None, None), |actor| (actor.user_id.clone(), actor.api_key_id.clone()))
+}

@@ -1,0 +1,45 @@
+//! Cron schedules: five fields, in UTC.
+
+use blockbase_schema::{Code, Error, Result};
+use chrono::{DateTime, Utc};
+use croner::parser::{CronParser, Seconds, Year};
+
+/// The first instant after `now` that the schedule names; both in milliseconds since the epoch.
+///
+/// # Errors
+/// `invalid_value` for text that is no schedule, or one that names no instant.
+pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
+    let invalid = |why: &str| {
+        let message = format!("`schedule` needs five fields of cron, in UTC, like `0 3 * * *`; {schedule:?} {why}.");
+        Error::new(Code::InvalidValue, message).with_field("schedule")
+    };
+    let has_five_fields = schedule.split_ascii_whitespace().count() == 5 && schedule.is_ascii();
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    let cron = parser.parse(schedule).ok().filter(|_| has_five_fields).ok_or_else(|| invalid("is none"))?;
+    let now = DateTime::<Utc>::from_timestamp_millis(now).ok_or_else(|| invalid("cannot be placed in time"))?;
+    let next = cron.find_next_occurrence(&now, false).map_err(|_| invalid("names no time that comes"))?;
+    Ok(next.timestamp_millis())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-21T13:00:00Z, a Saturday.
+    const NOW: i64 = 1_795_266_000_000;
+    const MINUTE: i64 = 60_000;
+
+    #[test]
+    fn the_next_run_lies_strictly_ahead() {
+        assert_eq!(next_run("* * * * *", NOW).ok(), Some(NOW + MINUTE));
+        assert_eq!(next_run("0 3 * * *", NOW).ok(), Some(NOW + 14 * 60 * MINUTE));
+        assert_eq!(next_run("*/15 * * * MON-FRI", NOW).ok(), Some(NOW + 35 * 60 * MINUTE));
+    }
+
+    #[test]
+    fn what_is_no_schedule_is_refused() {
+        for bad in ["", "* * * *", "* * * * * *", "60 * * * *", "0 0 30 2 *", "soon", "@daily", "* * * * é"] {
+            assert!(next_run(bad, NOW).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Sign-up, sign-in, sign-out.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{SignIn, SignUp};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{AuthBody, AuthError, client, signed_in, take_back};
+use crate::AppState;
+use crate::extract::{RequestInfo, credentials};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SignUpBody {
+    name: String,
+    email: String,
+    password: String,
+    image: Option<String>,
+    remember_me: Option<bool>,
+    #[serde(rename = "callbackURL")]
+    callback_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SignInBody {
+    email: String,
+    password: String,
+    remember_me: Option<bool>,
+    #[serde(rename = "callbackURL")]
+    callback_url: Option<String>,
+}
+
+/// Refuses to send anybody to where the configuration does not trust.
+fn check_callback(state: &AppState, url: Option<&str>) -> Result<(), AuthError> {
+    match url.is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {
+        true => Ok(()),
+        false => Err(AuthError::InvalidCallbackUrl),
+    }
+}
+
+pub(crate) async fn sign_up(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: SignUpBody = body.parse()?;
+    check_callback(&state, body.callback_url.as_deref())?;
+    let request = SignUp {
+        name: body.name,
+        email: body.email,
+        password: body.password,
+        image: body.image,
+        remember: body.remember_me.unwrap_or(true),
+        client: client(&headers, &info),
+    };
+    let answer = state.app.sign_up(request).await?;
+    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+    Ok(signed_in(&state, &answer, &body))
+}
+
+pub(crate) async fn sign_in(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: SignInBody = body.parse()?;
+    check_callback(&state, body.callback_url.as_deref())?;
+    let request = SignIn {
+        email: body.email,
+        password: body.password,
+        remember: body.remember_me.unwrap_or(true),
+        client: client(&headers, &info),
+    };
+    let answer = state.app.sign_in(request).await?;
+    let mut json = json!({ "redirect": body.callback_url.is_some(), "token": answer.token.as_str(), "user": answer.user });
+    let Some(url) = body.callback_url else { return Ok(signed_in(&state, &answer, &json)) };
+    // The client goes there by itself.
+    json["url"] = json!(url);
+    let mut response = signed_in(&state, &answer, &json);
+    if let Ok(location) = HeaderValue::from_str(&url) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+pub(crate) async fn guest(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    headers: HeaderMap,
+    _body: AuthBody,
+) -> Result<Response, AuthError> {
+    let answer = state.app.sign_in_as_guest(client(&headers, &info)).await?;
+    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+    Ok(signed_in(&state, &answer, &body))
+}
+
+pub(crate) async fn sign_out(State(state): State<AppState>, headers: HeaderMap, _body: AuthBody) -> Result<Response, AuthError> {
+    state.app.sign_out(&credentials(&headers)).await?;
+    let mut response = axum::Json(json!({ "success": true })).into_response();
+    take_back(&state, &mut response);
+    Ok(response)
+}

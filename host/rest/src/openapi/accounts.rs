@@ -1,0 +1,236 @@
+//! Roles, users, API keys.
+
+use serde_json::{Value, json};
+
+use super::components::{exact_object, instant, schema};
+use super::filters::paging_parameters;
+use super::operation::{Operation, Paths, path_parameter, query_parameter};
+
+/// How an action of a grant may be named.
+const ACTIONS: [&str; 5] = ["create", "read", "update", "delete", "manage"];
+
+fn list_of(item: Value) -> Value {
+    json!({ "type": "array", "items": item })
+}
+
+fn id() -> Value {
+    json!({ "type": "string", "format": "uuid" })
+}
+
+pub(super) fn schemas() -> Value {
+    let text = json!({ "type": "string" });
+    let maybe_text = json!({ "type": ["string", "null"] });
+    let maybe_instant = json!({ "type": ["string", "null"], "format": "date-time" });
+    let role_members = json!({
+        "name": { "type": "string", "pattern": "^[A-Za-z]([A-Za-z0-9_. \\-]*[A-Za-z0-9_.\\-])?$", "maxLength": 64 },
+        "description": { "type": ["string", "null"], "maxLength": 1000 },
+        "permissions": { "type": "array", "maxItems": 1000, "items": schema("SvcGrant") },
+    });
+    let optional = |schema: &Value| {
+        let mut optional = schema.clone();
+        optional["type"] = json!([schema["type"], "null"]);
+        optional
+    };
+    json!({
+        "SvcGrant": {
+            "type": "object",
+            "properties": {
+                "resource": {
+                    "type": "string",
+                    "description": "An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all.",
+                    "pattern": "^(\\*|[a-z][a-z0-9_\\-]*(:[a-z][a-z0-9_\\-]*)?)$",
+                    "maxLength": 64,
+                },
+                "actions": {
+                    "type": "array",
+                    "items": { "type": "string", "enum": ACTIONS },
+                    "minItems": 1,
+                    "uniqueItems": true,
+                    "description": "`manage` stands for all of them.",
+                },
+                "rowPolicy": { "type": ["string", "null"], "enum": ["own", null], "description": "`own`: only rows that the caller created." },
+            },
+            "required": ["resource", "actions"],
+            "additionalProperties": false,
+        },
+        "SvcRole": exact_object(json!({
+            "id": id(),
+            "name": text,
+            "description": maybe_text,
+            "permissions": list_of(schema("SvcGrant")),
+            "createdAt": instant(),
+            "updatedAt": instant(),
+        })),
+        "SvcNewRole": {
+            "type": "object",
+            "properties": {
+                "name": role_members["name"],
+                "description": role_members["description"],
+                "permissions": optional(&role_members["permissions"]),
+            },
+            "required": ["name"],
+            "additionalProperties": false,
+        },
+        "SvcRoleChanges": {
+            "type": "object",
+            "properties": {
+                "name": optional(&role_members["name"]),
+                "description": role_members["description"],
+                "permissions": optional(&role_members["permissions"]),
+            },
+            "additionalProperties": false,
+        },
+        "SvcManagedUser": exact_object(json!({
+            "id": id(),
+            "name": text,
+            "email": text,
+            "emailVerified": { "type": "boolean" },
+            "image": maybe_text,
+            "isAnonymous": { "type": "boolean" },
+            "createdAt": instant(),
+            "updatedAt": instant(),
+            "banned": { "type": "boolean" },
+            "roles": list_of(exact_object(json!({ "id": id(), "name": text }))),
+        })),
+        "SvcApiKey": exact_object(json!({
+            "id": id(),
+            "name": text,
+            "prefix": { "type": "string", "description": "The key's first characters." },
+            "roleId": id(),
+            "userId": id(),
+            "expiresAt": maybe_instant,
+            "lastUsedAt": maybe_instant,
+            "createdAt": instant(),
+        })),
+    })
+}
+
+fn operation(resource: &str, verb: &str, summary: &str) -> Operation {
+    let tag = if resource == "api_keys" { "apiKeys" } else { resource };
+    Operation::new(format!("{tag}.{verb}"), tag, summary).describe(format!("{summary}. Needs the permission on `{resource}`."))
+}
+
+pub(super) fn describe(paths: &mut Paths) {
+    roles(paths);
+    users(paths);
+    api_keys(paths);
+}
+
+fn roles(paths: &mut Paths) {
+    let role = || path_parameter("id", "The role's id, or its name.", json!({ "type": "string" }));
+    let base = "/api/v1/roles";
+    let list = operation("roles", "list", "List the roles").answers_data(200, "The roles.", list_of(schema("SvcRole")));
+    paths.add("get", base, list);
+    let create = operation("roles", "create", "Make a role")
+        .describe("A grant that the caller does not hold is 403: nobody gives more than they hold.")
+        .json_body(schema("SvcNewRole"))
+        .problems(&[409])
+        .answers_data(201, "The new role.", schema("SvcRole"));
+    paths.add("post", base, create);
+    let base = "/api/v1/roles/{id}";
+    let get = operation("roles", "get", "Get a role").parameter(role()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The role.", schema("SvcRole")));
+    let update = operation("roles", "update", "Change a role")
+        .describe("`permissions` replaces the list. A grant that is new to the role has to be held by the caller.")
+        .parameter(role())
+        .json_body(schema("SvcRoleChanges"))
+        .problems(&[404, 409])
+        .answers_data(200, "The role as it is now.", schema("SvcRole"));
+    paths.add("patch", base, update);
+    let delete = operation("roles", "delete", "Delete a role")
+        .describe("Nobody has it any more, and its API keys are gone. The roles that come with the service stay: 409.")
+        .parameter(role())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The role is gone.");
+    paths.add("delete", base, delete);
+}
+
+fn users(paths: &mut Paths) {
+    let user = || path_parameter("id", "The user's id.", json!({ "type": "string" }));
+    let search = query_parameter(
+        "search",
+        "Only users whose address or name contains this, whatever its case.",
+        json!({ "type": "string" }),
+    );
+    let page = json!({
+        "type": "object",
+        "properties": { "data": list_of(schema("SvcManagedUser")), "pagination": schema("SvcPagination") },
+        "required": ["data", "pagination"],
+        "additionalProperties": false,
+    });
+    let list = operation("users", "list", "List the users, newest first")
+        .parameter(search)
+        .parameters(paging_parameters())
+        .problems(&[400])
+        .answers(200, "A page of users.", page);
+    paths.add("get", "/api/v1/users", list);
+    let base = "/api/v1/users/{id}";
+    let get = operation("users", "get", "Get a user").parameter(user()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The user.", schema("SvcManagedUser")));
+    let changes = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": ["string", "null"], "maxLength": 200 },
+            "banned": { "type": ["boolean", "null"], "description": "A ban ends the user's sessions, and their keys do not hold while it lasts." },
+        },
+        "additionalProperties": false,
+    });
+    let update = operation("users", "update", "Change or ban a user")
+        .parameter(user())
+        .json_body(changes)
+        .problems(&[404, 409])
+        .answers_data(200, "The user as they are now.", schema("SvcManagedUser"));
+    paths.add("patch", base, update);
+    let delete = operation("users", "delete", "Delete a user")
+        .describe("Their sessions, roles and keys go along; records keep their stamps. The last admin stays: 409.")
+        .parameter(user())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The user is gone.");
+    paths.add("delete", base, delete);
+    let role_id = json!({ "type": "string", "description": "The role's id, or its name." });
+    let give = operation("users", "giveRole", "Give a user a role")
+        .describe("Needs update on `users`, and every right that the role gives.")
+        .parameter(user())
+        .json_body(exact_object(json!({ "roleId": role_id })))
+        .problems(&[404, 409])
+        .answers_data(200, "The user with their roles.", schema("SvcManagedUser"));
+    paths.add("post", "/api/v1/users/{id}/roles", give);
+    let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
+    let take = operation("users", "takeRole", "Take a role away from a user")
+        .parameters([user(), role])
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The user does not have it any more.");
+    paths.add("delete", "/api/v1/users/{id}/roles/{role}", take);
+}
+
+fn api_keys(paths: &mut Paths) {
+    let base = "/api/v1/api-keys";
+    let list = operation("api_keys", "list", "List the API keys, newest first");
+    paths.add("get", base, list.answers_data(200, "The keys.", list_of(schema("SvcApiKey"))));
+    let body = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "minLength": 1, "maxLength": 200 },
+            "roleId": { "type": "string", "description": "The id, or the name, of the role whose rights it has." },
+            "userId": { "type": ["string", "null"], "description": "Whom it acts as; the caller where it is left out." },
+            "expiresAt": { "type": ["string", "null"], "format": "date-time", "description": "Never where it is left out." },
+        },
+        "required": ["name", "roleId"],
+        "additionalProperties": false,
+    });
+    let made = exact_object(json!({
+        "data": schema("SvcApiKey"),
+        "key": { "type": "string", "description": "The key itself, shown this once.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
+    }));
+    let create = operation("api_keys", "create", "Make an API key")
+        .describe("It acts as its user with the rights of its role alone. A role that gives more than the caller holds is 403.")
+        .json_body(body)
+        .problems(&[409])
+        .answers(201, "The new key.", made);
+    paths.add("post", base, create);
+    let delete = operation("api_keys", "delete", "Delete an API key")
+        .parameter(path_parameter("id", "The key's id.", json!({ "type": "string" })))
+        .problems(&[400, 404])
+        .answers_nothing(204, "The key holds no more.");
+    paths.add("delete", "/api/v1/api-keys/{id}", delete);
+}

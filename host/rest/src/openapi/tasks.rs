@@ -1,0 +1,121 @@
+//! Scheduled tasks and their runs.
+
+use serde_json::{Value, json};
+
+use super::components::{exact_object, instant, schema};
+use super::filters::paging_parameters;
+use super::operation::{Operation, Paths, path_parameter};
+
+const STATUSES: [&str; 3] = ["running", "succeeded", "failed"];
+
+pub(super) fn schemas() -> Value {
+    let text = json!({ "type": "string" });
+    let id = json!({ "type": "string", "format": "uuid" });
+    let maybe_instant = json!({ "type": ["string", "null"], "format": "date-time" });
+    let mut last_status: Vec<Value> = STATUSES.iter().map(|status| json!(status)).collect();
+    last_status.push(Value::Null);
+    json!({
+        "SvcTask": exact_object(json!({
+            "id": id,
+            "name": text,
+            "type": { "type": "string", "enum": ["anonymous_cleanup", "event_retention", "block_action"] },
+            "enabled": { "type": "boolean" },
+            "schedule": { "type": "string", "description": "Five fields of cron, in UTC." },
+            "config": { "type": "object" },
+            "lastRunAt": maybe_instant,
+            "lastStatus": { "type": ["string", "null"], "enum": last_status },
+            "nextRunAt": maybe_instant,
+        })),
+        "SvcTaskRun": exact_object(json!({
+            "id": id,
+            "taskId": id,
+            "trigger": { "type": "string", "enum": ["schedule", "manual"] },
+            "status": { "type": "string", "enum": STATUSES },
+            "startedAt": instant(),
+            "finishedAt": maybe_instant,
+            "result": { "description": "What it did, where it succeeded." },
+            "error": { "type": ["string", "null"] },
+        })),
+    })
+}
+
+fn operation(verb: &str, summary: &str) -> Operation {
+    Operation::new(format!("tasks.{verb}"), "tasks", summary).describe(format!("{summary}. Needs the permission on `tasks`."))
+}
+
+pub(super) fn describe(paths: &mut Paths) {
+    let task = || path_parameter("id", "The task's id, or its name.", json!({ "type": "string" }));
+    let list_of = |name: &str| json!({ "type": "array", "items": schema(name) });
+    let base = "/api/v1/tasks";
+    let list = operation("list", "List the tasks").answers_data(200, "The tasks.", list_of("SvcTask"));
+    paths.add("get", base, list);
+    let body = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "pattern": "^[a-z][a-z0-9_\\-]*$", "maxLength": 64 },
+            "type": { "type": "string", "const": "block_action" },
+            "schedule": { "type": "string", "examples": ["0 3 * * *"] },
+            "config": {
+                "type": "object",
+                "properties": {
+                    "block": { "type": "string" },
+                    "action": { "type": "string" },
+                    "input": { "description": "What the action gets; `{}` where it is left out." },
+                },
+                "required": ["block", "action"],
+                "additionalProperties": false,
+            },
+            "enabled": { "type": ["boolean", "null"] },
+        },
+        "required": ["name", "type", "schedule", "config"],
+        "additionalProperties": false,
+    });
+    let create = operation("create", "Make a task that calls a block's action")
+        .describe("It runs with the rights that its maker has at each run. Who may not call the action is refused.")
+        .json_body(body)
+        .problems(&[404, 409])
+        .answers_data(201, "The new task.", schema("SvcTask"));
+    paths.add("post", base, create);
+    let base = "/api/v1/tasks/{id}";
+    let get = operation("get", "Get a task").parameter(task()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The task.", schema("SvcTask")));
+    let changes = json!({
+        "type": "object",
+        "properties": {
+            "enabled": { "type": ["boolean", "null"] },
+            "schedule": { "type": ["string", "null"] },
+            "config": { "description": "The whole configuration: `{ maxAgeDays }` of `anonymous_cleanup`, say." },
+        },
+        "additionalProperties": false,
+    });
+    let update = operation("update", "Enable, disable or tune a task")
+        .parameter(task())
+        .json_body(changes)
+        .problems(&[404])
+        .answers_data(200, "The task as it is now.", schema("SvcTask"));
+    paths.add("patch", base, update);
+    let delete = operation("delete", "Delete a task with its runs")
+        .describe("Tasks that come with the service are disabled instead: 409.")
+        .parameter(task())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The task is gone.");
+    paths.add("delete", base, delete);
+    let run = operation("run", "Run a task now")
+        .describe("Answers when the run has ended. Needs update on `tasks`. While a run is under way it is 409.")
+        .parameter(task())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The run.", schema("SvcTaskRun"));
+    paths.add("post", "/api/v1/tasks/{id}/run", run);
+    let page = json!({
+        "type": "object",
+        "properties": { "data": list_of("SvcTaskRun"), "pagination": schema("SvcPagination") },
+        "required": ["data", "pagination"],
+        "additionalProperties": false,
+    });
+    let runs = operation("listRuns", "List a task's runs, newest first")
+        .parameter(task())
+        .parameters(paging_parameters())
+        .problems(&[400, 404])
+        .answers(200, "A page of runs.", page);
+    paths.add("get", "/api/v1/tasks/{id}/runs", runs);
+}

@@ -1,0 +1,80 @@
+//! `/api/v1/users`, and the roles of each.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::UserChanges;
+use serde::Deserialize;
+
+use crate::AppState;
+use crate::body::JsonBody;
+use crate::error::ApiError;
+use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::render;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserBody {
+    name: Option<String>,
+    banned: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RoleBody {
+    role_id: String,
+}
+
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let (search, paging) = query.page(true)?;
+    Ok(render::json_bytes(StatusCode::OK, state.app.list_users(&caller, search, paging).await?.into_bytes()))
+}
+
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.user(&caller, &id).await?))
+}
+
+pub(crate) async fn update(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<UserBody>,
+) -> Result<Response, ApiError> {
+    let changes = UserChanges { name: body.name, banned: body.banned };
+    Ok(render::data(StatusCode::OK, &state.app.update_user(&caller, &id, changes).await?))
+}
+
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(id): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_user(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn give_role(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<RoleBody>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.give_role(&caller, &id, &body.role_id).await?))
+}
+
+pub(crate) async fn take_role(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts((id, role)): PathParts<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    state.app.take_role(&caller, &id, &role).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

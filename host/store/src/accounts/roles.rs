@@ -1,0 +1,154 @@
+//! Roles, and who has them.
+
+use blockbase_query::Dialect;
+
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::row::Row;
+
+/// A role; `permissions` is the JSON text of its grants.
+#[derive(Clone, Debug)]
+pub struct RoleRow {
+    pub id: String,
+    pub name: String,
+    pub description: Option<String>,
+    pub permissions: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+/// The columns of [`RoleRow`] in its order, of a table `r`.
+macro_rules! role_columns {
+    () => {
+        "r.id, r.name, r.description, r.permissions, r.created_at, r.updated_at"
+    };
+}
+pub(super) use role_columns;
+
+/// Reads a role from the columns that begin at `from`.
+pub(super) fn role(row: &Row, from: usize) -> Result<RoleRow, DbError> {
+    Ok(RoleRow {
+        id: row.text(from)?,
+        name: row.text(from + 1)?,
+        description: row.optional_text(from + 2)?,
+        permissions: row.text(from + 3)?,
+        created_at: row.integer(from + 4)?,
+        updated_at: row.integer(from + 5)?,
+    })
+}
+
+impl Connection {
+    pub async fn roles_of(&mut self, user_id: &str) -> Result<Vec<RoleRow>, DbError> {
+        let rows = self
+            .fetch(
+                concat!(
+                    "SELECT ",
+                    role_columns!(),
+                    " FROM svc_user_roles ur JOIN svc_roles r ON r.id = ur.role_id WHERE ur.user_id = $1 ORDER BY r.created_at, r.id"
+                ),
+                vec![user_id.into()],
+            )
+            .await?;
+        rows.iter().map(|row| role(row, 0)).collect()
+    }
+
+    /// All roles, the oldest first.
+    pub async fn roles(&mut self) -> Result<Vec<RoleRow>, DbError> {
+        let rows =
+            self.fetch(concat!("SELECT ", role_columns!(), " FROM svc_roles r ORDER BY r.created_at, r.id"), Vec::new()).await?;
+        rows.iter().map(|row| role(row, 0)).collect()
+    }
+
+    pub async fn role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
+        let rows =
+            self.fetch(concat!("SELECT ", role_columns!(), " FROM svc_roles r WHERE r.name = $1"), vec![name.into()]).await?;
+        rows.first().map(|row| role(row, 0)).transpose()
+    }
+
+    /// A role by its id or its name.
+    pub async fn role(&mut self, id_or_name: &str) -> Result<Option<RoleRow>, DbError> {
+        let sql = concat!("SELECT ", role_columns!(), " FROM svc_roles r WHERE r.id = $1 OR r.name = $1");
+        let rows = self.fetch(sql, vec![id_or_name.into()]).await?;
+        rows.first().map(|row| role(row, 0)).transpose()
+    }
+
+    /// As [`Connection::role`]; nobody else changes or deletes it until the transaction ends.
+    pub async fn held_role(&mut self, id_or_name: &str) -> Result<Option<RoleRow>, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => return self.role(id_or_name).await,
+            Dialect::Postgres => {
+                concat!("SELECT ", role_columns!(), " FROM svc_roles r WHERE r.id = $1 OR r.name = $1 FOR UPDATE")
+            }
+        };
+        let rows = self.fetch(sql, vec![id_or_name.into()]).await?;
+        rows.first().map(|row| role(row, 0)).transpose()
+    }
+
+    /// Creates a role. `false` where the name is taken.
+    pub async fn insert_role(&mut self, role: &RoleRow) -> Result<bool, DbError> {
+        let inserted = self
+            .run(
+                "INSERT INTO svc_roles (id, name, description, permissions, created_at, updated_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (name) DO NOTHING",
+                vec![
+                    role.id.clone().into(),
+                    role.name.clone().into(),
+                    role.description.clone().into(),
+                    role.permissions.clone().into(),
+                    role.created_at.into(),
+                    role.updated_at.into(),
+                ],
+            )
+            .await?;
+        Ok(inserted == 1)
+    }
+
+    /// Stores everything of a role but its id.
+    pub async fn update_role(&mut self, role: &RoleRow) -> Result<(), DbError> {
+        self.run(
+            "UPDATE svc_roles SET name = $2, description = $3, permissions = $4, updated_at = $5 WHERE id = $1",
+            vec![
+                role.id.clone().into(),
+                role.name.clone().into(),
+                role.description.clone().into(),
+                role.permissions.clone().into(),
+                role.updated_at.into(),
+            ],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// Deletes a role: nobody has it any more, and its keys are gone.
+    pub async fn delete_role(&mut self, id: &str) -> Result<bool, DbError> {
+        Ok(self.run("DELETE FROM svc_roles WHERE id = $1", vec![id.into()]).await? == 1)
+    }
+
+    pub async fn give_role(&mut self, user_id: &str, role_id: &str) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_user_roles (user_id, role_id) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+            vec![user_id.into(), role_id.into()],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// Whether the user had the role.
+    pub async fn take_role(&mut self, user_id: &str, role_id: &str) -> Result<bool, DbError> {
+        let taken = self
+            .run("DELETE FROM svc_user_roles WHERE user_id = $1 AND role_id = $2", vec![user_id.into(), role_id.into()])
+            .await?;
+        Ok(taken == 1)
+    }
+
+    /// Gives `to` the roles of `from`, but for the one with the id `except`.
+    pub async fn move_roles(&mut self, from: &str, to: &str, except: &str) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_user_roles (user_id, role_id) SELECT $2, role_id FROM svc_user_roles \
+             WHERE user_id = $1 AND role_id <> $3 ON CONFLICT DO NOTHING",
+            vec![from.into(), to.into(), except.into()],
+        )
+        .await
+        .map(|_| ())
+    }
+}

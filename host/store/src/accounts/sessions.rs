@@ -1,0 +1,147 @@
+//! Sessions: only the SHA-256 of a token is stored.
+
+use super::{RoleRow, UserRow, user, user_columns};
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::row::Row;
+
+/// A session to be created.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    pub id: String,
+    /// SHA-256 of the token, in hexadecimal.
+    pub token_hash: String,
+    pub user_id: String,
+    pub expires_at: i64,
+    pub now: i64,
+    pub ip_address: Option<String>,
+    pub user_agent: Option<String>,
+    /// Whether it begins with the bootstrap password.
+    pub is_bootstrap: bool,
+}
+
+/// A session as stored.
+#[derive(Clone, Debug)]
+pub struct SessionRow {
+    pub id: String,
+    pub user_id: String,
+    pub expires_at: i64,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub ip_address: Option<String>,
+    pub user_agent: Option<String>,
+}
+
+/// A session with whom it belongs to.
+#[derive(Clone, Debug)]
+pub struct SessionHolder {
+    pub session: SessionRow,
+    pub user: UserRow,
+    pub roles: Vec<RoleRow>,
+    /// Whether it began with the bootstrap password and the account is not claimed yet.
+    pub pending_claim: bool,
+}
+
+fn session(row: &Row) -> Result<SessionRow, DbError> {
+    Ok(SessionRow {
+        id: row.text(0)?,
+        user_id: row.text(1)?,
+        expires_at: row.integer(2)?,
+        created_at: row.integer(3)?,
+        updated_at: row.integer(4)?,
+        ip_address: row.optional_text(5)?,
+        user_agent: row.optional_text(6)?,
+    })
+}
+
+impl Connection {
+    pub async fn insert_session(&mut self, session: NewSession) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_sessions (id, token_hash, user_id, expires_at, created_at, updated_at, ip_address, user_agent, \
+             is_bootstrap) VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8)",
+            vec![
+                session.id.into(),
+                session.token_hash.into(),
+                session.user_id.into(),
+                session.expires_at.into(),
+                session.now.into(),
+                session.ip_address.into(),
+                session.user_agent.into(),
+                session.is_bootstrap.into(),
+            ],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// The session of a token that has not expired, with its user and their roles.
+    pub async fn session(&mut self, token_hash: &str, now: i64) -> Result<Option<SessionHolder>, DbError> {
+        let rows = self
+            .fetch(
+                concat!(
+                    "SELECT s.id, s.user_id, s.expires_at, s.created_at, s.updated_at, s.ip_address, s.user_agent, ",
+                    user_columns!(),
+                    ", (s.is_bootstrap AND EXISTS (SELECT 1 FROM svc_pending_claims p WHERE p.user_id = s.user_id)) \
+                     FROM svc_sessions s JOIN svc_users u ON u.id = s.user_id WHERE s.token_hash = $1 AND s.expires_at > $2"
+                ),
+                vec![token_hash.into(), now.into()],
+            )
+            .await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let (session, user, pending_claim) = (session(row)?, user(row, 7)?, row.boolean(16)?);
+        let roles = self.roles_of(&user.id).await?;
+        Ok(Some(SessionHolder { session, user, roles, pending_claim }))
+    }
+
+    /// The sessions of a user that have not expired, the newest first.
+    pub async fn sessions_of(&mut self, user_id: &str, now: i64) -> Result<Vec<SessionRow>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT id, user_id, expires_at, created_at, updated_at, ip_address, user_agent FROM svc_sessions \
+                 WHERE user_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC",
+                vec![user_id.into(), now.into()],
+            )
+            .await?;
+        rows.iter().map(session).collect()
+    }
+
+    pub async fn delete_session(&mut self, token_hash: &str) -> Result<u64, DbError> {
+        self.run("DELETE FROM svc_sessions WHERE token_hash = $1", vec![token_hash.into()]).await
+    }
+
+    /// Deletes one session of a user, by its id or by its token's hash.
+    pub async fn delete_session_of(&mut self, user_id: &str, id_or_hash: &str) -> Result<u64, DbError> {
+        self.run(
+            "DELETE FROM svc_sessions WHERE user_id = $1 AND (id = $2 OR token_hash = $2)",
+            vec![user_id.into(), id_or_hash.into()],
+        )
+        .await
+    }
+
+    /// Deletes all sessions of a user but the one with the id `kept`.
+    pub async fn delete_sessions_of(&mut self, user_id: &str, kept: Option<&str>) -> Result<u64, DbError> {
+        self.run(
+            "DELETE FROM svc_sessions WHERE user_id = $1 AND id <> $2",
+            vec![user_id.into(), kept.unwrap_or_default().into()],
+        )
+        .await
+    }
+
+    /// Puts off a session's end.
+    pub async fn extend_session(&mut self, id: &str, expires_at: i64, now: i64) -> Result<u64, DbError> {
+        self.run(
+            "UPDATE svc_sessions SET expires_at = $2, updated_at = $3 WHERE id = $1",
+            vec![id.into(), expires_at.into(), now.into()],
+        )
+        .await
+    }
+
+    /// Deletes at most `limit` sessions that have expired.
+    pub async fn purge_sessions(&mut self, now: i64, limit: i64) -> Result<u64, DbError> {
+        self.run(
+            "DELETE FROM svc_sessions WHERE id IN (SELECT id FROM svc_sessions WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)",
+            vec![now.into(), limit.into()],
+        )
+        .await
+    }
+}

@@ -1,0 +1,288 @@
+//! Scheduled tasks and their runs.
+//!
+//! Whoever moves a task's next run on has won that run; a run holds a lease by the database's clock, so that one whose instance
+//! died is told from one that takes long.
+
+use blockbase_query::Dialect;
+
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::row::Row;
+
+/// A task as stored; `config` is JSON text.
+#[derive(Clone, Debug)]
+pub struct TaskRow {
+    pub id: String,
+    pub name: String,
+    pub kind: String,
+    pub enabled: bool,
+    pub schedule: String,
+    pub config: String,
+    /// With whose rights it runs; the service's own where there is no user.
+    pub user_id: Option<String>,
+    /// The key of that user which made it, if it was a key.
+    pub api_key_id: Option<String>,
+    pub last_run_at: Option<i64>,
+    pub last_status: Option<String>,
+    pub next_run_at: Option<i64>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+/// A run of a task; `result` is JSON text.
+#[derive(Clone, Debug)]
+pub struct TaskRunRow {
+    pub id: String,
+    pub task_id: String,
+    /// `schedule` or `manual`.
+    pub trigger: String,
+    /// `running`, `succeeded` or `failed`.
+    pub status: String,
+    pub started_at: i64,
+    pub finished_at: Option<i64>,
+    pub result: Option<String>,
+    pub error: Option<String>,
+}
+
+macro_rules! task_columns {
+    () => {
+        "id, name, type, enabled, schedule, config, user_id, api_key_id, last_run_at, last_status, next_run_at, created_at, updated_at"
+    };
+}
+
+fn task(row: &Row) -> Result<TaskRow, DbError> {
+    Ok(TaskRow {
+        id: row.text(0)?,
+        name: row.text(1)?,
+        kind: row.text(2)?,
+        enabled: row.boolean(3)?,
+        schedule: row.text(4)?,
+        config: row.text(5)?,
+        user_id: row.optional_text(6)?,
+        api_key_id: row.optional_text(7)?,
+        last_run_at: row.optional_integer(8)?,
+        last_status: row.optional_text(9)?,
+        next_run_at: row.optional_integer(10)?,
+        created_at: row.integer(11)?,
+        updated_at: row.integer(12)?,
+    })
+}
+
+/// Milliseconds since the epoch by the engine's clock.
+fn database_now(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
+        Dialect::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
+    }
+}
+
+impl Connection {
+    /// All tasks by name.
+    pub async fn tasks(&mut self) -> Result<Vec<TaskRow>, DbError> {
+        let rows = self.fetch(concat!("SELECT ", task_columns!(), " FROM svc_tasks ORDER BY created_at, id"), Vec::new()).await?;
+        rows.iter().map(task).collect()
+    }
+
+    /// A task by its id or its name.
+    pub async fn task(&mut self, id_or_name: &str) -> Result<Option<TaskRow>, DbError> {
+        let sql = concat!("SELECT ", task_columns!(), " FROM svc_tasks WHERE id = $1 OR name = $1");
+        let rows = self.fetch(sql, vec![id_or_name.into()]).await?;
+        rows.first().map(task).transpose()
+    }
+
+    /// As [`Connection::task`]; nobody else changes it until the transaction ends.
+    pub async fn held_task(&mut self, id_or_name: &str) -> Result<Option<TaskRow>, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => return self.task(id_or_name).await,
+            Dialect::Postgres => concat!("SELECT ", task_columns!(), " FROM svc_tasks WHERE id = $1 OR name = $1 FOR UPDATE"),
+        };
+        let rows = self.fetch(sql, vec![id_or_name.into()]).await?;
+        rows.first().map(task).transpose()
+    }
+
+    /// Creates a task. `false` where the name is taken.
+    pub async fn insert_task(&mut self, task: &TaskRow) -> Result<bool, DbError> {
+        let inserted = self
+            .run(
+                "INSERT INTO svc_tasks (id, name, type, enabled, schedule, config, user_id, api_key_id, next_run_at, created_at, \
+                 updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $10) ON CONFLICT (name) DO NOTHING",
+                vec![
+                    task.id.clone().into(),
+                    task.name.clone().into(),
+                    task.kind.clone().into(),
+                    task.enabled.into(),
+                    task.schedule.clone().into(),
+                    task.config.clone().into(),
+                    task.user_id.clone().into(),
+                    task.api_key_id.clone().into(),
+                    task.next_run_at.into(),
+                    task.created_at.into(),
+                ],
+            )
+            .await?;
+        Ok(inserted == 1)
+    }
+
+    /// Stores what can be changed of a task.
+    pub async fn update_task(&mut self, task: &TaskRow) -> Result<(), DbError> {
+        self.run(
+            "UPDATE svc_tasks SET enabled = $2, schedule = $3, config = $4, user_id = $5, api_key_id = $6, next_run_at = $7, \
+             updated_at = $8 WHERE id = $1",
+            vec![
+                task.id.clone().into(),
+                task.enabled.into(),
+                task.schedule.clone().into(),
+                task.config.clone().into(),
+                task.user_id.clone().into(),
+                task.api_key_id.clone().into(),
+                task.next_run_at.into(),
+                task.updated_at.into(),
+            ],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// Deletes a task with its runs.
+    pub async fn delete_task(&mut self, id: &str) -> Result<bool, DbError> {
+        Ok(self.run("DELETE FROM svc_tasks WHERE id = $1", vec![id.into()]).await? == 1)
+    }
+
+    /// Tasks that are due.
+    pub async fn due_tasks(&mut self, now: i64) -> Result<Vec<TaskRow>, DbError> {
+        let sql =
+            concat!("SELECT ", task_columns!(), " FROM svc_tasks WHERE enabled AND next_run_at <= $1 ORDER BY next_run_at, id");
+        let rows = self.fetch(sql, vec![now.into()]).await?;
+        rows.iter().map(task).collect()
+    }
+
+    /// Moves a task's next run on from `due` to `next`. Of all that try, on any number of instances, one succeeds.
+    pub async fn win_run(&mut self, id: &str, due: i64, next: Option<i64>) -> Result<bool, DbError> {
+        let won = self
+            .run(
+                "UPDATE svc_tasks SET next_run_at = $3 WHERE id = $1 AND enabled AND next_run_at = $2",
+                vec![id.into(), due.into(), next.into()],
+            )
+            .await?;
+        Ok(won == 1)
+    }
+
+    /// Begins a run that holds its lease for `lease_ms`. `false` where one is under way.
+    pub async fn begin_run(&mut self, run: &TaskRunRow, lease_ms: i64) -> Result<bool, DbError> {
+        let sql = format!(
+            "INSERT INTO svc_task_runs (id, task_id, trigger_kind, status, lease_until, started_at) \
+             VALUES ($1, $2, $3, 'running', {} + $4, $5) ON CONFLICT DO NOTHING",
+            database_now(self.dialect())
+        );
+        let params = vec![
+            run.id.clone().into(),
+            run.task_id.clone().into(),
+            run.trigger.clone().into(),
+            lease_ms.into(),
+            run.started_at.into(),
+        ];
+        let sql = self.spell(sql);
+        let begun = self.execute(blockbase_query::Statement { sql, params }).await? == 1;
+        if begun {
+            self.run(
+                "UPDATE svc_tasks SET last_run_at = $2, last_status = 'running' WHERE id = $1",
+                vec![run.task_id.clone().into(), run.started_at.into()],
+            )
+            .await?;
+        }
+        Ok(begun)
+    }
+
+    /// Says that a run is still under way. `false` where its lease was lost.
+    pub async fn renew_run(&mut self, id: &str, lease_ms: i64) -> Result<bool, DbError> {
+        let sql = format!(
+            "UPDATE svc_task_runs SET lease_until = {} + $2 WHERE id = $1 AND status = 'running'",
+            database_now(self.dialect())
+        );
+        let sql = self.spell(sql);
+        Ok(self.execute(blockbase_query::Statement { sql, params: vec![id.into(), lease_ms.into()] }).await? == 1)
+    }
+
+    /// Ends a run. `false` where it was ended already.
+    pub async fn end_run(&mut self, run: &TaskRunRow) -> Result<bool, DbError> {
+        let ended = self
+            .run(
+                "UPDATE svc_task_runs SET status = $2, finished_at = $3, result = $4, error = $5 \
+                 WHERE id = $1 AND status = 'running'",
+                vec![
+                    run.id.clone().into(),
+                    run.status.clone().into(),
+                    run.finished_at.into(),
+                    run.result.clone().into(),
+                    run.error.clone().into(),
+                ],
+            )
+            .await?;
+        if ended == 1 {
+            self.run(
+                "UPDATE svc_tasks SET last_status = $2 WHERE id = $1",
+                vec![run.task_id.clone().into(), run.status.clone().into()],
+            )
+            .await?;
+        }
+        Ok(ended == 1)
+    }
+
+    /// Ends the runs whose instance has not been heard of.
+    pub async fn fail_abandoned_runs(&mut self, now: i64, error: &str) -> Result<u64, DbError> {
+        let sql = format!(
+            "UPDATE svc_task_runs SET status = 'failed', finished_at = $1, error = $2 WHERE status = 'running' AND lease_until < {}",
+            database_now(self.dialect())
+        );
+        let sql = self.spell(sql);
+        let failed = self.execute(blockbase_query::Statement { sql, params: vec![now.into(), error.into()] }).await?;
+        if failed > 0 {
+            self.run(
+                "UPDATE svc_tasks SET last_status = 'failed' WHERE last_status = 'running' \
+                 AND NOT EXISTS (SELECT 1 FROM svc_task_runs r WHERE r.task_id = svc_tasks.id AND r.status = 'running')",
+                Vec::new(),
+            )
+            .await?;
+        }
+        Ok(failed)
+    }
+
+    /// Runs of a task, the newest first.
+    pub async fn task_runs(&mut self, task_id: &str, limit: i64, offset: i64) -> Result<(Vec<TaskRunRow>, i64), DbError> {
+        let rows = self
+            .fetch(
+                "SELECT id, task_id, trigger_kind, status, started_at, finished_at, result, error FROM svc_task_runs \
+                 WHERE task_id = $1 ORDER BY started_at DESC, id DESC LIMIT $2 OFFSET $3",
+                vec![task_id.into(), limit.into(), offset.into()],
+            )
+            .await?;
+        let runs = rows
+            .iter()
+            .map(|row| {
+                Ok(TaskRunRow {
+                    id: row.text(0)?,
+                    task_id: row.text(1)?,
+                    trigger: row.text(2)?,
+                    status: row.text(3)?,
+                    started_at: row.integer(4)?,
+                    finished_at: row.optional_integer(5)?,
+                    result: row.optional_text(6)?,
+                    error: row.optional_text(7)?,
+                })
+            })
+            .collect::<Result<_, DbError>>()?;
+        let sql = self.spell("SELECT count(*) FROM svc_task_runs WHERE task_id = $1");
+        let total = self.fetch_integer(blockbase_query::Statement { sql, params: vec![task_id.into()] }).await?;
+        Ok((runs, total))
+    }
+
+    /// Forgets all runs of a task but the newest `kept`.
+    pub async fn trim_task_runs(&mut self, task_id: &str, kept: i64) -> Result<u64, DbError> {
+        self.run(
+            "DELETE FROM svc_task_runs WHERE task_id = $1 AND status <> 'running' AND id NOT IN \
+             (SELECT id FROM svc_task_runs WHERE task_id = $1 ORDER BY started_at DESC, id DESC LIMIT $2)",
+            vec![task_id.into(), kept.into()],
+        )
+        .await
+    }
+}
