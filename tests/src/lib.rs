@@ -11,9 +11,26 @@ pub use blocks::{example_block, pack};
 pub use postgres::new_database;
 pub use server::{Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, target_directory};
 
-/// Runs one test body on both engines.
+/// Runs one test body on both engines: with a server as it is by itself, or with the engine alone where the server needs settings.
 #[macro_export]
 macro_rules! on_both_engines {
+    ($($(#[$meta:meta])* async fn $name:ident($engine:ident: Engine) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            async fn body($engine: $crate::Engine) $body
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                body($crate::Engine::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                body($crate::Engine::Postgres).await;
+            }
+        }
+    )+};
     ($($(#[$meta:meta])* async fn $name:ident($server:ident: Server) $body:block)+) => {$(
         mod $name {
             use super::*;

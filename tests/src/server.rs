@@ -62,6 +62,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Where the server will run.
+    ///
+    /// # Panics
+    /// Before a first server was started.
+    pub fn directory(&self) -> PathBuf {
+        self.directory.as_ref().expect("a directory").path().to_owned()
+    }
+
     /// A command with a clean environment, in a directory of its own.
     fn command(&self, directory: &Path) -> Command {
         let mut command = Command::new(blockbase());
@@ -119,6 +127,9 @@ impl ServerBuilder {
 
     /// Runs a server that is expected to end by itself: its exit status and what it wrote to standard error.
     pub async fn fail(mut self) -> (ExitStatus, String) {
+        if self.engine == Engine::Postgres && self.database.is_none() {
+            self.database = Some(new_database().await);
+        }
         let directory = self.directory.get_or_insert_with(|| Arc::new(tempfile::tempdir().expect("a directory"))).clone();
         tokio::task::spawn_blocking(move || finished(self.command(directory.path()))).await.expect("an end")
     }
@@ -225,7 +236,7 @@ impl Server {
     }
 
     pub fn directory(&self) -> PathBuf {
-        self.builder.directory.as_ref().expect("a directory").path().to_owned()
+        self.builder.directory()
     }
 
     /// Kills the process as a power cut would.

@@ -85,6 +85,13 @@ impl App {
         let mut answer = operation(self.registry()).await;
         for attempt in 1..ATTEMPTS_MAX {
             let Err(Error { retry: Some(why), .. }) = &answer else { break };
+            if *why == Retry::MayBeNew {
+                let known = self.registry().version;
+                self.refresh().await?;
+                if self.registry().version == known {
+                    break;
+                }
+            }
             if *why == Retry::Contended {
                 tokio::time::sleep(pause).await;
                 pause *= 2;

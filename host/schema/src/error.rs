@@ -90,6 +90,8 @@ pub struct Issue {
 pub enum Retry {
     /// The schema changed after the operation was planned: it has to be planned anew.
     SchemaMoved,
+    /// The object is not known here; another instance may have made it a moment ago.
+    MayBeNew,
     /// It met another transaction (a deadlock, an upsert of the same record).
     Contended,
 }
@@ -145,7 +147,10 @@ impl Error {
 
     /// An object that does not exist, or that the caller may not know of.
     pub fn unknown_object(name: &str) -> Self {
-        Error::new(Code::NotFound, format!("There is no object `{name}`. GET /api/v1/data lists those that you may use."))
+        let mut error =
+            Error::new(Code::NotFound, format!("There is no object `{name}`. GET /api/v1/data lists those that you may use."));
+        error.retry = Some(Retry::MayBeNew);
+        error
     }
 
     pub fn unknown_field(object: &str, field: &str) -> Self {

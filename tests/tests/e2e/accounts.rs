@@ -30,17 +30,6 @@ on_both_engines! {
         server.call("POST", "/api/v1/data/task", Some(json!({ "title": "x" }))).await.expect_error(401, "unauthorized");
     }
 
-    async fn of_many_first_sign_ups_one_becomes_admin(server: Server) {
-        let names: Vec<String> = (0..12).map(|number| format!("user{number}")).collect();
-        let tokens = futures_util::future::join_all(names.iter().map(|name| server.sign_up(name))).await;
-        let mut admins = 0;
-        for token in tokens {
-            let roles = server.with_token(token).get("/api/v1/me").await.json()["roles"].clone();
-            admins += usize::from(roles == json!(["admin"]));
-        }
-        assert_eq!(admins, 1);
-    }
-
     async fn sign_up_and_sign_in_refuse_in_the_protocols_words(server: Server) {
         let post = async |path: &str, body: Value| server.call("POST", path, Some(body)).await;
         server.sign_up("ann").await;
