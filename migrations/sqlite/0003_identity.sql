@@ -25,8 +25,8 @@ CREATE TABLE svc_api_keys (
 );
 CREATE INDEX svc_api_keys_user ON svc_api_keys (user_id);
 CREATE INDEX svc_api_keys_role ON svc_api_keys (role_id);
--- Who is first is told by the accounts themselves, so that a wiped table of users counts as fresh.
-DELETE FROM svc_once WHERE name = 'first_admin';
+-- The row that decisions about accounts wait for one another on: who is first, who is the last admin. Who is first is told by
+-- the accounts themselves, so that a wiped table of users counts as fresh.
 INSERT INTO svc_once VALUES ('accounts', '');
 
 CREATE TABLE svc_tasks (
@@ -36,7 +36,7 @@ CREATE TABLE svc_tasks (
   enabled BOOLEAN NOT NULL,
   schedule TEXT NOT NULL,
   config TEXT NOT NULL,
-  -- With whose rights it runs: a user, by one of their keys or not. The service's own where there is none.
+  -- With whose rights a block's action runs: a user, by one of their keys or not.
   user_id TEXT,
   api_key_id TEXT,
   last_run_at BIGINT,
@@ -59,5 +59,6 @@ CREATE TABLE svc_task_runs (
   result TEXT,
   error TEXT
 );
+CREATE INDEX svc_tasks_due ON svc_tasks (next_run_at) WHERE enabled;
 CREATE INDEX svc_task_runs_task ON svc_task_runs (task_id, started_at, id);
 CREATE UNIQUE INDEX svc_task_runs_running ON svc_task_runs (task_id) WHERE status = 'running';

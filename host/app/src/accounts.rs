@@ -9,7 +9,7 @@ mod sign_up;
 
 use blockbase_auth::{HashError, PasswordProblem, SessionToken};
 use blockbase_query::Permissions;
-use blockbase_schema::{Code, Error, time};
+use blockbase_schema::{Code, Error, is_email, time};
 use blockbase_store::{NewEvent, NewSession, ReadCost, SessionRow, UserRow};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub use sign_up::SignUp;
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
-use crate::identity::{Presented, Renewed, SESSION_MS, SHORT_SESSION_MS, Shown};
+use crate::identity::{Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
 
 /// The role that may do everything.
 pub(crate) const ADMIN: &str = "admin";
@@ -55,7 +55,6 @@ pub struct Verdict {
     pub api_key_id: Option<String>,
     /// Whether this session may claim the account that was made at boot.
     pub pending_claim: bool,
-    pub renewed: Option<Renewed>,
 }
 
 /// Why an authentication request was refused; the surface has the protocol's own codes for these.
@@ -104,6 +103,17 @@ impl From<PasswordProblem> for AuthProblem {
     }
 }
 
+/// Why a password is refused, as an error of the API beside `/api/auth`: `invalid_value` on `field`.
+fn password_error(problem: PasswordProblem, field: &str) -> Error {
+    let what = match problem {
+        PasswordProblem::TooShort => "has 8 characters at least",
+        PasswordProblem::TooLong => "has 128 characters at most",
+        PasswordProblem::IsEmail => "is not the address itself",
+        PasswordProblem::IsCommon => "is not one of the commonest passwords",
+    };
+    Error::new(Code::InvalidValue, format!("`{field}`: a password {what}.")).with_field(field)
+}
+
 /// Why a password could not be looked at.
 pub(crate) fn hash_error(error: HashError) -> Error {
     match error {
@@ -142,25 +152,15 @@ fn render_session(session: &SessionRow, token: Option<&str>) -> Value {
     })
 }
 
-/// An address as it is stored and compared: lower case, with one `@` and a dot behind it.
+/// An address as it is stored and compared: lower case.
 fn normal_email(email: &str) -> Option<String> {
     let email = email.trim().to_lowercase();
-    let (local, domain) = email.split_once('@')?;
-    let fits = !local.is_empty()
-        && email.len() <= 254
-        && domain.contains('.')
-        && !domain.starts_with('.')
-        && !domain.ends_with('.')
-        && !email
-            .chars()
-            .any(|character| character.is_whitespace() || character.is_control() || matches!(character, '<' | '>' | ','))
-        && !domain.contains('@');
-    fits.then_some(email)
+    is_email(&email).then_some(email)
 }
 
 /// Longest display name in characters.
 const NAME_CHARS_MAX: usize = 200;
-/// Longest image URL in characters.
+/// Longest reference to an image in characters.
 const IMAGE_CHARS_MAX: usize = 2000;
 /// Longest user agent kept, in characters.
 const USER_AGENT_CHARS_MAX: usize = 500;
@@ -220,15 +220,15 @@ impl App {
         }
     }
 
-    /// Whether somebody has signed up before.
-    async fn has_admin(&self) -> Result<bool, Error> {
+    /// Whether somebody has signed up before. Guests do not count.
+    async fn has_users(&self) -> Result<bool, Error> {
         self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) })).await
     }
 
     /// Who presents `credentials`; `None` where they do not hold. No error: a bad credential is an answer.
     pub async fn verdict(&self, credentials: &Credentials) -> Result<Option<Verdict>, Error> {
+        let Some(identity) = self.identify(credentials).await? else { return Ok(None) };
         let presented = self.presented(credentials);
-        let Some((identity, renewed)) = self.identify(&presented).await? else { return Ok(None) };
         let token = match &presented {
             Presented::Bearer(Some(token)) | Presented::Cookie(token) => Some(token.as_str()),
             _ => None,
@@ -240,7 +240,6 @@ impl App {
             session: identity.session().map(|session| render_session(session, token)),
             api_key_id: identity.api_key().map(|key| key.id.clone()),
             pending_claim: matches!(identity.shown, Shown::Session { pending_claim: true, .. }),
-            renewed,
         }))
     }
 }

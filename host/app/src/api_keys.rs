@@ -1,7 +1,7 @@
 //! API keys: they act as their user, with the rights of one role.
 
 use blockbase_auth::ApiKey;
-use blockbase_query::{Access, Action, Grant, Scope};
+use blockbase_query::{Action, Grant};
 use blockbase_schema::{Code, Error, Result, time};
 use blockbase_store::{ApiKeyRow, NewApiKey, ReadCost};
 use serde_json::{Value, json};
@@ -41,19 +41,10 @@ fn render(key: &ApiKeyRow) -> Value {
     })
 }
 
-/// Whose keys a decision reaches; `None` for everybody's. Those of oneself are one's own.
-fn only(access: &Access) -> Option<String> {
-    match access.scope() {
-        Scope::All => None,
-        Scope::Own(id) => Some(id.clone()),
-        Scope::Nothing => Some(String::new()),
-    }
-}
-
 impl App {
     /// Keys, the newest first.
     pub async fn list_api_keys(&self, caller: &Caller) -> Result<Vec<Value>> {
-        let only = only(&caller.access(API_KEYS, Action::Read)?);
+        let only = caller.access(API_KEYS, Action::Read)?.only().map(str::to_owned);
         let keys = self
             .store
             .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.api_keys(only).await?) }))
@@ -81,7 +72,7 @@ impl App {
         let user_id = new.user_id.or_else(|| own.clone()).ok_or_else(|| {
             Error::new(Code::NotNullViolation, "`userId` is required: there is no user behind this request.").with_field("userId")
         })?;
-        if only(&access).is_some_and(|only| only != user_id) {
+        if access.only().is_some_and(|only| only != user_id) {
             return Err(Error::new(Code::Forbidden, "You may make keys of your own alone."));
         }
         let key = ApiKey::random().map_err(Error::internal)?;
@@ -95,7 +86,7 @@ impl App {
                         let message = "`userId`: there is no such user.";
                         return Err(Error::new(Code::ForeignKeyViolation, message).with_field("userId"));
                     }
-                    let role = connection.held_role(&new.role).await?.ok_or_else(unknown_role)?;
+                    let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller))?;
                     let mut given = grants(&role.permissions)?;
                     if !is_own {
                         given = given.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect();
@@ -121,11 +112,11 @@ impl App {
 
     /// Deletes a key; it holds no more.
     pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
-        let only = only(&caller.access(API_KEYS, Action::Delete)?);
+        let only = caller.access(API_KEYS, Action::Delete)?.only().map(str::to_owned);
         let id = id.to_owned();
-        let _forget = self.identities.forget_afterwards();
-        let deleted =
-            self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_api_key(&id, only).await?) })).await?;
+        let deleted = self
+            .change_accounts(move |connection| Box::pin(async move { Ok(connection.delete_api_key(&id, only).await?) }))
+            .await?;
         if deleted { Ok(()) } else { Err(Error::not_found("API key")) }
     }
 }

@@ -122,7 +122,6 @@ impl InstalledBlock {
             },
             depth: invoker.depth,
             identity: invoker.identity.clone(),
-            renewed: None,
         }
     }
 
@@ -405,8 +404,21 @@ impl App {
         self.refresh_blocks().await
     }
 
-    /// An enabled block, and the place of an action in its manifest.
-    pub(crate) fn callable(&self, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
+    /// An enabled block and the place of an action in its manifest, which the caller may call.
+    ///
+    /// # Errors
+    /// `not_found` for those who may see blocks; others are told the same of an action that there is not as of one that they may
+    /// not call.
+    pub(crate) fn callable(&self, caller: &Caller, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
+        match self.declared(block, action) {
+            Ok((block, place)) if self.may_call(caller, &block.manifest.actions[place]) => Ok((block, place)),
+            Err(missing) if caller.holds(BLOCKS, Action::Read) || caller.holds(BLOCKS, Action::Update) => Err(missing),
+            _ if caller.is_known() => Err(Error::new(Code::Forbidden, "There is no such action, or you may not call it.")),
+            _ => Err(caller.require(BLOCKS, Action::Update).err().unwrap_or_else(|| Error::not_found("action"))),
+        }
+    }
+
+    fn declared(&self, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
         let block = self.installed(block)?;
         let missing = |message: String| Err(Error::new(Code::NotFound, message));
         if !block.enabled {
@@ -415,6 +427,15 @@ impl App {
         match block.manifest.actions.iter().position(|declared| declared.name == action) {
             Some(place) => Ok((block, place)),
             None => missing(format!("The block `{}` declares no action `{action}`.", block.name())),
+        }
+    }
+
+    /// Whether the caller may call an action. On a resource without rows, a grant for own rows is none.
+    pub(crate) fn may_call(&self, caller: &Caller, action: &ActionDeclaration) -> bool {
+        let (resource, needed) = action.permission();
+        match self.registry().object(resource) {
+            Some(_) => caller.may(resource, needed),
+            None => caller.holds(resource, needed),
         }
     }
 
@@ -430,14 +451,8 @@ impl App {
         input: String,
         call_id: String,
     ) -> Result<ActionOutcome> {
-        let (block, declared) = match self.callable(block, action) {
-            Ok(found) => found,
-            // Whoever may call nothing learns nothing of what there is.
-            Err(missing) => return Err(caller.require(BLOCKS, Action::Update).err().unwrap_or(missing)),
-        };
-        let declared = &block.manifest.actions[declared];
-        let (resource, action_needed) = declared.permission();
-        caller.access(resource, action_needed)?;
+        let (block, place) = self.callable(caller, block, action)?;
+        let declared = &block.manifest.actions[place];
         let value: Value = serde_json::from_str(&input).map_err(|error| blockbase_schema::json::malformed(&error))?;
         let runtime = self.runtime()?;
         runtime.validate_input(&block, declared, &value)?;

@@ -7,10 +7,10 @@ use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_schema::{Code, Error, Object, Registry, Result, json};
 
 use crate::App;
-use crate::identity::{Identity, Presented, Renewed};
+use crate::identity::{Identity, Presented, RenewalSlot};
 
 /// What a request presented. Surfaces only take it out of their headers.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Credentials {
     /// The value of `Authorization: Bearer`.
     pub bearer: Option<String>,
@@ -18,6 +18,8 @@ pub struct Credentials {
     pub api_key: Option<String>,
     /// The `Cookie` header.
     pub cookies: Option<String>,
+    /// Where the surface learns that the session was extended.
+    pub renewal: RenewalSlot,
 }
 
 /// The caller of an operation.
@@ -27,8 +29,6 @@ pub struct Caller {
     pub authority: Authority,
     /// How many handlers' writes led to this call.
     pub depth: i64,
-    /// The session that was extended by this request.
-    pub renewed: Option<Renewed>,
     pub(crate) identity: Option<Arc<Identity>>,
 }
 
@@ -49,7 +49,6 @@ impl Caller {
             authority: Authority::Own(Arc::new(Permissions::unrestricted())),
             depth: 0,
             identity: None,
-            renewed: None,
         }
     }
 
@@ -59,7 +58,6 @@ impl Caller {
             authority: Authority::Own(Arc::clone(&identity.permissions)),
             depth: 0,
             identity: Some(identity),
-            renewed: None,
         }
     }
 
@@ -128,11 +126,13 @@ impl Caller {
         };
         match grants.iter().find(|grant| !held.covers(grant)) {
             None => Ok(()),
-            Some(grant) => {
+            // Which rights a role has is for those who may read roles.
+            Some(grant) if self.holds("roles", Action::Read) => {
                 let actions: Vec<&str> = grant.actions.iter().map(|action| action.name()).collect();
                 let message = format!("You cannot give what you do not hold: {} on `{}`.", actions.join(", "), grant.resource);
                 Err(Error::new(Code::Forbidden, message))
             }
+            Some(_) => Err(Error::new(Code::Forbidden, "You cannot give what you do not hold.")),
         }
     }
 
@@ -192,20 +192,19 @@ impl App {
     /// # Errors
     /// `unauthorized`, under enforcement.
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
-        let presented = self.presented(credentials);
-        if let Some((identity, renewed)) = self.identify(&presented).await? {
-            return Ok(Caller { renewed, ..Caller::of_identity(identity) });
+        if let Some(identity) = self.identify(credentials).await? {
+            return Ok(Caller::of_identity(identity));
         }
         if !self.settings.require_auth {
             return Ok(Caller::system());
         }
         let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
-        match presented {
+        match self.presented(credentials) {
             Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
             Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
             Presented::Nothing | Presented::Cookie(_) => {
                 let authority = Authority::Own(self.public_permissions().await?);
-                Ok(Caller { principal: Principal::Anonymous, authority, depth: 0, identity: None, renewed: None })
+                Ok(Caller { principal: Principal::Anonymous, authority, depth: 0, identity: None })
             }
         }
     }

@@ -1,13 +1,15 @@
 //! Who presents a credential, and what they may do: kept in memory for a few seconds, so that a checked request costs no query.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use blockbase_auth::{API_KEY_PREFIX, Actor, Via, hash_token};
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Error, Result};
 use blockbase_store::{ApiKeyRow, Connection, KeyHolder, ReadCost, RoleRow, SessionHolder, SessionRow, UserRow};
+use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 
 use crate::App;
@@ -17,12 +19,15 @@ use crate::caller::Credentials;
 const KEPT_MS: i64 = 3_000;
 /// Identities kept; past it all are forgotten and asked for anew.
 const KEPT_MAX: usize = 20_000;
-/// A session that was extended longer ago than this is extended by its next use.
-const EXTEND_AFTER_MS: i64 = 24 * 3_600_000;
+const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a session lives.
-pub(crate) const SESSION_MS: i64 = 7 * EXTEND_AFTER_MS;
+pub(crate) const SESSION_MS: i64 = 7 * DAY_MS;
 /// How long a session lives that is not remembered.
-pub(crate) const SHORT_SESSION_MS: i64 = EXTEND_AFTER_MS;
+pub(crate) const SHORT_SESSION_MS: i64 = DAY_MS;
+/// A session that was extended longer ago than this is extended by its next use.
+const EXTEND_AFTER_MS: i64 = DAY_MS;
+/// How long a request waits for its session to be extended.
+const EXTENSION_TIMEOUT: Duration = Duration::from_secs(1);
 /// How exactly it is known when a key was used last.
 const TOUCH_AFTER_MS: i64 = 60_000;
 /// The role whose grants everybody has, but for API keys.
@@ -127,20 +132,6 @@ impl IdentityCache {
         kept.clear();
         *public = None;
     }
-
-    /// Forgets everything when what it answers is dropped: also where a client goes away before its answer.
-    pub(crate) fn forget_afterwards(&self) -> ForgetOnDrop<'_> {
-        ForgetOnDrop(self)
-    }
-}
-
-/// Forgets the kept identities when it is dropped.
-pub(crate) struct ForgetOnDrop<'a>(&'a IdentityCache);
-
-impl Drop for ForgetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.forget();
-    }
 }
 
 /// Reads a role's grants.
@@ -166,6 +157,29 @@ pub struct Renewed {
     pub by_cookie: bool,
 }
 
+/// Where a request learns that its session was extended. Without one nothing is extended: whoever cannot tell the client must
+/// not take the occasion from whoever can.
+#[derive(Clone, Debug, Default)]
+pub struct RenewalSlot(Option<Arc<OnceLock<Renewed>>>);
+
+impl RenewalSlot {
+    /// One that extends sessions.
+    pub fn listening() -> RenewalSlot {
+        RenewalSlot(Some(Arc::default()))
+    }
+
+    /// What was extended.
+    pub fn renewed(&self) -> Option<&Renewed> {
+        self.0.as_ref().and_then(|slot| slot.get())
+    }
+
+    fn note(&self, renewed: Renewed) {
+        if let Some(slot) = &self.0 {
+            let _ = slot.set(renewed);
+        }
+    }
+}
+
 impl App {
     /// Sorts credentials by kind. A key counts more than a token, a token more than a cookie.
     pub(crate) fn presented(&self, credentials: &Credentials) -> Presented {
@@ -180,17 +194,29 @@ impl App {
         }
     }
 
-    /// Whom the credentials show, and whether their session was extended just now.
-    pub(crate) async fn identify(&self, presented: &Presented) -> Result<Option<(Arc<Identity>, Option<Renewed>)>> {
-        match presented {
+    /// Whom the credentials show. A session that has not been extended for a day is, where they have a slot that tells of it.
+    pub(crate) async fn identify(&self, credentials: &Credentials) -> Result<Option<Arc<Identity>>> {
+        match self.presented(credentials) {
             Presented::Nothing | Presented::Bearer(None) => Ok(None),
-            Presented::ApiKey(key) => Ok(self.identity_of_key(key).await?.map(|identity| (identity, None))),
-            Presented::Bearer(Some(token)) | Presented::Cookie(token) => {
-                let Some((identity, renewed)) = self.identity_of_token(token).await? else { return Ok(None) };
-                let by_cookie = matches!(presented, Presented::Cookie(_));
-                Ok(Some((identity, renewed.then(|| Renewed { token: token.clone(), by_cookie }))))
-            }
+            Presented::ApiKey(key) => self.identity_of_key(&key).await,
+            Presented::Bearer(Some(token)) => self.identity_of_token(&token, false, &credentials.renewal).await,
+            Presented::Cookie(token) => self.identity_of_token(&token, true, &credentials.renewal).await,
         }
+    }
+
+    /// Runs a change of accounts and forgets the kept identities then, also where the caller goes away meanwhile.
+    pub(crate) async fn change_accounts<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        let (store, identities) = (self.store.clone(), Arc::clone(&self.identities));
+        let change = tokio::spawn(async move {
+            let answer = store.write(body).await;
+            identities.forget();
+            answer
+        });
+        change.await.map_err(Error::internal)?
     }
 
     async fn identity_of_key(&self, key: &str) -> Result<Option<Arc<Identity>>> {
@@ -225,11 +251,10 @@ impl App {
         Ok(Identity { user, shown: Shown::ApiKey(key), roles: vec![role.name], permissions, kept_at: now })
     }
 
-    /// The identity, and whether its session was extended just now.
-    async fn identity_of_token(&self, token: &str) -> Result<Option<(Arc<Identity>, bool)>> {
+    async fn identity_of_token(&self, token: &str, by_cookie: bool, renewal: &RenewalSlot) -> Result<Option<Arc<Identity>>> {
         let (now, hash) = (self.clock.now(), hash_token(token));
         if let Some(identity) = self.identities.get(&hash, now) {
-            return Ok(Some((identity, false)));
+            return Ok(Some(identity));
         }
         let generation = self.identities.generation.load(Ordering::Acquire);
         let sought = hash.clone();
@@ -244,16 +269,17 @@ impl App {
             .await?;
         let Some((holder, public)) = found.filter(|(holder, _)| !holder.user.banned) else { return Ok(None) };
         let SessionHolder { mut session, user, roles, pending_claim } = holder;
-        let is_long = session.expires_at - session.updated_at > SHORT_SESSION_MS;
-        let renewed = is_long && now - session.updated_at > EXTEND_AFTER_MS;
-        if renewed {
-            let id = session.id.clone();
-            (session.expires_at, session.updated_at) = (now + SESSION_MS, now);
-            self.store
-                .write(move |connection| {
-                    Box::pin(async move { Ok(connection.extend_session(&id, now + SESSION_MS, now).await?) })
-                })
-                .await?;
+        let is_due = is_remembered(&session) && now - session.updated_at > EXTEND_AFTER_MS;
+        if is_due && renewal.0.is_some() {
+            match self.extend_session(&session.id, now).await {
+                Extension::Done => {
+                    (session.expires_at, session.updated_at) = (now + SESSION_MS, now);
+                    renewal.note(Renewed { token: token.to_owned(), by_cookie });
+                }
+                // It was ended at this moment.
+                Extension::Gone => return Ok(None),
+                Extension::Later => {}
+            }
         }
         let mut all = Vec::new();
         for role in roles.iter().chain(&public) {
@@ -261,8 +287,31 @@ impl App {
         }
         let permissions = self.permissions(all, &user.id);
         let roles = roles.into_iter().map(|role| role.name).collect();
-        let identity = Identity { user, shown: Shown::Session { row: session, pending_claim }, roles, permissions, kept_at: now };
-        Ok(Some((self.identities.keep(hash, identity, generation), renewed)))
+        let kept_until_extended = is_due && session.updated_at != now;
+        let shown = Shown::Session { row: session, pending_claim };
+        let identity = Identity { user, shown, roles, permissions, kept_at: now };
+        // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
+        match kept_until_extended {
+            true => Ok(Some(Arc::new(identity))),
+            false => Ok(Some(self.identities.keep(hash, identity, generation))),
+        }
+    }
+
+    /// Puts a session's end off. A request does not fail or wait long for it.
+    async fn extend_session(&self, id: &str, now: i64) -> Extension {
+        let id = id.to_owned();
+        let extend = self
+            .store
+            .write(move |connection| Box::pin(async move { Ok(connection.extend_session(&id, now + SESSION_MS, now).await?) }));
+        match tokio::time::timeout(EXTENSION_TIMEOUT, extend).await {
+            Ok(Ok(0)) => Extension::Gone,
+            Ok(Ok(_)) => Extension::Done,
+            Ok(Err(error)) => {
+                tracing::warn!(error.cause = %error, "a session could not be extended; the next request tries again");
+                Extension::Later
+            }
+            Err(_) => Extension::Later,
+        }
     }
 
     fn permissions(&self, grants: Vec<Grant>, user_id: &str) -> Arc<Permissions> {
@@ -321,6 +370,18 @@ impl App {
             }
         }
     }
+}
+
+/// How putting off a session's end went.
+enum Extension {
+    Done,
+    Gone,
+    Later,
+}
+
+/// Whether a session outlives the browser. Such a one has a week to live when it begins and each time it is extended.
+pub(crate) fn is_remembered(session: &SessionRow) -> bool {
+    session.expires_at - session.updated_at > SHORT_SESSION_MS
 }
 
 enum ActorHolder {

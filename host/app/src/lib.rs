@@ -44,7 +44,7 @@ pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, Installed, InstalledBl
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use feed::{Feed, FeedReader};
-pub use identity::Renewed;
+pub use identity::{RenewalSlot, Renewed};
 pub use links::LinkChange;
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
@@ -94,7 +94,8 @@ pub struct App {
     pub(crate) subscriptions: RwLock<Arc<feed::Subscriptions>>,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     blocks_version: Mutex<i64>,
-    pub(crate) identities: identity::IdentityCache,
+    pub(crate) identities: Arc<identity::IdentityCache>,
+    pub(crate) task_runs_under_way: tasks::RunsUnderWay,
     feed: Feed,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     log_lines: mpsc::Sender<BlockLogRow>,
@@ -129,7 +130,8 @@ impl App {
             subscriptions: RwLock::default(),
             blocks: RwLock::default(),
             blocks_version: Mutex::new(-1),
-            identities: identity::IdentityCache::default(),
+            identities: Arc::default(),
+            task_runs_under_way: tasks::RunsUnderWay::default(),
             feed,
             runtime: OnceLock::new(),
             log_lines,
@@ -143,6 +145,7 @@ impl App {
             made => made?,
         }
         app.seed_tasks().await?;
+        app.fail_abandoned_runs(true).await?;
         if let Some(role) = app.settings.signup_role.clone() {
             let known = app
                 .store

@@ -178,8 +178,4 @@ impl Manifest {
             || self.hooks.iter().any(|hook| hook.name == name)
             || self.subscriptions.iter().any(|subscription| subscription.handler == name)
     }
-
-    pub fn action(&self, name: &str) -> Option<&ActionDeclaration> {
-        self.actions.iter().find(|action| action.name == name)
-    }
 }

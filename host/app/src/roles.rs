@@ -139,12 +139,10 @@ impl App {
             updated_at: now,
         };
         let answer = render(&role)?;
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| {
-                Box::pin(async move { if connection.insert_role(&role).await? { Ok(()) } else { Err(taken(&role.name)) } })
-            })
-            .await?;
+        self.change_accounts(move |connection| {
+            Box::pin(async move { if connection.insert_role(&role).await? { Ok(()) } else { Err(taken(&role.name)) } })
+        })
+        .await?;
         Ok(answer)
     }
 
@@ -160,10 +158,8 @@ impl App {
         check_description(changes.description.as_ref().and_then(Option::as_deref))?;
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
         let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
-        let _forget = self.identities.forget_afterwards();
         let role = self
-            .store
-            .write(move |connection| {
+            .change_accounts(move |connection| {
                 Box::pin(async move {
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
                     let is_seeded = SEEDED.contains(&role.name.as_str());
@@ -183,6 +179,13 @@ impl App {
                         let present = Permissions::new(grants(&role.permissions)?, None);
                         let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
                         caller.covers(&added)?;
+                        let own = caller.actor_id().unwrap_or_default();
+                        if connection.has_keys_of_others(&role.id, own).await? {
+                            // Own rows are those of the keys' users: as when such a key is made, they have to be held for all.
+                            let for_all: Vec<Grant> =
+                                added.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect();
+                            caller.covers(&for_all)?;
+                        }
                         let text = serde_json::to_string(&permissions).map_err(Error::internal)?;
                         if role.name == ADMIN && text != role.permissions {
                             let message = "The role `admin` may do everything; that does not change. Make another role.";
@@ -211,20 +214,18 @@ impl App {
     pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(ROLES, Action::Delete)?;
         let key = id_or_name.to_owned();
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
-                    if SEEDED.contains(&role.name.as_str()) {
-                        let message = format!("The service needs the role `{}`; take its grants away instead.", role.name);
-                        return Err(Error::new(Code::Conflict, message));
-                    }
-                    connection.delete_role(&role.id).await?;
-                    Ok(())
-                })
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                if SEEDED.contains(&role.name.as_str()) {
+                    let message = format!("The service needs the role `{}`; take its grants away instead.", role.name);
+                    return Err(Error::new(Code::Conflict, message));
+                }
+                connection.delete_role(&role.id).await?;
+                Ok(())
             })
-            .await
+        })
+        .await
     }
 }
 

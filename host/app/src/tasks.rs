@@ -13,13 +13,19 @@ use crate::App;
 use crate::caller::Caller;
 use crate::records::pagination_json;
 use kind::Kind;
+pub(crate) use runner::RunsUnderWay;
 use schedule::next_run;
 
 const TASKS: &str = "tasks";
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 64;
-/// Most tasks beside those of the service.
-const TASKS_MAX: usize = 1000;
+/// Most tasks, those of the service among them.
+const TASKS_MAX: i64 = 1000;
+/// Longest configuration as JSON text, in bytes.
+const CONFIG_BYTES_MAX: usize = 65_536;
+/// Tasks that come with the service.
+const EVENT_RETENTION: &str = "event-retention";
+const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
 
 /// What changing a task takes; what is left out stays as it is.
 #[derive(Clone, Debug, Default)]
@@ -76,6 +82,10 @@ fn check_name(name: &str) -> Result<()> {
         && name.len() <= NAME_CHARS_MAX
         && name.chars().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
         && name.parse::<uuid::Uuid>().is_err();
+    if [EVENT_RETENTION, ANONYMOUS_USER_CLEANUP].contains(&name) {
+        let message = format!("`{name}` is the name of a task that comes with the service.");
+        return Err(Error::new(Code::UniqueViolation, message).with_field("name"));
+    }
     match fits {
         true => Ok(()),
         false => Err(Error::new(
@@ -140,7 +150,7 @@ impl App {
         self.store
             .write(move |connection| {
                 Box::pin(async move {
-                    if connection.tasks().await?.len() >= TASKS_MAX {
+                    if connection.count_tasks().await? >= TASKS_MAX {
                         return Err(Error::new(Code::Conflict, format!("There are {TASKS_MAX} tasks, the most there may be.")));
                     }
                     match connection.insert_task(&task).await? {
@@ -228,10 +238,10 @@ impl App {
     /// Makes the tasks that come with the service, where they are not there yet.
     pub(crate) async fn seed_tasks(&self) -> Result<()> {
         let now = self.clock.now();
-        let mut seeded = vec![("event-retention", Kind::EventRetention, "30 3 * * *", true)];
+        let mut seeded = vec![(EVENT_RETENTION, Kind::EventRetention, "30 3 * * *", true)];
         if self.settings.anonymous_auth {
             let cleanup = Kind::AnonymousCleanup { max_age_days: kind::MAX_AGE_DAYS_DEFAULT };
-            seeded.push(("anonymous-user-cleanup", cleanup, "0 3 * * *", false));
+            seeded.push((ANONYMOUS_USER_CLEANUP, cleanup, "0 3 * * *", false));
         }
         let mut tasks = Vec::with_capacity(seeded.len());
         for (name, kind, schedule, enabled) in seeded {
@@ -267,16 +277,18 @@ impl App {
     fn task_config(&self, caller: &Caller, kind: &str, config: &Value) -> Result<Value> {
         let kind = Kind::read(kind, config)?;
         if let Kind::BlockAction { block, action, input } = &kind {
-            let (installed, place) = match self.callable(block, action) {
-                Ok(found) => found,
-                Err(missing) => return Err(caller.require("blocks", Action::Update).err().unwrap_or(missing)),
-            };
+            let (installed, place) = self.callable(caller, block, action)?;
             let declared = &installed.manifest.actions[place];
-            let (resource, needed) = declared.permission();
-            caller.access(resource, needed)?;
             self.runtime()?.validate_input(&installed, declared, input)?;
         }
-        Ok(kind.config())
+        let config = kind.config();
+        match config.to_string().len() <= CONFIG_BYTES_MAX {
+            true => Ok(config),
+            false => {
+                let message = format!("`config` is larger than {CONFIG_BYTES_MAX} bytes.");
+                Err(Error::new(Code::InvalidValue, message).with_field("config"))
+            }
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Users as those see them who look after them: who there is, bans, roles, deletion.
 
-use blockbase_query::{Access, Action, Paging, Scope};
+use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, ReadCost, RoleRow, UserRow};
 use serde_json::{Value, json};
@@ -28,20 +28,10 @@ fn render(user: &UserRow, roles: &[RoleRow]) -> Value {
     json
 }
 
-/// The one user whom a decision for own rows reaches; `None` for all of them.
-fn only(access: &Access) -> Option<String> {
-    match access.scope() {
-        Scope::All => None,
-        Scope::Own(id) => Some(id.clone()),
-        // No user has this id.
-        Scope::Nothing => Some(String::new()),
-    }
-}
-
 /// The user, if the decision reaches them; held until the transaction ends.
 async fn within(connection: &mut Connection, access: &Access, id: &str) -> Result<UserRow> {
     let missing = || Error::not_found("user");
-    if only(access).is_some_and(|only| only != id) {
+    if access.only().is_some_and(|only| only != id) {
         return Err(missing());
     }
     connection.held_user(id).await?.ok_or_else(missing)
@@ -63,7 +53,7 @@ async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -> Result<()
 impl App {
     /// A page of users, the newest first: those whose address or name contains `search`.
     pub async fn list_users(&self, caller: &Caller, search: Option<String>, paging: Paging) -> Result<String> {
-        let only = only(&caller.access(USERS, Action::Read)?);
+        let only = caller.access(USERS, Action::Read)?.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         let (users, total) = self
             .store
@@ -84,7 +74,7 @@ impl App {
     }
 
     pub async fn user(&self, caller: &Caller, id: &str) -> Result<Value> {
-        let only = only(&caller.access(USERS, Action::Read)?);
+        let only = caller.access(USERS, Action::Read)?.only().map(str::to_owned);
         let missing = || Error::not_found("user");
         if only.is_some_and(|only| only != id) {
             return Err(missing());
@@ -110,25 +100,23 @@ impl App {
             return Err(Error::new(Code::InvalidValue, "`name` holds 200 characters at most, and no NUL.").with_field("name"));
         }
         let (id, now) = (id.to_owned(), self.clock.now());
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    let mut user = within(connection, &access, &id).await?;
-                    if changes.banned == Some(true) {
-                        keep_an_admin(connection, &user).await?;
-                        connection.delete_sessions_of(&id, None).await?;
-                    }
-                    if changes.name.is_some() || changes.banned.is_some() {
-                        user.name = changes.name.unwrap_or(user.name);
-                        user.banned = changes.banned.unwrap_or(user.banned);
-                        user.updated_at = now;
-                        connection.update_user(&user).await?;
-                    }
-                    Ok(render(&user, &connection.roles_of(&id).await?))
-                })
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                let mut user = within(connection, &access, &id).await?;
+                if changes.banned == Some(true) {
+                    keep_an_admin(connection, &user).await?;
+                    connection.delete_sessions_of(&id, None).await?;
+                }
+                if changes.name.is_some() || changes.banned.is_some() {
+                    user.name = changes.name.unwrap_or(user.name);
+                    user.banned = changes.banned.unwrap_or(user.banned);
+                    user.updated_at = now;
+                    connection.update_user(&user).await?;
+                }
+                Ok(render(&user, &connection.roles_of(&id).await?))
             })
-            .await
+        })
+        .await
     }
 
     /// Deletes a user with their sessions, roles and keys. Records that they created keep their stamps.
@@ -139,20 +127,18 @@ impl App {
         let access = caller.access(USERS, Action::Delete)?;
         let event = self.user_event(caller, "deleted", id, json!({}));
         let id = id.to_owned();
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    let user = within(connection, &access, &id).await?;
-                    keep_an_admin(connection, &user).await?;
-                    connection.delete_user(&id).await?;
-                    if let Some(event) = event {
-                        connection.emit(event).await?;
-                    }
-                    Ok(())
-                })
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                let user = within(connection, &access, &id).await?;
+                keep_an_admin(connection, &user).await?;
+                connection.delete_user(&id).await?;
+                if let Some(event) = event {
+                    connection.emit(event).await?;
+                }
+                Ok(())
             })
-            .await
+        })
+        .await
     }
 
     /// Gives a user a role, none of whose rights the caller lacks: the user with their roles.
@@ -162,19 +148,17 @@ impl App {
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<Value> {
         caller.require(USERS, Action::Update)?;
         let (user_id, role, caller) = (user_id.to_owned(), role.to_owned(), caller.clone());
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                    // Held: what the role gives does not change until it is given.
-                    let role = connection.held_role(&role).await?.ok_or_else(unknown_role)?;
-                    caller.covers(&grants(&role.permissions)?)?;
-                    connection.give_role(&user_id, &role.id).await?;
-                    Ok(render(&user, &connection.roles_of(&user_id).await?))
-                })
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                // Held: what the role gives does not change until it is given.
+                let role = connection.held_role(&role).await?.ok_or_else(|| unknown_role(&caller))?;
+                caller.covers(&grants(&role.permissions)?)?;
+                connection.give_role(&user_id, &role.id).await?;
+                Ok(render(&user, &connection.roles_of(&user_id).await?))
             })
-            .await
+        })
+        .await
     }
 
     /// Takes a role away from a user.
@@ -184,29 +168,30 @@ impl App {
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(USERS, Action::Update)?;
         let (user_id, role) = (user_id.to_owned(), role.to_owned());
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
-                    let role = connection.role(&role).await?.ok_or_else(|| Error::not_found("role"))?;
-                    if role.name == ADMIN {
-                        keep_an_admin(connection, &user).await?;
-                    }
-                    if role.name == ANONYMOUS && user.is_anonymous {
-                        return Err(Error::new(Code::Conflict, "Every guest has the role `anonymous`."));
-                    }
-                    match connection.take_role(&user_id, &role.id).await? {
-                        true => Ok(()),
-                        false => Err(Error::not_found("role")),
-                    }
-                })
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                let role = connection.role(&role).await?.ok_or_else(|| Error::not_found("role"))?;
+                if role.name == ADMIN {
+                    keep_an_admin(connection, &user).await?;
+                }
+                if role.name == ANONYMOUS && user.is_anonymous {
+                    return Err(Error::new(Code::Conflict, "Every guest has the role `anonymous`."));
+                }
+                match connection.take_role(&user_id, &role.id).await? {
+                    true => Ok(()),
+                    false => Err(Error::not_found("role")),
+                }
             })
-            .await
+        })
+        .await
     }
 }
 
-/// A body names a role that there is not.
-pub(crate) fn unknown_role() -> Error {
-    Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId")
+/// A body names a role that there is not. Whoever may not read roles is told what they are told of one that gives too much.
+pub(crate) fn unknown_role(caller: &Caller) -> Error {
+    match caller.holds("roles", Action::Read) {
+        true => Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId"),
+        false => Error::new(Code::Forbidden, "You cannot give what you do not hold."),
+    }
 }

@@ -46,8 +46,7 @@ impl App {
         let mut actions = Vec::new();
         for block in blocks.values().filter(|block| block.enabled) {
             for (place, declared) in block.manifest.actions.iter().enumerate() {
-                let (resource, action) = declared.permission();
-                if reads_blocks || caller.may(resource, action) {
+                if reads_blocks || self.may_call(caller, declared) {
                     actions.push((Arc::clone(block), place));
                 }
             }

@@ -69,13 +69,11 @@ impl CookieSigner {
         format!("{}={value}; {age}Path=/; HttpOnly; SameSite=Lax{secure}", self.name)
     }
 
-    /// The token in a `Cookie` header, if there is one and its signature holds.
+    /// The first token in a `Cookie` header whose signature holds. A browser may send several cookies of one name; one that
+    /// somebody else planted does not hide ours.
     pub fn token_of_cookies(&self, header: &str) -> Option<String> {
-        header
-            .split(';')
-            .filter_map(|pair| pair.trim().split_once('='))
-            .find(|(name, _)| *name == self.name)
-            .and_then(|(_, value)| self.verified(&decode_component(value)))
+        let pairs = header.split(';').filter_map(|pair| pair.trim().split_once('='));
+        pairs.filter(|(name, _)| *name == self.name).find_map(|(_, value)| self.verified(&decode_component(value)))
     }
 
     /// The token of a bearer value: bare, or with its signature, plain or percent-encoded.
@@ -109,6 +107,7 @@ mod tests {
         assert_eq!(other.token_of_cookies(pair), None);
         assert_eq!(signer.token_of_cookies(&pair[..pair.len() - 4]), None);
         assert_eq!(signer.token_of_cookies("svc.session_token=token"), None);
+        assert_eq!(signer.token_of_cookies(&format!("svc.session_token=planted; {pair}")).as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer("token").as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer(&signer.signed("token")).as_deref(), Some("token"));
         assert_eq!(signer.token_of_bearer("token.AAAA"), None);

@@ -48,7 +48,7 @@ pub fn start(app: &Arc<App>, log_lines: mpsc::Receiver<BlockLogRow>) {
         app.purge_sessions().await.map(|_| ())
     }));
     tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be looked after", |app| async move {
-        app.fail_abandoned_runs().await.map(|_| ())
+        app.fail_abandoned_runs(false).await
     }));
     // One process alone writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {

@@ -72,6 +72,16 @@ impl Access {
         &self.scope
     }
 
+    /// The one actor whose things the decision reaches; `None` where it reaches everybody's.
+    pub fn only(&self) -> Option<&str> {
+        match &self.scope {
+            Scope::All => None,
+            Scope::Own(actor) => Some(actor),
+            // Nobody has this id.
+            Scope::Nothing => Some(""),
+        }
+    }
+
     /// What both decisions reach.
     pub fn and(&self, other: &Access) -> Access {
         let scope = match (&self.scope, &other.scope) {

@@ -362,6 +362,11 @@ fn sort_column(dialect: Dialect, column: &Column) -> String {
     }
 }
 
+/// Whether a row was changed last by another than who created it, as SQL.
+pub(crate) fn edited_by_another(dialect: Dialect) -> String {
+    format!("\"updated_by\" {} \"created_by\"", dialect.is_distinct())
+}
+
 fn indexes(dialect: Dialect, object: &Object) -> Vec<Index> {
     let (id, table) = (object.id, quote(object.name()));
     let mut indexes = Vec::new();
@@ -408,6 +413,10 @@ fn indexes(dialect: Dialect, object: &Object) -> Vec<Index> {
             index(format!("svc_{prefix}_{id}_g_{}", keys.join("_")), unique, &columns, sql.join(", "));
         }
     }
+    // For the few rows that another than their creator changed last.
+    let name = format!("svc_ix_{id}_editor");
+    let sql = format!("CREATE INDEX {name} ON {table} (\"updated_by\") WHERE {}", edited_by_another(dialect));
+    indexes.push(Index { shape: name.clone(), sql, name });
     indexes
 }
 

@@ -20,15 +20,10 @@ impl TrustedProxies {
         if !self.trusts(client) {
             return client;
         }
-        let hops: Vec<&str> = headers
-            .get_all("x-forwarded-for")
-            .iter()
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .map(str::trim)
-            .collect();
+        let headers = headers.get_all("x-forwarded-for").iter();
+        let hops: Vec<_> = headers.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).collect();
         for hop in hops.into_iter().rev() {
-            let Ok(address) = hop.parse::<IpAddr>() else { break };
+            let Some(address) = std::str::from_utf8(hop).ok().and_then(|hop| hop_address(hop.trim())) else { break };
             client = address.to_canonical();
             if !self.trusts(client) {
                 break;
@@ -36,6 +31,11 @@ impl TrustedProxies {
         }
         client
     }
+}
+
+/// The address of a hop, with its port or without.
+fn hop_address(hop: &str) -> Option<IpAddr> {
+    hop.parse().ok().or_else(|| hop.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
 
 #[cfg(test)]
@@ -53,6 +53,8 @@ mod tests {
         assert_eq!(client("192.0.2.1", "198.51.100.7"), "192.0.2.1");
         assert_eq!(client("10.0.0.1", "198.51.100.7"), "198.51.100.7");
         assert_eq!(client("10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2"), "198.51.100.7");
+        assert_eq!(client("10.0.0.1", "198.51.100.7:4711, 10.0.0.2:80"), "198.51.100.7");
+        assert_eq!(client("10.0.0.1", "[2001:db8::1]:4711"), "2001:db8::1");
         assert_eq!(client("::ffff:10.0.0.1", "not an address"), "10.0.0.1");
     }
 }

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::json::parse_members;
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{AuthProblem, Client, SignedIn};
+use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -19,8 +19,8 @@ pub(crate) use sign::{guest, sign_in, sign_out, sign_up};
 
 use crate::AppState;
 use crate::body::{media_type, read};
-use crate::error::{ApiError, status};
-use crate::extract::{RequestInfo, credentials};
+use crate::error::{ApiError, log_cause, status};
+use crate::extract::RequestInfo;
 
 /// A refusal in the protocol's form: `{ code, error, message }`.
 pub(crate) enum AuthError {
@@ -95,8 +95,10 @@ impl IntoResponse for AuthError {
                 let code = Code::NotFound.as_str();
                 refusal(StatusCode::NOT_FOUND, code, "Guest sign-in is off (SVC_ANONYMOUS_AUTH).")
             }
-            AuthProblem::Other(error) if error.cause.is_some() => ApiError(error).into_response(),
-            AuthProblem::Other(error) => refusal(status(error.code), error.code.as_str(), &error.message),
+            AuthProblem::Other(error) => {
+                log_cause(&error);
+                refusal(status(error.code), error.code.as_str(), &error.message)
+            }
         }
     }
 }
@@ -109,26 +111,43 @@ impl FromRequest<AppState> for AuthBody {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, AuthError> {
         let kind = media_type(request.headers()).unwrap_or_default().to_ascii_lowercase();
-        let bytes = read(request, state.settings.body_bytes_max).await?;
+        let bytes = read(request, state.settings.body_bytes_max.min(BODY_BYTES_MAX)).await?;
         let invalid = || Error::invalid_request("The body is not valid UTF-8.");
         let text = std::str::from_utf8(&bytes).map_err(|_| invalid())?;
-        match kind.as_str() {
-            "" | "application/json" if text.is_empty() => Ok(AuthBody(Map::new())),
-            "application/json" => {
-                let members = parse_members(text)?.0.into_iter();
-                Ok(AuthBody(members.map(|(name, raw)| (name, serde_json::from_str(raw.get()).unwrap_or_default())).collect()))
-            }
-            "application/x-www-form-urlencoded" => {
-                Ok(AuthBody(form_urlencoded::parse(&bytes).map(|(name, value)| form_member(&name, &value)).collect()))
-            }
-            _ => Err(Error::new(
-                Code::UnsupportedMediaType,
-                "Send the body with `Content-Type: application/json` or `application/x-www-form-urlencoded`.",
-            )
-            .into()),
+        let members = members_of(&kind, text)?;
+        let holds = |character: char| members.values().any(|value| value.as_str().is_some_and(|text| text.contains(character)));
+        // The decoder of forms puts U+FFFD where bytes are no UTF-8.
+        if kind != "application/json" && holds('\u{fffd}') {
+            return Err(invalid().into());
         }
+        // No account has one, and Postgres' text cannot.
+        if holds('\0') {
+            return Err(AuthProblem::Validation("A member holds a NUL character.".to_owned()).into());
+        }
+        Ok(AuthBody(members))
     }
 }
+
+fn members_of(kind: &str, text: &str) -> Result<Map<String, Value>, AuthError> {
+    match kind {
+        "" | "application/json" if text.is_empty() => Ok(Map::new()),
+        "application/json" => {
+            let members = parse_members(text)?.0.into_iter();
+            Ok(members.map(|(name, raw)| (name, serde_json::from_str(raw.get()).unwrap_or_default())).collect())
+        }
+        "application/x-www-form-urlencoded" => {
+            Ok(form_urlencoded::parse(text.as_bytes()).map(|(name, value)| form_member(&name, &value)).collect())
+        }
+        _ => Err(Error::new(
+            Code::UnsupportedMediaType,
+            "Send the body with `Content-Type: application/json` or `application/x-www-form-urlencoded`.",
+        )
+        .into()),
+    }
+}
+
+/// Largest body here in bytes: many may wait for the password that they hold to be checked.
+const BODY_BYTES_MAX: usize = 65_536;
 
 /// A pair of a form; those that are flags become what JSON has for them.
 fn form_member(name: &str, value: &str) -> (String, Value) {
@@ -147,11 +166,11 @@ impl AuthBody {
 }
 
 /// Where the request comes from, and what it presents.
-fn client(headers: &HeaderMap, info: &RequestInfo) -> Client {
+fn client(credentials: Credentials, headers: &HeaderMap, info: &RequestInfo) -> Client {
     Client {
         ip_address: Some(info.address.to_string()),
         user_agent: headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned),
-        credentials: credentials(headers),
+        credentials,
     }
 }
 
@@ -167,15 +186,14 @@ fn hand_out(state: &AppState, response: &mut Response, token: &str, remember: bo
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_cookie(token, remember)) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
-    expose_token(response.headers_mut(), token);
+    show_token(response.headers_mut(), token);
 }
 
-/// Shows a session's token to scripts of other origins too.
-pub(crate) fn expose_token(headers: &mut HeaderMap, token: &str) {
+/// Shows a session's token to those who have no cookie jar; scripts of other origins may read it.
+pub(crate) fn show_token(headers: &mut HeaderMap, token: &str) {
     if let Ok(token) = HeaderValue::from_str(token) {
         headers.insert("set-auth-token", token);
     }
-    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("set-auth-token"));
 }
 
 /// Takes the session's cookie back.

@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::AppState;
@@ -107,7 +108,25 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
+        refuse_nul(&text)?;
         serde_json::from_str(&text).map(JsonBody).map_err(|error| ApiError(malformed(&error)))
+    }
+}
+
+/// Refuses text with a NUL character, which Postgres' text cannot hold.
+fn refuse_nul(text: &str) -> Result<(), ApiError> {
+    fn holds_nul(value: &Value) -> bool {
+        match value {
+            Value::String(text) => text.contains('\0'),
+            Value::Array(items) => items.iter().any(holds_nul),
+            Value::Object(members) => members.iter().any(|(name, value)| name.contains('\0') || holds_nul(value)),
+            _ => false,
+        }
+    }
+    // Only an escape can write one.
+    match text.contains("\\u0000") && serde_json::from_str(text).is_ok_and(|value| holds_nul(&value)) {
+        true => Err(Error::invalid_request("Text of the body holds a NUL character.").into()),
+        false => Ok(()),
     }
 }
 

@@ -5,6 +5,8 @@ use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error};
 use serde_json::{Value, json};
 
+use crate::auth::AuthError;
+
 /// A domain error on its way out.
 #[derive(Debug)]
 pub(crate) struct ApiError(pub(crate) Error);
@@ -61,13 +63,18 @@ fn envelope(error: &Error) -> Value {
     envelope
 }
 
+/// Writes to the log what the answer does not say.
+pub(crate) fn log_cause(error: &Error) {
+    if let Some(cause) = &error.cause {
+        // The span carries the request id.
+        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "a request failed");
+    }
+}
+
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let ApiError(error) = self;
-        if let Some(cause) = &error.cause {
-            // The span carries the request id.
-            tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "a request failed");
-        }
+        log_cause(&error);
         let mut response = (status(error.code), axum::Json(envelope(&error))).into_response();
         if error.code == Code::Unauthorized {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -76,13 +83,25 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// An error before any handler. Under `/api/auth` it has its code in both spellings, as that protocol has it.
+pub(crate) fn unhandled(path: &str, error: Error) -> Response {
+    match path.starts_with("/api/auth/") {
+        true => AuthError::from(error).into_response(),
+        false => ApiError(error).into_response(),
+    }
+}
+
 /// No route has this path.
-pub(crate) async fn no_route(uri: Uri) -> ApiError {
-    Error::new(Code::NotFound, format!("There is nothing at {}.", uri.path())).into()
+pub(crate) async fn no_route(uri: Uri) -> Response {
+    unhandled(uri.path(), Error::new(Code::NotFound, format!("There is nothing at {}.", uri.path())))
 }
 
 /// The path has no such method; axum adds `Allow`.
 pub(crate) async fn no_method(method: Method, uri: Uri) -> Response {
     let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", uri.path());
-    (StatusCode::METHOD_NOT_ALLOWED, axum::Json(json!({ "error": "method_not_allowed", "message": message }))).into_response()
+    let mut body = json!({ "error": "method_not_allowed", "message": message });
+    if uri.path().starts_with("/api/auth/") {
+        body["code"] = body["error"].clone();
+    }
+    (StatusCode::METHOD_NOT_ALLOWED, axum::Json(body)).into_response()
 }

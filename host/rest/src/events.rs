@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{App, Caller, Credentials, FeedReader, TopicPattern};
+use blockbase_app::{App, Caller, Credentials, FeedReader, RenewalSlot, TopicPattern};
 use bytes::Bytes;
 use futures_util::stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
@@ -16,7 +16,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::AppState;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, QueryPairs, credentials};
+use crate::extract::{Authenticated, Presented, QueryPairs};
 
 /// How often a comment shows that the stream lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -34,8 +34,8 @@ const PATTERNS_MAX: usize = 50;
 pub(crate) async fn stream(
     State(state): State<AppState>,
     Authenticated(caller): Authenticated,
+    Presented(credentials): Presented,
     query: QueryPairs,
-    headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let settings = state.app.settings();
     if settings.require_auth && !caller.is_known() {
@@ -59,7 +59,8 @@ pub(crate) async fn stream(
     let open = OpenStream {
         reader: state.app.feed().read(patterns),
         app: Arc::clone(&state.app),
-        credentials: credentials(&headers),
+        // What looks again later has no answer left to tell a client by that its session was extended.
+        credentials: Credentials { renewal: RenewalSlot::default(), ..credentials },
         caller,
         heartbeat: interval(HEARTBEAT),
         recheck: interval(RECHECK),
@@ -103,16 +104,31 @@ impl OpenStream {
                 () = sender.closed() => None,
             };
             let Some(frame) = frame else { return };
-            let mut draining = self.draining.clone();
-            tokio::select! {
-                sent = tokio::time::timeout(STALLED_MAX, sender.send(frame)) => {
-                    if !matches!(sent, Ok(Ok(()))) {
-                        return;
+            let stalled = tokio::time::sleep(STALLED_MAX);
+            tokio::pin!(stalled);
+            // A place for the frame first: while there is none, the caller is looked at again all the same.
+            let place = loop {
+                tokio::select! {
+                    biased;
+                    () = drained(&mut self.draining) => return,
+                    () = &mut stalled => return,
+                    _ = self.recheck.tick() => {
+                        if self.look_again().await.is_none() {
+                            return;
+                        }
                     }
+                    place = sender.reserve() => break place,
                 }
-                () = drained(&mut draining) => return,
-            }
+            };
+            let Ok(place) = place else { return };
+            place.send(frame);
         }
+    }
+
+    /// The caller as they are now; `None` where they are not any more who may have a stream.
+    async fn look_again(&mut self) -> Option<()> {
+        self.caller = self.app.authenticate(&self.credentials).await.ok()?;
+        (!self.app.settings().require_auth || self.caller.is_known()).then_some(())
     }
 
     /// The next frame; `None` ends the stream: the reader fell behind, the session ended, or the server drains.
@@ -122,18 +138,15 @@ impl OpenStream {
         }
         loop {
             tokio::select! {
+                // Before an event goes out, an ended session has its say.
+                biased;
+                () = drained(&mut self.draining) => return None,
+                _ = self.recheck.tick() => self.look_again().await?,
                 event = self.reader.next(&self.caller) => {
                     let event = event?;
                     return Some(Bytes::from(format!("id: {}\ndata: {}\n\n", event.id, event.envelope)));
                 }
                 _ = self.heartbeat.tick() => return Some(Bytes::from_static(b": heartbeat\n\n")),
-                _ = self.recheck.tick() => {
-                    self.caller = self.app.authenticate(&self.credentials).await.ok()?;
-                    if self.app.settings().require_auth && !self.caller.is_known() {
-                        return None;
-                    }
-                }
-                () = drained(&mut self.draining) => return None,
             }
         }
     }

@@ -1,15 +1,13 @@
 //! What handlers take out of a request: the caller, the path's parts, the query's pairs.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::convert::Infallible;
 
 use axum::extract::{FromRequestParts, Path};
-use axum::http::HeaderMap;
 use axum::http::header;
 use axum::http::request::Parts;
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{Caller, Credentials, ListRequest, Paging, Renewed};
-use parking_lot::Mutex;
+use blockbase_app::{Caller, Credentials, ListRequest, Paging, RenewalSlot};
 use serde::de::DeserializeOwned;
 
 use crate::AppState;
@@ -21,24 +19,8 @@ pub(crate) struct RequestInfo {
     pub(crate) request_id: String,
     /// Who is at the other end, by socket or by a trusted proxy's word.
     pub(crate) address: std::net::IpAddr,
-    renewed: Arc<Mutex<Option<Renewed>>>,
-}
-
-impl RequestInfo {
-    pub(crate) fn new(request_id: String, address: std::net::IpAddr) -> RequestInfo {
-        RequestInfo { request_id, address, renewed: Arc::default() }
-    }
-
-    /// Notes that the request's session was extended, so that the answer tells the client.
-    pub(crate) fn note_renewed(&self, renewed: Option<Renewed>) {
-        if renewed.is_some() {
-            *self.renewed.lock() = renewed;
-        }
-    }
-
-    pub(crate) fn take_renewed(&self) -> Option<Renewed> {
-        self.renewed.lock().take()
-    }
+    /// Learns that the request's session was extended.
+    pub(crate) renewal: RenewalSlot,
 }
 
 /// The caller, authenticated.
@@ -48,25 +30,36 @@ impl FromRequestParts<AppState> for Authenticated {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        let mut caller = state.app.authenticate(&credentials(&parts.headers)).await?;
-        if let Some(info) = parts.extensions.get::<RequestInfo>() {
-            info.note_renewed(caller.renewed.take());
-        }
-        Ok(Authenticated(caller))
+        Ok(Authenticated(state.app.authenticate(&credentials(parts)).await?))
     }
 }
 
-/// What the headers present. An `Authorization` of another scheme than Bearer is none of ours.
-pub(crate) fn credentials(headers: &HeaderMap) -> Credentials {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+/// What a request presents, for operations that look at it themselves.
+pub(crate) struct Presented(pub(crate) Credentials);
+
+impl FromRequestParts<AppState> for Presented {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &AppState) -> Result<Self, Infallible> {
+        Ok(Presented(credentials(parts)))
+    }
+}
+
+/// What a request presents. An `Authorization` of another scheme than Bearer is none of ours; bytes of other cookies that are no
+/// text do not hide ours.
+fn credentials(parts: &Parts) -> Credentials {
+    let text = |name: &str| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
         let (scheme, value) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| value.trim().to_owned())
     });
+    let cookies: Vec<_> =
+        parts.headers.get_all(header::COOKIE).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
     Credentials {
         bearer,
-        api_key: text("x-api-key").map(str::to_owned),
-        cookies: text(header::COOKIE.as_str()).map(str::to_owned),
+        api_key: text("x-api-key"),
+        cookies: (!cookies.is_empty()).then(|| cookies.join("; ")),
+        renewal: parts.extensions.get::<RequestInfo>().map(|info| info.renewal.clone()).unwrap_or_default(),
     }
 }
 
@@ -78,6 +71,8 @@ impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParts<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         match Path::<T>::from_request_parts(parts, state).await {
+            // No id or name holds one, and Postgres' text cannot.
+            Ok(_) if parts.uri.path().contains("%00") => Err(Error::invalid_request("The path holds a NUL character.").into()),
             Ok(Path(value)) => Ok(PathParts(value)),
             Err(_) => Err(Error::invalid_request("The path is not valid UTF-8 after percent-decoding.").into()),
         }
@@ -132,6 +127,9 @@ impl QueryPairs {
             return Err(Error::new(Code::InvalidRequest, message).into());
         }
         let request = ListRequest::from_parameters(self.iter())?;
+        if request.search.as_ref().is_some_and(|search| search.contains('\0')) {
+            return Err(Error::invalid_request("`search` holds a NUL character.").into());
+        }
         Ok((request.search, request.paging))
     }
 }

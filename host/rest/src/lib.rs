@@ -127,8 +127,8 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         .route("/readyz", get(health::ready))
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
-        .layer(axum::middleware::from_fn_with_state((state.clone(), limits), middleware::admit))
+        .layer(axum::middleware::from_fn_with_state((state.clone(), limits.clone()), middleware::admit))
         .layer(middleware::cors(&state.settings.trusted_origins))
-        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::around))
+        .layer(axum::middleware::from_fn_with_state((state.clone(), limits), middleware::around))
         .with_state(state)
 }

@@ -1,8 +1,7 @@
 //! `GET /api/v1/me`, and the claim of the account that was made at boot.
 
-use axum::Extension;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
@@ -10,19 +9,14 @@ use serde_json::json;
 use crate::AppState;
 use crate::body::JsonBody;
 use crate::error::ApiError;
-use crate::extract::{RequestInfo, credentials};
+use crate::extract::Presented;
 use crate::render;
 
 /// The identity verdict; a bad credential is an answer, not an error.
-pub(crate) async fn verdict(
-    State(state): State<AppState>,
-    Extension(info): Extension<RequestInfo>,
-    headers: HeaderMap,
-) -> Result<Response, ApiError> {
-    let Some(verdict) = state.app.verdict(&credentials(&headers)).await? else {
+pub(crate) async fn verdict(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, ApiError> {
+    let Some(verdict) = state.app.verdict(&credentials).await? else {
         return Ok(axum::Json(json!({ "authenticated": false })).into_response());
     };
-    info.note_renewed(verdict.renewed);
     let mut answer = json!({
         "authenticated": true,
         "userId": verdict.user_id,
@@ -47,9 +41,9 @@ pub(crate) struct ClaimBody {
 
 pub(crate) async fn claim(
     State(state): State<AppState>,
-    headers: HeaderMap,
+    Presented(credentials): Presented,
     JsonBody(body): JsonBody<ClaimBody>,
 ) -> Result<Response, ApiError> {
-    state.app.claim(&credentials(&headers), body.name, body.new_password).await?;
+    state.app.claim(&credentials, body.name, body.new_password).await?;
     Ok(render::data(StatusCode::OK, &json!({ "claimed": true })))
 }

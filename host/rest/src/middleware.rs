@@ -4,14 +4,15 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use blockbase_app::Renewed;
 use blockbase_app::schema::{Code, Error};
+use blockbase_app::{RenewalSlot, Renewed};
 use futures_util::FutureExt;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -19,8 +20,8 @@ use serde_json::json;
 use tower_http::cors::{AllowHeaders, CorsLayer};
 use tracing::Instrument;
 
-use crate::auth::expose_token;
-use crate::error::ApiError;
+use crate::auth::show_token;
+use crate::error::unhandled;
 use crate::extract::RequestInfo;
 use crate::lingering::lingering;
 use crate::origin::{OriginProblem, TrustedOrigins};
@@ -31,6 +32,9 @@ use crate::{AppState, Settings};
 pub struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    begun: Instant,
+    /// Seconds after `begun`.
+    swept_at: Arc<AtomicU64>,
 }
 
 /// Headers of answers that scripts of other origins may read.
@@ -45,21 +49,53 @@ impl Limits {
     pub(crate) fn new(settings: &Settings) -> Limits {
         let limiter =
             |per_minute: u32| NonZeroU32::new(per_minute).map(|rate| Arc::new(RateLimiter::dashmap(Quota::per_minute(rate))));
-        Limits { all: limiter(settings.requests_per_minute), auth: limiter(settings.auth_requests_per_minute) }
+        Limits {
+            all: limiter(settings.requests_per_minute),
+            auth: limiter(settings.auth_requests_per_minute),
+            begun: Instant::now(),
+            swept_at: Arc::default(),
+        }
     }
 
-    /// Counts a request; answers with the seconds to wait where there were too many.
-    fn check(limiter: &Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>, address: IpAddr) -> Result<(), u64> {
-        let Some(limiter) = limiter else { return Ok(()) };
-        if limiter.len() > ADDRESSES_MAX {
+    /// Counts a request of `address`, or answers that there were too many.
+    fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
+        if matches!(path, "/healthz" | "/readyz" | "/metrics") {
+            return Ok(());
+        }
+        let auth = if path.starts_with("/api/auth/") { &self.auth } else { &None };
+        for limiter in [&self.all, auth].into_iter().flatten() {
+            self.sweep(limiter);
+            let counted = limiter.check_key(&network(address));
+            counted.map_err(|not_until| {
+                let seconds = not_until.wait_time_from(DefaultClock::default().now()).as_secs() + 1;
+                Box::new(too_many(path, seconds))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Drops the addresses at rest where there are many: once a second at most, because it looks at all of them.
+    fn sweep(&self, limiter: &DefaultKeyedRateLimiter<IpAddr>) {
+        if limiter.len() <= ADDRESSES_MAX {
+            return;
+        }
+        let now = self.begun.elapsed().as_secs();
+        if self.swept_at.swap(now, Ordering::Relaxed) != now {
             limiter.retain_recent();
         }
-        limiter.check_key(&address).map_err(|not_until| not_until.wait_time_from(DefaultClock::default().now()).as_secs() + 1)
+    }
+}
+
+/// Whose requests count together: an IPv4 address, or the /64 that one IPv6 customer has at least.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes()),
     }
 }
 
 /// Outermost: the request's id and address, the session's renewal, one log line.
-pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     request = request.map(lingering);
     let request_id = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
@@ -69,15 +105,25 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         .map_or(SocketAddr::from(([127, 0, 0, 1], 0)), |ConnectInfo(address)| *address);
     let address = state.settings.trusted_proxies.client(socket, request.headers());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let info = RequestInfo::new(request_id, address);
+    let info = RequestInfo { request_id, address, renewal: RenewalSlot::listening() };
     request.extensions_mut().insert(info.clone());
     let span = tracing::info_span!("request", request.id = %info.request_id);
-    // A defect in one handler is that request's 500 and nobody else's.
-    let answered = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let answered = answered.instrument(span.clone()).await;
-    let mut response = answered.unwrap_or_else(|_| ApiError(Error::internal("a handler panicked")).into_response());
-    if let Some(renewed) = info.take_renewed() {
-        tell_of_renewal(&state, response.headers_mut(), &renewed);
+    let answered = async {
+        // Preflights are answered before they get to where the others are counted.
+        if method == Method::OPTIONS
+            && let Err(refused) = limits.admit(address, &path)
+        {
+            return *refused;
+        }
+        // A defect in one handler is that request's 500 and nobody else's.
+        AssertUnwindSafe(next.run(request))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| unhandled(&path, Error::internal("a handler panicked")))
+    };
+    let mut response = answered.instrument(span.clone()).await;
+    if let Some(renewed) = info.renewal.renewed() {
+        tell_of_renewal(&state, response.headers_mut(), renewed);
     }
     if let Ok(value) = HeaderValue::from_str(&info.request_id) {
         response.headers_mut().insert("x-request-id", value);
@@ -100,7 +146,7 @@ fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed)
     {
         headers.insert(header::SET_COOKIE, cookie);
     }
-    expose_token(headers, &renewed.token);
+    show_token(headers, &renewed.token);
 }
 
 /// Innermost: lets the request in, or answers why not.
@@ -128,12 +174,8 @@ pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
 /// Rate limits and the origin check, before anything is read or looked up.
 fn check(state: &AppState, limits: &Limits, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
     let path = request.uri().path();
-    if matches!(path, "/healthz" | "/readyz" | "/metrics") {
-        return Ok(());
-    }
-    let auth = if path.starts_with("/api/auth/") { &limits.auth } else { &None };
-    for limiter in [&limits.all, auth] {
-        Limits::check(limiter, address).map_err(|seconds| Box::new(too_many(seconds)))?;
+    if *request.method() != Method::OPTIONS {
+        limits.admit(address, path)?;
     }
     state.settings.trusted_origins.check(request.method(), path, request.headers()).map_err(|problem| {
         let (code, message) = match problem {
@@ -147,9 +189,9 @@ fn check(state: &AppState, limits: &Limits, address: IpAddr, request: &Request) 
     })
 }
 
-fn too_many(seconds: u64) -> Response {
+fn too_many(path: &str, seconds: u64) -> Response {
     let message = format!("Too many requests from this address. Try again in {seconds} s.");
-    let mut response = ApiError(Error::new(Code::RateLimited, message)).into_response();
+    let mut response = unhandled(path, Error::new(Code::RateLimited, message));
     let seconds = HeaderValue::from(seconds);
     response.headers_mut().insert("x-retry-after", seconds.clone());
     response.headers_mut().insert("retry-after", seconds);

@@ -29,14 +29,16 @@ impl TrustedOrigins {
         is_plain && !path.contains("%2f") && !path.contains("%5c")
     }
 
-    /// A write that carries cookies has to come from a trusted origin; without cookies only a foreign `Origin` on sign-in and sign-up is refused.
+    /// A write that carries cookies has to come from a trusted origin, by `Origin` or else by `Referer`; without cookies only a
+    /// foreign `Origin` on sign-in and sign-up is refused.
     pub(crate) fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), OriginProblem> {
         if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             return Ok(());
         }
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let origin = text(header::ORIGIN).map(str::to_owned).or_else(|| text(header::REFERER).and_then(origin_of));
+        let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let has_cookie = headers.contains_key(header::COOKIE);
+        let referer = || text(header::REFERER).filter(|_| has_cookie).and_then(|referer| origin_of(&referer));
+        let origin = text(header::ORIGIN).or_else(referer);
         let signs_in = path.starts_with("/api/auth/sign-in") || path.starts_with("/api/auth/sign-up");
         match origin.as_deref() {
             None | Some("null") if has_cookie => Err(OriginProblem::Missing),

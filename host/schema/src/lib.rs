@@ -24,4 +24,4 @@ pub use name::{check_field_name, check_object_name, is_name, pascal_case};
 pub use object::{Constraints, Object, ObjectDefinition, StoredObject};
 pub use registry::Registry;
 pub use relationship::{OnDelete, Reference, Relation, RelationShape, Relationship, RelationshipDefinition, RelationshipKind};
-pub use value::{Value, parse_filter_text};
+pub use value::{Value, is_email, parse_filter_text};

@@ -406,7 +406,7 @@ fn contains_nul(value: &serde_json::Value) -> bool {
 }
 
 /// The form that browsers check in `<input type=email>`, with a dot in the domain.
-fn is_email(text: &str) -> bool {
+pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let local_fits = !local.is_empty()
         && local.len() <= 64

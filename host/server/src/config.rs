@@ -116,7 +116,7 @@ pub(crate) const VARIABLES: [(&str, &str); 32] = [
     ("SVC_RATE_LIMIT_RPM", "requests a minute and address; 0 is off [6000]"),
     ("SVC_AUTH_RATE_LIMIT_RPM", "the same for /api/auth [60]"),
     ("SVC_TRUSTED_PROXIES", "CIDRs whose X-Forwarded-For is believed [none]"),
-    ("SVC_TRUSTED_ORIGINS", "origins of cookie-authenticated writes [the public URL's]"),
+    ("SVC_TRUSTED_ORIGINS", "origins of cookie-authenticated writes and CORS, beside the public URL's"),
     ("SVC_TELEMETRY", "mounts /metrics [false]"),
     ("SVC_LOG", "log filter, as in RUST_LOG [info]"),
     ("SVC_LOG_FORMAT", "pretty or json [pretty]"),
@@ -270,7 +270,8 @@ fn admin_pair(source: &Source<impl Fn(&str) -> Option<String>>) -> Result<Option
         (Some(email), Some(source)) => Ok(Some(AdminPair { email: email.trim().to_owned(), source })),
         (None, None) => Ok(None),
         (Some(_), None) => Err("SVC_ADMIN_EMAIL needs SVC_ADMIN_PASSWORD or SVC_ADMIN_PASSWORD_FILE beside it.".to_owned()),
-        (None, Some(_)) => Err("SVC_ADMIN_PASSWORD needs SVC_ADMIN_EMAIL beside it.".to_owned()),
+        (None, Some(PasswordSource::Value(_))) => Err("SVC_ADMIN_PASSWORD needs SVC_ADMIN_EMAIL beside it.".to_owned()),
+        (None, Some(PasswordSource::File(_))) => Err("SVC_ADMIN_PASSWORD_FILE needs SVC_ADMIN_EMAIL beside it.".to_owned()),
     }
 }
 

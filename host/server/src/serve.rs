@@ -118,6 +118,7 @@ async fn run(config: Config) -> Result<(), Failure> {
     tokio::select! {
         () = async {
             connections.shutdown().await;
+            app.drain_tasks().await;
             store.close().await;
         } => {}
         () = tokio::time::sleep(DRAIN) => tracing::warn!("requests still run; they are cut off"),
@@ -172,10 +173,9 @@ fn app_settings(config: &Config, public_url: &str) -> AppSettings {
 }
 
 fn rest_settings(config: &Config, public_url: &str) -> RestSettings {
-    let origins = match config.trusted_origins.is_empty() {
-        false => config.trusted_origins.clone(),
-        true => url::Url::parse(public_url).map(|url| vec![url.origin().ascii_serialization()]).unwrap_or_default(),
-    };
+    // The service's own origin is trusted always: what it serves itself has to work.
+    let own = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization());
+    let origins = own.into_iter().chain(config.trusted_origins.iter().cloned()).collect();
     RestSettings {
         body_bytes_max: config.body_bytes_max,
         block_bytes_max: config.block_bytes_max,

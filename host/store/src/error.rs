@@ -48,6 +48,8 @@ impl From<DbError> for Error {
             DbError::Other(cause) => Error::internal(cause),
             DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),
             DbError::Contended(cause) => Error::retry(Retry::Contended, cause),
+            // A row of a system table that another transaction deleted at this moment.
+            DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "what a system row refers to is gone"),
             DbError::Interrupted => crate::unavailable("a read took too long"),
             DbError::TooDeep => Error::new(
                 Code::Conflict,

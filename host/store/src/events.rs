@@ -249,15 +249,17 @@ impl Connection {
         self.run("DELETE FROM svc_subscriptions WHERE source = $1", vec![source.into()]).await.map(|_| ())
     }
 
-    /// The place in the outbox up to which the `limit` events after `seq` reach, and when the first of them happened.
+    /// The place in the outbox up to which the `limit` events after `seq` reach, and when the earliest of them happened.
     pub async fn events_page(&mut self, seq: i64, limit: i64) -> Result<Option<(i64, i64)>, DbError> {
         let rows = self
             .fetch("SELECT seq, occurred_at FROM svc_events WHERE seq > $1 ORDER BY seq LIMIT $2", vec![seq.into(), limit.into()])
             .await?;
-        match (rows.first(), rows.last()) {
-            (Some(first), Some(last)) => Ok(Some((last.integer(0)?, first.integer(1)?))),
-            _ => Ok(None),
+        let Some(last) = rows.last() else { return Ok(None) };
+        let mut earliest = i64::MAX;
+        for row in &rows {
+            earliest = earliest.min(row.integer(1)?);
         }
+        Ok(Some((last.integer(0)?, earliest)))
     }
 
     /// Deletes the events in `(after, up_to]` that happened before `before` and that no consumer group still has to get.

@@ -18,7 +18,7 @@ pub struct TaskRow {
     pub enabled: bool,
     pub schedule: String,
     pub config: String,
-    /// With whose rights it runs; the service's own where there is no user.
+    /// With whose rights a block's action runs. Tasks of the service have nobody.
     pub user_id: Option<String>,
     /// The key of that user which made it, if it was a key.
     pub api_key_id: Option<String>,
@@ -68,6 +68,19 @@ fn task(row: &Row) -> Result<TaskRow, DbError> {
     })
 }
 
+fn task_run(row: &Row) -> Result<TaskRunRow, DbError> {
+    Ok(TaskRunRow {
+        id: row.text(0)?,
+        task_id: row.text(1)?,
+        trigger: row.text(2)?,
+        status: row.text(3)?,
+        started_at: row.integer(4)?,
+        finished_at: row.optional_integer(5)?,
+        result: row.optional_text(6)?,
+        error: row.optional_text(7)?,
+    })
+}
+
 /// Milliseconds since the epoch by the engine's clock.
 fn database_now(dialect: Dialect) -> &'static str {
     match dialect {
@@ -77,7 +90,7 @@ fn database_now(dialect: Dialect) -> &'static str {
 }
 
 impl Connection {
-    /// All tasks by name.
+    /// All tasks, the oldest first.
     pub async fn tasks(&mut self) -> Result<Vec<TaskRow>, DbError> {
         let rows = self.fetch(concat!("SELECT ", task_columns!(), " FROM svc_tasks ORDER BY created_at, id"), Vec::new()).await?;
         rows.iter().map(task).collect()
@@ -146,6 +159,16 @@ impl Connection {
     /// Deletes a task with its runs.
     pub async fn delete_task(&mut self, id: &str) -> Result<bool, DbError> {
         Ok(self.run("DELETE FROM svc_tasks WHERE id = $1", vec![id.into()]).await? == 1)
+    }
+
+    pub async fn count_tasks(&mut self) -> Result<i64, DbError> {
+        let sql = self.spell("SELECT count(*) FROM svc_tasks");
+        self.fetch_integer(blockbase_query::Statement { sql, params: Vec::new() }).await
+    }
+
+    /// Makes the tasks of `from` those of `to`.
+    pub async fn move_tasks(&mut self, from: &str, to: &str) -> Result<(), DbError> {
+        self.run("UPDATE svc_tasks SET user_id = $2 WHERE user_id = $1", vec![from.into(), to.into()]).await.map(|_| ())
     }
 
     /// Tasks that are due.
@@ -228,21 +251,22 @@ impl Connection {
         Ok(ended == 1)
     }
 
-    /// Ends the runs whose instance has not been heard of.
-    pub async fn fail_abandoned_runs(&mut self, now: i64, error: &str) -> Result<u64, DbError> {
+    /// Ends the runs whose lease is over, or `all` that are under way: the runs, each with its task's name.
+    pub async fn fail_abandoned_runs(&mut self, now: i64, error: &str, all: bool) -> Result<Vec<(TaskRunRow, String)>, DbError> {
         let sql = format!(
-            "UPDATE svc_task_runs SET status = 'failed', finished_at = $1, error = $2 WHERE status = 'running' AND lease_until < {}",
+            "UPDATE svc_task_runs SET status = 'failed', finished_at = $1, error = $2 WHERE status = 'running' \
+             AND ($3 OR lease_until < {}) \
+             RETURNING id, task_id, trigger_kind, status, started_at, finished_at, result, error",
             database_now(self.dialect())
         );
-        let sql = self.spell(sql);
-        let failed = self.execute(blockbase_query::Statement { sql, params: vec![now.into(), error.into()] }).await?;
-        if failed > 0 {
-            self.run(
-                "UPDATE svc_tasks SET last_status = 'failed' WHERE last_status = 'running' \
-                 AND NOT EXISTS (SELECT 1 FROM svc_task_runs r WHERE r.task_id = svc_tasks.id AND r.status = 'running')",
-                Vec::new(),
-            )
-            .await?;
+        let params = vec![now.into(), error.into(), all.into()];
+        let statement = blockbase_query::Statement { sql: self.spell(sql), params };
+        let mut failed = Vec::new();
+        for row in self.fetch_rows(statement).await? {
+            let run = task_run(&row)?;
+            self.run("UPDATE svc_tasks SET last_status = 'failed' WHERE id = $1", vec![run.task_id.clone().into()]).await?;
+            let name = self.task(&run.task_id).await?.map(|task| task.name).unwrap_or_default();
+            failed.push((run, name));
         }
         Ok(failed)
     }
@@ -256,21 +280,7 @@ impl Connection {
                 vec![task_id.into(), limit.into(), offset.into()],
             )
             .await?;
-        let runs = rows
-            .iter()
-            .map(|row| {
-                Ok(TaskRunRow {
-                    id: row.text(0)?,
-                    task_id: row.text(1)?,
-                    trigger: row.text(2)?,
-                    status: row.text(3)?,
-                    started_at: row.integer(4)?,
-                    finished_at: row.optional_integer(5)?,
-                    result: row.optional_text(6)?,
-                    error: row.optional_text(7)?,
-                })
-            })
-            .collect::<Result<_, DbError>>()?;
+        let runs = rows.iter().map(task_run).collect::<Result<_, DbError>>()?;
         let sql = self.spell("SELECT count(*) FROM svc_task_runs WHERE task_id = $1");
         let total = self.fetch_integer(blockbase_query::Statement { sql, params: vec![task_id.into()] }).await?;
         Ok((runs, total))

@@ -24,4 +24,5 @@ mod roles;
 mod same_bytes;
 mod schema;
 mod search;
+mod sessions;
 mod upsert;

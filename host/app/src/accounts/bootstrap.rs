@@ -5,8 +5,7 @@ use blockbase_schema::{Code, Error, Result};
 use blockbase_store::UserRow;
 use serde_json::json;
 
-use super::sign_up::password_error;
-use super::{ADMIN, AuthProblem, check_name, hash_error, normal_email};
+use super::{ADMIN, AuthProblem, check_name, hash_error, normal_email, password_error};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::identity::Shown;
@@ -24,7 +23,7 @@ pub struct BootstrapAdmin {
 impl App {
     /// Whether nobody has signed up yet. Guests do not count.
     pub async fn is_fresh(&self) -> Result<bool> {
-        Ok(!self.has_admin().await?)
+        Ok(!self.has_users().await?)
     }
 
     /// Creates the account where nobody has signed up yet; of several instances that boot at once, one does. `false` where
@@ -91,14 +90,14 @@ impl App {
                 "There is nothing to claim: the account is claimed, or this session may not claim it.",
             )
         };
-        if check_name(&name).is_err() || name.trim().is_empty() {
-            return Err(Error::new(Code::InvalidValue, "`name` holds 1 to 200 characters.").with_field("name"));
-        }
         let user = &identity.user;
-        check_password(&new_password, &user.email).map_err(|problem| password_error(problem, "newPassword"))?;
         let (Shown::Session { pending_claim: true, .. }, Some(session)) = (&identity.shown, identity.session()) else {
             return Err(nothing());
         };
+        if check_name(&name).is_err() || name.trim().is_empty() {
+            return Err(Error::new(Code::InvalidValue, "`name` holds 1 to 200 characters.").with_field("name"));
+        }
+        check_password(&new_password, &user.email).map_err(|problem| password_error(problem, "newPassword"))?;
         let user_id = user.id.clone();
         let old_hash = self
             .store
@@ -124,10 +123,8 @@ impl App {
         }
         let new_hash = self.hasher.hash(new_password).await.map_err(hash_error)?;
         let (user_id, session_id, now) = (user.id.clone(), session.id.clone(), self.clock.now());
-        let _forget = self.identities.forget_afterwards();
         let claimed = self
-            .store
-            .write(move |connection| {
+            .change_accounts(move |connection| {
                 Box::pin(async move {
                     let Some(mut user) = connection.held_user(&user_id).await? else { return Ok(false) };
                     if !connection.end_claim(&user_id).await? {

@@ -17,7 +17,7 @@ const GUESTS_AT_ONCE: i64 = 200;
 /// Makes what the guest `from` had the user's `to`, and deletes the guest. Of two who try at the same time one does it; `false`
 /// for the other.
 ///
-/// Stamps, roles but for the guests' own, and API keys go over; events of the past do not.
+/// Stamps, roles but for the guests' own, API keys and tasks go over; events of the past do not.
 pub(super) async fn carry_over(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<bool> {
     // From here on no write of the guest commits: each of them keeps its user.
     let Some(guest) = connection.held_user(from).await?.filter(|user| user.is_anonymous) else { return Ok(false) };
@@ -32,10 +32,18 @@ pub(super) async fn carry_over(connection: &mut Connection, registry: &Registry,
         connection.move_roles(&guest.id, to, &role.id).await?;
     }
     connection.move_api_keys(&guest.id, to).await?;
-    connection.delete_user(&guest.id).await.map_err(Error::from)
+    connection.move_tasks(&guest.id, to).await?;
+    Ok(connection.delete_user(&guest.id).await?)
 }
 
 impl App {
+    /// The id of the guest whose session the credentials show, if they show one.
+    pub(super) async fn guest_of(&self, credentials: &Credentials) -> Result<Option<String>> {
+        let found = self.identify(credentials).await?;
+        let guest = found.filter(|identity| identity.session().is_some() && identity.user.is_anonymous);
+        Ok(guest.map(|identity| identity.user.id.clone()))
+    }
+
     /// Creates a guest and signs them in.
     ///
     /// # Errors
@@ -69,7 +77,7 @@ impl App {
                     if !connection.insert_user(&user, None).await? {
                         return Err(Error::internal("a guest's placeholder address is taken"));
                     }
-                    if let Some(role) = connection.role_named(ANONYMOUS).await? {
+                    if let Some(role) = connection.kept_role_named(ANONYMOUS).await? {
                         connection.give_role(&user.id, &role.id).await?;
                     }
                     connection.insert_session(session).await?;
@@ -92,22 +100,20 @@ impl App {
         if !identity.user.is_anonymous {
             return Err(AuthProblem::NoGuest);
         }
-        let _forget = self.identities.forget_afterwards();
         let id = identity.user.id.clone();
         let caller = Caller::of_identity(identity);
         let event = self.user_event(&caller, "deleted", &id, json!({}));
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    if connection.delete_user(&id).await?
-                        && let Some(event) = event
-                    {
-                        connection.emit(event).await?;
-                    }
-                    Ok(())
-                })
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                if connection.delete_user(&id).await?
+                    && let Some(event) = event
+                {
+                    connection.emit(event).await?;
+                }
+                Ok(())
             })
-            .await?;
+        })
+        .await?;
         Ok(())
     }
 
@@ -115,11 +121,9 @@ impl App {
     pub(crate) async fn delete_old_guests(&self, before: i64) -> Result<u64> {
         let mut deleted = 0;
         loop {
-            let _forget = self.identities.forget_afterwards();
             let (template, clock) = (self.user_event(&Caller::system(), "deleted", "", json!({})), self.clock.clone());
             let gone = self
-                .store
-                .write(move |connection| {
+                .change_accounts(move |connection| {
                     Box::pin(async move {
                         let mut gone = 0;
                         for id in connection.old_guests(before, GUESTS_AT_ONCE).await? {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::{AuthProblem, Client, SignedIn, check_image, check_name, hash_error, render_user};
 use crate::App;
 use crate::caller::Credentials;
+use crate::identity::is_remembered;
 
 /// What `update-user` takes; `Some(None)` takes the image away.
 #[derive(Clone, Debug, Default)]
@@ -44,13 +45,12 @@ impl App {
             return Err(AuthProblem::InvalidPassword);
         }
         let new_hash = self.hasher.hash(new).await.map_err(hash_error)?;
-        let session = revokes_others.then(|| self.new_session(&user.id, true, &client)).transpose()?;
+        let remember = identity.session().is_some_and(is_remembered);
+        let session = revokes_others.then(|| self.new_session(&user.id, remember, &client)).transpose()?;
         let (session, token) = session.unzip();
         let (user_id, now) = (user.id.clone(), self.clock.now());
-        let _forget = self.identities.forget_afterwards();
         let changed = self
-            .store
-            .write(move |connection| {
+            .change_accounts(move |connection| {
                 Box::pin(async move {
                     // A sign-in with the old password that is under way ends before this, or does not let in.
                     if connection.held_user(&user_id).await?.is_none()
@@ -72,7 +72,7 @@ impl App {
             return Err(AuthProblem::InvalidPassword);
         }
         let user = render_user(&user);
-        let signed_in = token.map(|token| SignedIn { token, user: user.clone(), remember: true });
+        let signed_in = token.map(|token| SignedIn { token, user: user.clone(), remember });
         Ok((user, signed_in))
     }
 
@@ -87,10 +87,8 @@ impl App {
         }
         check_image(changes.image.as_ref().and_then(Option::as_deref))?;
         let (id, now) = (identity.user.id.clone(), self.clock.now());
-        let _forget = self.identities.forget_afterwards();
         let changed = self
-            .store
-            .write(move |connection| {
+            .change_accounts(move |connection| {
                 Box::pin(async move {
                     let Some(mut user) = connection.held_user(&id).await? else { return Ok(false) };
                     user.name = changes.name.unwrap_or(user.name);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{AuthProblem, render_session};
 use crate::App;
 use crate::caller::Credentials;
-use crate::identity::{Identity, Presented};
+use crate::identity::Identity;
 
 /// Expired sessions deleted in one transaction.
 const PURGED_AT_ONCE: i64 = 500;
@@ -21,20 +21,27 @@ impl App {
     /// # Errors
     /// [`AuthProblem::NoSession`].
     pub(super) async fn session(&self, credentials: &Credentials) -> Result<Arc<Identity>, AuthProblem> {
-        let presented = self.presented(credentials);
-        let found = self.identify(&presented).await?;
-        found.map(|(identity, _)| identity).filter(|identity| identity.session().is_some()).ok_or(AuthProblem::NoSession)
+        let found = self.identify(credentials).await?;
+        found.filter(|identity| identity.session().is_some()).ok_or(AuthProblem::NoSession)
     }
 
-    /// Ends the session that the credentials show, if there is one.
+    /// Ends the sessions that the credentials show: that of the token, and that of the cookie, which the client loses.
     pub async fn sign_out(&self, credentials: &Credentials) -> Result<(), Error> {
-        let (Presented::Bearer(Some(token)) | Presented::Cookie(token)) = self.presented(credentials) else {
+        let bearer = credentials.bearer.as_deref().and_then(|value| self.cookies.token_of_bearer(value));
+        let cookie = credentials.cookies.as_deref().and_then(|header| self.cookies.token_of_cookies(header));
+        let hashes: Vec<String> = bearer.iter().chain(&cookie).map(|token| hash_token(token)).collect();
+        if hashes.is_empty() {
             return Ok(());
-        };
-        let hash = hash_token(&token);
-        let _forget = self.identities.forget_afterwards();
-        self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_session(&hash).await?) })).await?;
-        Ok(())
+        }
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                for hash in hashes {
+                    connection.delete_session(&hash).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
     }
 
     /// The sessions of the caller's user, the newest first, each with `current`; tokens are not shown.
@@ -68,9 +75,7 @@ impl App {
             (None, None) => return Err(AuthProblem::Validation("`id` or `token` names the session to end.".to_owned())),
         };
         let user_id = identity.user.id.clone();
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| Box::pin(async move { Ok(connection.delete_session_of(&user_id, &key).await?) }))
+        self.change_accounts(move |connection| Box::pin(async move { Ok(connection.delete_session_of(&user_id, &key).await?) }))
             .await?;
         Ok(())
     }
@@ -80,10 +85,10 @@ impl App {
         let identity = self.session(credentials).await?;
         let user_id = identity.user.id.clone();
         let kept = identity.session().filter(|_| keeps_current).map(|session| session.id.clone());
-        let _forget = self.identities.forget_afterwards();
-        self.store
-            .write(move |connection| Box::pin(async move { Ok(connection.delete_sessions_of(&user_id, kept.as_deref()).await?) }))
-            .await?;
+        self.change_accounts(move |connection| {
+            Box::pin(async move { Ok(connection.delete_sessions_of(&user_id, kept.as_deref()).await?) })
+        })
+        .await?;
         Ok(())
     }
 

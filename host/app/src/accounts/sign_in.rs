@@ -37,33 +37,32 @@ impl App {
         let guest = self.guest_of(&client.credentials).await?;
         let (session, token) = self.new_session(&user.id, remember, &client)?;
         let caller = App::as_user(&user.id);
-        let _forget = guest.is_some().then(|| self.identities.forget_afterwards());
         let (user, session, guest, hash, caller) = (&user, &session, &guest, &hash, &caller);
         let is_in = self
             .on_schema(move |registry| async move {
                 let upgraded =
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
-                self.store
-                    .write(move |connection| {
-                        Box::pin(async move {
-                            // A password that was changed meanwhile lets nobody in.
-                            let stays = connection.keep_user(&user_id).await?;
-                            if !stays || connection.password_hash(&user_id).await?.as_ref() != Some(&hash) {
-                                return Ok(false);
-                            }
-                            session.is_bootstrap = connection.awaits_claim(&user_id).await?;
-                            if let Some(guest) = &guest
-                                && carry_over(connection, &registry, guest, &user_id).await?
-                                && let Some(event) = upgraded
-                            {
-                                connection.emit(event).await?;
-                            }
-                            connection.insert_session(session).await?;
-                            Ok(true)
-                        })
+                self.change_accounts(move |connection| {
+                    Box::pin(async move {
+                        // A ban or another password that came meanwhile lets nobody in, and none comes before the end.
+                        let stays = connection.keep_user(&user_id).await?
+                            && connection.user(&user_id).await?.is_some_and(|user| !user.banned);
+                        if !stays || connection.password_hash(&user_id).await?.as_ref() != Some(&hash) {
+                            return Ok(false);
+                        }
+                        session.is_bootstrap = connection.awaits_claim(&user_id).await?;
+                        if let Some(guest) = &guest
+                            && carry_over(connection, &registry, guest, &user_id).await?
+                            && let Some(event) = upgraded
+                        {
+                            connection.emit(event).await?;
+                        }
+                        connection.insert_session(session).await?;
+                        Ok(true)
                     })
-                    .await
+                })
+                .await
             })
             .await?;
         match is_in {

@@ -1,7 +1,7 @@
 //! Sign-up: a new user, the first of whom becomes admin; a guest who signs up takes along what is theirs.
 
 use blockbase_auth::check_password;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::Error;
 use blockbase_store::UserRow;
 use serde_json::json;
 
@@ -38,7 +38,7 @@ impl App {
         check_name(&name)?;
         check_image(image.as_deref())?;
         check_password(&password, &email)?;
-        if self.settings.disable_signup && self.has_admin().await? {
+        if self.settings.disable_signup && self.has_users().await? {
             return Err(AuthProblem::SignUpDisabled);
         }
         let guest = self.guest_of(&client.credentials).await?;
@@ -57,7 +57,6 @@ impl App {
         };
         let (session, token) = self.new_session(&user.id, remember, &client)?;
         let caller = App::as_user(&user.id);
-        let _forget = self.identities.forget_afterwards();
         let (user, password_hash, session, guest, caller) = (&user, &password_hash, &session, &guest, &caller);
         let outcome = self
             .on_schema(move |registry| async move {
@@ -66,47 +65,46 @@ impl App {
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
-                self.store
-                    .write(move |connection| {
-                        Box::pin(async move {
-                            let mut is_first = !connection.has_credentialed_user().await?;
-                            if is_first {
-                                // Of any number of first sign-ups, on any number of instances, one gets here first.
-                                connection.lock_accounts().await?;
-                                is_first = !connection.has_credentialed_user().await?;
+                self.change_accounts(move |connection| {
+                    Box::pin(async move {
+                        let mut is_first = !connection.has_credentialed_user().await?;
+                        if is_first {
+                            // Of any number of first sign-ups, on any number of instances, one gets here first.
+                            connection.lock_accounts().await?;
+                            is_first = !connection.has_credentialed_user().await?;
+                        }
+                        if !is_first && closes {
+                            return Ok(Outcome::Closed);
+                        }
+                        if !connection.insert_user(&user, Some(hash)).await? {
+                            return Ok(Outcome::EmailTaken);
+                        }
+                        let carried = match &guest {
+                            Some(guest) => carry_over(connection, &registry, guest, &user.id).await?,
+                            None => false,
+                        };
+                        let role = match (is_first, carried, signup_role) {
+                            (true, _, _) => Some(ADMIN.to_owned()),
+                            (false, false, name) => name,
+                            // They keep what they had, and get nothing besides.
+                            (false, true, _) => None,
+                        };
+                        if let Some(role) = role {
+                            // The configured role may not be there yet; a warning at boot told so.
+                            if let Some(role) = connection.kept_role_named(&role).await? {
+                                connection.give_role(&user.id, &role.id).await?;
+                            } else if is_first {
+                                return Err(Error::internal("there is no role `admin`"));
                             }
-                            if !is_first && closes {
-                                return Ok(Outcome::Closed);
-                            }
-                            if !connection.insert_user(&user, Some(hash)).await? {
-                                return Ok(Outcome::EmailTaken);
-                            }
-                            let carried = match &guest {
-                                Some(guest) => carry_over(connection, &registry, guest, &user.id).await?,
-                                None => false,
-                            };
-                            let role = match (is_first, carried, signup_role) {
-                                (true, _, _) => Some(ADMIN.to_owned()),
-                                (false, false, name) => name,
-                                // They keep what they had, and get nothing besides.
-                                (false, true, _) => None,
-                            };
-                            if let Some(role) = role {
-                                // The configured role may not be there yet; a warning at boot told so.
-                                if let Some(role) = connection.role_named(&role).await? {
-                                    connection.give_role(&user.id, &role.id).await?;
-                                } else if is_first {
-                                    return Err(Error::internal("there is no role `admin`"));
-                                }
-                            }
-                            connection.insert_session(session).await?;
-                            for event in created.into_iter().chain(upgraded.filter(|_| carried)) {
-                                connection.emit(event).await?;
-                            }
-                            Ok(Outcome::Done)
-                        })
+                        }
+                        connection.insert_session(session).await?;
+                        for event in created.into_iter().chain(upgraded.filter(|_| carried)) {
+                            connection.emit(event).await?;
+                        }
+                        Ok(Outcome::Done)
                     })
-                    .await
+                })
+                .await
             })
             .await?;
         match outcome {
@@ -115,27 +113,4 @@ impl App {
             Outcome::Closed => Err(AuthProblem::SignUpDisabled),
         }
     }
-}
-
-impl App {
-    /// The id of the guest whose session the credentials show, if they show one.
-    pub(super) async fn guest_of(&self, credentials: &crate::Credentials) -> Result<Option<String>> {
-        let presented = self.presented(credentials);
-        let found = self.identify(&presented).await?;
-        Ok(found
-            .filter(|(identity, _)| identity.session().is_some() && identity.user.is_anonymous)
-            .map(|(identity, _)| identity.user.id.clone()))
-    }
-}
-
-/// The problem as an error of the API beside `/api/auth`: `invalid_value` on `field`.
-pub(crate) fn password_error(problem: blockbase_auth::PasswordProblem, field: &str) -> Error {
-    use blockbase_auth::PasswordProblem;
-    let what = match problem {
-        PasswordProblem::TooShort => "has 8 characters at least",
-        PasswordProblem::TooLong => "has 128 characters at most",
-        PasswordProblem::IsEmail => "is not the address itself",
-        PasswordProblem::IsCommon => "is not one of the commonest passwords",
-    };
-    Error::new(Code::InvalidValue, format!("`{field}`: a password {what}.")).with_field(field)
 }

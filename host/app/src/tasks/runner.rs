@@ -1,20 +1,23 @@
 //! Runs of tasks: won, leased, done, told of.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{ReadCost, TaskRow, TaskRunRow};
+use blockbase_schema::{Code, Error, Result, Retry};
+use blockbase_store::{NewEvent, ReadCost, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-use super::kind::Kind;
+use super::kind::{BLOCK_ACTION, Kind};
 use super::{TASKS, next_run, render_run};
 use crate::App;
 use crate::caller::Caller;
 
 /// How long a run is believed to be under way without a word of it.
-const LEASE_MS: i64 = 60_000;
+const LEASE: Duration = Duration::from_secs(60);
+const LEASE_MS: i64 = LEASE.as_millis() as i64;
 /// How often a run says that it is under way.
 const RENEW: Duration = Duration::from_secs(20);
 /// Runs of a task that are kept.
@@ -25,8 +28,52 @@ const DAY_MS: i64 = 24 * 3_600_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
+/// How saying that a run is under way went.
+enum Renewal {
+    Held,
+    Lost,
+    /// The database did not answer.
+    Unknown,
+}
+
+/// Counts the runs that are under way here, so that the server can wait for them when it ends.
+#[derive(Default)]
+pub(crate) struct RunsUnderWay {
+    gate: Arc<RwLock<()>>,
+    is_draining: AtomicBool,
+}
+
+impl RunsUnderWay {
+    /// A place to be held while a run is under way; `None` once the server drains.
+    fn enter(&self) -> Option<OwnedRwLockReadGuard<()>> {
+        if self.is_draining.load(Ordering::Acquire) {
+            return None;
+        }
+        Arc::clone(&self.gate).try_read_owned().ok()
+    }
+
+    async fn drain(&self) {
+        self.is_draining.store(true, Ordering::Release);
+        drop(self.gate.write().await);
+    }
+}
+
+/// What an event tells of a run.
+fn run_payload(task: &str, run: &TaskRunRow, result: &Value, actor: &Value) -> Value {
+    json!({
+        "task": task,
+        "taskId": run.task_id,
+        "runId": run.id,
+        "trigger": run.trigger,
+        "status": run.status,
+        "result": result,
+        "error": run.error,
+        "actor": actor,
+    })
+}
+
 impl App {
-    /// Begins the runs that are due; of several instances one begins each. Runs whose instance is gone count as failed.
+    /// Begins the runs that are due; of several instances one begins each. A task whose last run is still under way stays due.
     pub async fn run_due_tasks(self: &Arc<Self>) -> Result<()> {
         let now = self.clock.now();
         let due = self
@@ -34,6 +81,7 @@ impl App {
             .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.due_tasks(now).await?) }))
             .await?;
         for task in due {
+            let Some(under_way) = self.task_runs_under_way.enter() else { return Ok(()) };
             // A task that was due while no instance ran is run once, not once a time that it missed.
             let next = next_run(&task.schedule, now).ok();
             let run = self.new_run(&task, "schedule");
@@ -42,28 +90,59 @@ impl App {
                 .store
                 .write(move |connection| {
                     Box::pin(async move {
-                        Ok(connection.win_run(&id, seen, next).await? && connection.begin_run(&begun, LEASE_MS).await?)
+                        // Begun first: where a run is under way nothing has changed yet, and the task stays due.
+                        if !connection.begin_run(&begun, LEASE_MS).await? {
+                            return Ok(false);
+                        }
+                        match connection.win_run(&id, seen, next).await? {
+                            true => Ok(true),
+                            // Undoes the beginning: another instance had this run already.
+                            false => Err(Error::retry(Retry::Contended, "another instance was first")),
+                        }
                     })
                 })
-                .await?;
-            if won {
-                tokio::spawn(Arc::clone(self).finish_run(task, run));
+                .await;
+            match won {
+                Ok(true) => {
+                    let finish = Arc::clone(self).finish_run(task, run, Caller::system());
+                    tokio::spawn(async move {
+                        finish.await;
+                        drop(under_way);
+                    });
+                }
+                Ok(false) => {}
+                Err(error) if error.retry.is_some() => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Counts runs as failed whose instance has not been heard of for longer than a lease.
-    pub async fn fail_abandoned_runs(&self) -> Result<u64> {
-        let now = self.clock.now();
+    /// Counts runs as failed whose instance has not been heard of for longer than a lease, and tells of them. `at_boot`, on a
+    /// database that no other process has, those are all.
+    pub async fn fail_abandoned_runs(&self, at_boot: bool) -> Result<()> {
+        let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
+        let (template, clock) = (self.run_event(&Caller::system()), self.clock.clone());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     let error = "The instance that ran it ended before the run did.";
-                    Ok(connection.fail_abandoned_runs(now, error).await?)
+                    for (run, name) in connection.fail_abandoned_runs(now, error, all).await? {
+                        if let Some(mut event) = template.clone() {
+                            event.id = clock.id(event.occurred_at);
+                            event.payload = run_payload(&name, &run, &Value::Null, &Value::Null).to_string();
+                            connection.emit(event).await?;
+                        }
+                    }
+                    Ok(())
                 })
             })
             .await
+    }
+
+    /// Lets no run begin any more, and waits for those that are under way here.
+    pub async fn drain_tasks(&self) {
+        self.task_runs_under_way.drain().await;
     }
 
     /// Runs a task now, enabled or not, and answers with the run when it has ended. It goes on where the caller goes away.
@@ -73,6 +152,8 @@ impl App {
     pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<Value> {
         caller.require(TASKS, Action::Update)?;
         let task = self.find_task(id_or_name).await?;
+        let under_way = self.task_runs_under_way.enter();
+        let under_way = under_way.ok_or_else(|| Error::new(Code::Unavailable, "The server is about to end."))?;
         let run = self.new_run(&task, "manual");
         let begun = run.clone();
         let is_begun = self
@@ -82,8 +163,13 @@ impl App {
         if !is_begun {
             return Err(Error::new(Code::Conflict, format!("A run of `{}` is under way.", task.name)));
         }
-        let ended = tokio::spawn(Arc::clone(self).finish_run(task, run)).await.map_err(Error::internal)?;
-        Ok(render_run(&ended))
+        let finish = Arc::clone(self).finish_run(task, run, caller.clone());
+        let ended = tokio::spawn(async move {
+            let ended = finish.await;
+            drop(under_way);
+            ended
+        });
+        Ok(render_run(&ended.await.map_err(Error::internal)?))
     }
 
     fn new_run(&self, task: &TaskRow, trigger: &str) -> TaskRunRow {
@@ -101,15 +187,26 @@ impl App {
     }
 
     /// Does what the task is for, and stores how it ended with the event that tells of it.
-    async fn finish_run(self: Arc<Self>, task: TaskRow, mut run: TaskRunRow) -> TaskRunRow {
+    async fn finish_run(self: Arc<Self>, task: TaskRow, mut run: TaskRunRow, caller: Caller) -> TaskRunRow {
         let mut work = tokio::spawn({
             let (app, task, run_id) = (Arc::clone(&self), task.clone(), run.id.clone());
             async move { app.perform(&task, run_id).await }
         });
+        let mut heard_of = Instant::now();
         let outcome = loop {
             tokio::select! {
                 ended = &mut work => break ended.unwrap_or_else(|_| Err(Error::internal("a task panicked"))),
-                () = tokio::time::sleep(RENEW) => self.renew(&run.id).await,
+                () = tokio::time::sleep(RENEW) => {
+                    match self.renew(&run.id).await {
+                        Renewal::Held => heard_of = Instant::now(),
+                        Renewal::Unknown if heard_of.elapsed() < LEASE => {}
+                        // Another instance may begin the next run by now.
+                        Renewal::Lost | Renewal::Unknown => {
+                            work.abort();
+                            break Err(Error::new(Code::Unavailable, "The run lost its lease: the database could not be reached."));
+                        }
+                    }
+                }
             }
         };
         run.finished_at = Some(self.clock.now());
@@ -119,47 +216,59 @@ impl App {
                 if let Some(cause) = &error.cause {
                     tracing::error!(task.name, error.cause = %cause, "a task failed");
                 }
-                let message = error.message.chars().take(ERROR_CHARS_MAX).collect();
+                // Postgres' text holds no NUL.
+                let message = error.message.replace('\0', "\u{fffd}").chars().take(ERROR_CHARS_MAX).collect();
                 (run.status, run.error) = ("failed".to_owned(), Some(message));
             }
         }
-        let payload = json!({
-            "task": task.name,
-            "taskId": task.id,
-            "runId": run.id,
-            "trigger": run.trigger,
-            "status": run.status,
-            "result": render_run(&run)["result"],
-            "error": run.error,
-            "actor": null,
-        });
-        let event = self.platform_event(&Caller::system(), format!("task.run.{}", run.status), payload.to_string());
+        // What a block answers may be for its caller alone; the runs show it.
+        let result = match task.kind.as_str() {
+            BLOCK_ACTION => Value::Null,
+            _ => render_run(&run)["result"].take(),
+        };
+        let actor: Value = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
+        let mut event = self.run_event(&caller);
+        if let Some(event) = &mut event {
+            event.topic = format!("task.run.{}", run.status);
+            event.payload = run_payload(&task.name, &run, &result, &actor).to_string();
+        }
         let ended = run.clone();
         let stored = self
             .store
             .write(move |connection| {
                 Box::pin(async move {
-                    if connection.end_run(&ended).await?
-                        && let Some(event) = event
-                    {
+                    let is_ended = connection.end_run(&ended).await?;
+                    if let Some(event) = event.filter(|_| is_ended) {
                         connection.emit(event).await?;
                     }
-                    Ok(connection.trim_task_runs(&ended.task_id, RUNS_KEPT).await?)
+                    connection.trim_task_runs(&ended.task_id, RUNS_KEPT).await?;
+                    Ok(is_ended)
                 })
             })
             .await;
-        if let Err(error) = stored {
-            tracing::error!(task.name, error.cause = %error, "the end of a task's run could not be stored");
+        match stored {
+            Ok(true) => {}
+            Ok(false) => (run.status, run.error) = ("failed".to_owned(), Some("The run lost its lease.".to_owned())),
+            Err(error) => tracing::error!(task.name, error.cause = %error, "the end of a task's run could not be stored"),
         }
         run
     }
 
-    async fn renew(&self, run_id: &str) {
+    /// An event of a run that failed, still without its payload.
+    fn run_event(&self, caller: &Caller) -> Option<NewEvent> {
+        self.platform_event(caller, "task.run.failed".to_owned(), String::new())
+    }
+
+    async fn renew(&self, run_id: &str) -> Renewal {
         let id = run_id.to_owned();
-        let renewed =
-            self.store.write(move |connection| Box::pin(async move { Ok(connection.renew_run(&id, LEASE_MS).await?) })).await;
-        if !renewed.unwrap_or(false) {
-            tracing::warn!(run.id = run_id, "the lease of a task's run could not be renewed");
+        let renew = self.store.write(move |connection| Box::pin(async move { Ok(connection.renew_run(&id, LEASE_MS).await?) }));
+        match renew.await {
+            Ok(true) => Renewal::Held,
+            Ok(false) => Renewal::Lost,
+            Err(error) => {
+                tracing::warn!(run.id = run_id, error.cause = %error, "the lease of a task's run could not be renewed");
+                Renewal::Unknown
+            }
         }
     }
 
@@ -205,7 +314,7 @@ impl App {
         loop {
             let page = self
                 .store
-                .read(ReadCost::Rows, move |connection| {
+                .read(ReadCost::Scan, move |connection| {
                     Box::pin(async move { Ok(connection.events_page(after, EVENTS_AT_ONCE).await?) })
                 })
                 .await?;

@@ -4,16 +4,21 @@ use blockbase_schema::{Code, Error, Result};
 use chrono::{DateTime, Utc};
 use croner::parser::{CronParser, Seconds, Year};
 
+/// Longest schedule in bytes.
+const SCHEDULE_BYTES_MAX: usize = 500;
+
 /// The first instant after `now` that the schedule names; both in milliseconds since the epoch.
 ///
 /// # Errors
 /// `invalid_value` for text that is no schedule, or one that names no instant.
 pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
     let invalid = |why: &str| {
-        let message = format!("`schedule` needs five fields of cron, in UTC, like `0 3 * * *`; {schedule:?} {why}.");
+        let shown: String = schedule.chars().take(80).collect();
+        let message = format!("`schedule` needs five fields of cron, in UTC, like `0 3 * * *`; {shown:?} {why}.");
         Error::new(Code::InvalidValue, message).with_field("schedule")
     };
-    let has_five_fields = schedule.split_ascii_whitespace().count() == 5 && schedule.is_ascii();
+    let is_short = schedule.len() <= SCHEDULE_BYTES_MAX;
+    let has_five_fields = is_short && schedule.split_ascii_whitespace().count() == 5 && schedule.is_ascii();
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser.parse(schedule).ok().filter(|_| has_five_fields).ok_or_else(|| invalid("is none"))?;
     let now = DateTime::<Utc>::from_timestamp_millis(now).ok_or_else(|| invalid("cannot be placed in time"))?;

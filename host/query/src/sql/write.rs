@@ -4,7 +4,7 @@ use blockbase_schema::{Object, RelationShape, Value, system};
 
 use super::param::{Param, Statement};
 use super::writer::Writer;
-use crate::ddl::link_table;
+use crate::ddl::{edited_by_another, link_table};
 use crate::dialect::{Dialect, quote};
 use crate::plan::{Assignment, CreatePlan, LinkPlan, UpdatePlan, UpsertPlan};
 
@@ -15,13 +15,19 @@ pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statem
     writer.finish()
 }
 
-/// Two statements that make the rows which the first bound actor created, and those which they updated, the second's.
+/// Two statements that make the rows which the first bound actor created, and those of others which they updated last, the
+/// second's. Each goes by an index.
 pub fn restamp(dialect: Dialect, object: &Object) -> [String; 2] {
     let (from, to) = if dialect == Dialect::Sqlite { ("?1", "?2") } else { ("$1", "$2") };
-    let table = quote(object.name());
-    [system::CREATED_BY, system::UPDATED_BY]
-        .map(quote)
-        .map(|column| format!("UPDATE {table} SET {column} = {to} WHERE {column} = {from}"))
+    let (table, creator, editor) = (quote(object.name()), quote(system::CREATED_BY), quote(system::UPDATED_BY));
+    let by_another = edited_by_another(dialect);
+    [
+        format!(
+            "UPDATE {table} SET {creator} = {to}, {editor} = CASE WHEN {editor} = {from} THEN {to} ELSE {editor} END \
+             WHERE {creator} = {from}"
+        ),
+        format!("UPDATE {table} SET {editor} = {to} WHERE {editor} = {from} AND {by_another}"),
+    ]
 }
 
 /// The values of a new row, to be bound to the statement that [`insert`] makes of one row.

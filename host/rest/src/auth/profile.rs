@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{AuthBody, AuthError, client, signed_in, take_back};
 use crate::AppState;
 use crate::body::present;
-use crate::extract::{RequestInfo, credentials};
+use crate::extract::{Presented, RequestInfo};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,12 +32,13 @@ struct UserBody {
 pub(crate) async fn change_password(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
+    Presented(credentials): Presented,
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: PasswordBody = body.parse()?;
     let revokes = body.revoke_other_sessions.unwrap_or(false);
-    let client = client(&headers, &info);
+    let client = client(credentials, &headers, &info);
     let (user, session) = state.app.change_password(client, body.current_password, body.new_password, revokes).await?;
     Ok(match session {
         Some(session) => {
@@ -50,7 +51,7 @@ pub(crate) async fn change_password(
 
 pub(crate) async fn update_user(
     State(state): State<AppState>,
-    headers: HeaderMap,
+    Presented(credentials): Presented,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: UserBody = body.parse()?;
@@ -58,16 +59,16 @@ pub(crate) async fn update_user(
     if body.email.is_some() {
         return Err(AuthProblem::EmailCannotChange.into());
     }
-    state.app.update_profile(&credentials(&headers), changes).await?;
+    state.app.update_profile(&credentials, changes).await?;
     Ok(axum::Json(json!({ "status": true })).into_response())
 }
 
 pub(crate) async fn delete_guest(
     State(state): State<AppState>,
-    headers: HeaderMap,
+    Presented(credentials): Presented,
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
-    state.app.delete_guest(&credentials(&headers)).await?;
+    state.app.delete_guest(&credentials).await?;
     let mut response = axum::Json(json!({ "success": true })).into_response();
     take_back(&state, &mut response);
     Ok(response)

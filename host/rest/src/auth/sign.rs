@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{AuthBody, AuthError, client, signed_in, take_back};
 use crate::AppState;
-use crate::extract::{RequestInfo, credentials};
+use crate::extract::{Presented, RequestInfo};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,10 +34,14 @@ struct SignInBody {
     callback_url: Option<String>,
 }
 
-/// Refuses to send anybody to where the configuration does not trust.
-fn check_callback(state: &AppState, url: Option<&str>) -> Result<(), AuthError> {
-    match url.is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {
-        true => Ok(()),
+/// Where the client goes afterwards; empty is the same as none.
+///
+/// # Errors
+/// The configuration does not trust it.
+fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, AuthError> {
+    let url = url.filter(|url| !url.is_empty());
+    match url.as_deref().is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {
+        true => Ok(url),
         false => Err(AuthError::InvalidCallbackUrl),
     }
 }
@@ -45,18 +49,19 @@ fn check_callback(state: &AppState, url: Option<&str>) -> Result<(), AuthError> 
 pub(crate) async fn sign_up(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
+    Presented(credentials): Presented,
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: SignUpBody = body.parse()?;
-    check_callback(&state, body.callback_url.as_deref())?;
+    callback(&state, body.callback_url)?;
     let request = SignUp {
         name: body.name,
         email: body.email,
         password: body.password,
         image: body.image,
         remember: body.remember_me.unwrap_or(true),
-        client: client(&headers, &info),
+        client: client(credentials, &headers, &info),
     };
     let answer = state.app.sign_up(request).await?;
     let body = json!({ "token": answer.token.as_str(), "user": answer.user });
@@ -66,20 +71,21 @@ pub(crate) async fn sign_up(
 pub(crate) async fn sign_in(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
+    Presented(credentials): Presented,
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: SignInBody = body.parse()?;
-    check_callback(&state, body.callback_url.as_deref())?;
+    let callback = callback(&state, body.callback_url)?;
     let request = SignIn {
         email: body.email,
         password: body.password,
         remember: body.remember_me.unwrap_or(true),
-        client: client(&headers, &info),
+        client: client(credentials, &headers, &info),
     };
     let answer = state.app.sign_in(request).await?;
-    let mut json = json!({ "redirect": body.callback_url.is_some(), "token": answer.token.as_str(), "user": answer.user });
-    let Some(url) = body.callback_url else { return Ok(signed_in(&state, &answer, &json)) };
+    let mut json = json!({ "redirect": callback.is_some(), "token": answer.token.as_str(), "user": answer.user });
+    let Some(url) = callback else { return Ok(signed_in(&state, &answer, &json)) };
     // The client goes there by itself.
     json["url"] = json!(url);
     let mut response = signed_in(&state, &answer, &json);
@@ -92,16 +98,21 @@ pub(crate) async fn sign_in(
 pub(crate) async fn guest(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
+    Presented(credentials): Presented,
     headers: HeaderMap,
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
-    let answer = state.app.sign_in_as_guest(client(&headers, &info)).await?;
+    let answer = state.app.sign_in_as_guest(client(credentials, &headers, &info)).await?;
     let body = json!({ "token": answer.token.as_str(), "user": answer.user });
     Ok(signed_in(&state, &answer, &body))
 }
 
-pub(crate) async fn sign_out(State(state): State<AppState>, headers: HeaderMap, _body: AuthBody) -> Result<Response, AuthError> {
-    state.app.sign_out(&credentials(&headers)).await?;
+pub(crate) async fn sign_out(
+    State(state): State<AppState>,
+    Presented(credentials): Presented,
+    _body: AuthBody,
+) -> Result<Response, AuthError> {
+    state.app.sign_out(&credentials).await?;
     let mut response = axum::Json(json!({ "success": true })).into_response();
     take_back(&state, &mut response);
     Ok(response)

@@ -147,6 +147,17 @@ impl Connection {
         Ok(deleted == 1)
     }
 
+    /// Whether a role has keys that act as other users than this one.
+    pub async fn has_keys_of_others(&mut self, role_id: &str, user_id: &str) -> Result<bool, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT id FROM svc_api_keys WHERE role_id = $1 AND user_id <> $2 LIMIT 1",
+                vec![role_id.into(), user_id.into()],
+            )
+            .await?;
+        Ok(!rows.is_empty())
+    }
+
     /// Notes when a key was used last.
     pub async fn touch_api_key(&mut self, id: &str, now: i64) -> Result<(), DbError> {
         self.run("UPDATE svc_api_keys SET last_used_at = $2 WHERE id = $1", vec![id.into(), now.into()]).await.map(|_| ())

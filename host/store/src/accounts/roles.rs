@@ -65,6 +65,16 @@ impl Connection {
         rows.first().map(|row| role(row, 0)).transpose()
     }
 
+    /// As [`Connection::role_named`]; the role is not deleted until the transaction ends.
+    pub async fn kept_role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => return self.role_named(name).await,
+            Dialect::Postgres => concat!("SELECT ", role_columns!(), " FROM svc_roles r WHERE r.name = $1 FOR KEY SHARE"),
+        };
+        let rows = self.fetch(sql, vec![name.into()]).await?;
+        rows.first().map(|row| role(row, 0)).transpose()
+    }
+
     /// A role by its id or its name.
     pub async fn role(&mut self, id_or_name: &str) -> Result<Option<RoleRow>, DbError> {
         let sql = concat!("SELECT ", role_columns!(), " FROM svc_roles r WHERE r.id = $1 OR r.name = $1");
