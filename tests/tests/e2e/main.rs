@@ -25,4 +25,5 @@ mod same_bytes;
 mod schema;
 mod search;
 mod sessions;
+mod tasks;
 mod upsert;
