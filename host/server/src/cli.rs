@@ -141,8 +141,16 @@ fn build(directory: &Path, out: Option<PathBuf>) -> Result<(), String> {
 
 fn pack(wasm: &Path, manifest: &Path, out: &Path) -> Result<usize, String> {
     let packed = blockbase_blocks::pack(&read(wasm)?, &read_text(manifest)?).map_err(|error| error.to_string())?;
-    std::fs::write(out, &packed).map_err(|error| format!("{} cannot be written: {error}.", out.display()))?;
+    write_whole(out, &packed).map_err(|error| format!("{} cannot be written: {error}.", out.display()))?;
     Ok(packed.len())
+}
+
+/// Writes a file whole or not at all: whoever reads it meanwhile sees the one before.
+fn write_whole(out: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let part = out.with_extension(format!("{}.part", std::process::id()));
+    std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, out)).inspect_err(|_| {
+        let _ = std::fs::remove_file(&part);
+    })
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {

@@ -1,39 +1,45 @@
-//! The README's tour, word by word, on both engines.
+//! The tours of the README and of the documents, word by word, on both engines.
 
 use std::process::{Command, Stdio};
 
-use blockbase_tests::{blockbase, on_both_engines, target_directory};
+use blockbase_tests::{Server, ServerBuilder, blockbase, on_both_engines, target_directory};
 
 /// The shell of the blocks that follow a `tour` mark.
-fn tour() -> String {
-    let readme = include_str!("../../../README.md");
+fn tour(document: &str) -> String {
     let mut shell = String::new();
-    for part in readme.split("<!-- tour -->\n```sh\n").skip(1) {
+    for part in document.split("<!-- tour -->\n```sh\n").skip(1) {
         shell.push_str(part.split("\n```").next().unwrap());
         shell.push('\n');
     }
     shell
 }
 
+/// Runs a document's tour against a server: what it wrote to standard output, and that with its errors.
+async fn run(document: &str, server: &Server) -> (String, String) {
+    let script = tour(document)
+        .replace("http://127.0.0.1:4000", &server.base)
+        .replace("cargo run --release --", &blockbase().display().to_string());
+    assert!(script.contains(&server.base), "{script}");
+    let output = tokio::task::spawn_blocking(move || {
+        Command::new("bash")
+            .args(["-e", "-u", "-o", "pipefail", "-c", &format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}")])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .env("CARGO_TARGET_DIR", target_directory().join("guests"))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    })
+    .await
+    .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let all = format!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{all}");
+    (text, all)
+}
+
 on_both_engines! {
     async fn the_tour_of_the_readme_works(server: Server) {
-        let script = tour()
-            .replace("http://127.0.0.1:4000", &server.base)
-            .replace("cargo run --release --", &blockbase().display().to_string());
-        assert!(script.contains("/actions/complete"), "{script}");
-        let output = tokio::task::spawn_blocking(move || {
-            Command::new("bash")
-                .args(["-e", "-u", "-o", "pipefail", "-c", &format!("trap 'kill $(jobs -p)' EXIT\n{script}")])
-                .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-                .env("CARGO_TARGET_DIR", target_directory().join("guests"))
-                .stdin(Stdio::null())
-                .output()
-                .unwrap()
-        })
-        .await
-        .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let all = format!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+        let (text, all) = run(include_str!("../../../README.md"), &server).await;
         for part in [
             r#"{"data":{"name":"task","fields""#,
             r#""title":"Buy cream for éclairs""#,
@@ -54,5 +60,28 @@ on_both_engines! {
             assert!(text.contains(part), "{part} is missing in\n{all}");
         }
         assert!(!text.contains(r#"{"error""#), "{all}");
+    }
+}
+
+on_both_engines! {
+    async fn the_tour_of_identity_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let (text, all) = run(include_str!("../../../docs/auth.md"), &server).await;
+        for part in [
+            r#""name":"writer","description":null,"permissions":[{"resource":"note""#,
+            r#"{"error":"forbidden","message":"#,
+            r#""roles":[{"id":""#,
+            r#""text":"hers""#,
+            r#""text":"by the program""#,
+            r#""roles":["writer"],"user":{"id":""#,
+            r#""apiKeyId":""#,
+            r#"{"authenticated":false}"#,
+            r#""text":"before signing up""#,
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        // One refusal is part of it, and Ann's list has her own note alone.
+        assert_eq!(text.matches(r#"{"error""#).count(), 1, "{all}");
+        assert_eq!(text.matches(r#""text":"of the admin""#).count(), 1, "{all}");
     }
 }

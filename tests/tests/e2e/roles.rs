@@ -427,3 +427,77 @@ async fn many_changes_of_accounts_at_once_leave_no_deadlock() {
     }
     assert!(!server.log().contains("ERROR"), "{}", server.log());
 }
+
+on_both_engines! {
+    async fn a_role_with_keys_of_others_gains_no_own_rows(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let maker = json!([
+            { "resource": "roles", "actions": ["create", "update"] },
+            { "resource": "api_keys", "actions": ["create"] },
+            { "resource": "task", "actions": ["read", "update"], "rowPolicy": "own" },
+        ]);
+        role(&admin, "maker", maker).await;
+        let (maker, _) = user(&admin, "maker", Some("maker")).await;
+        let (victim, victim_id) = user(&admin, "victim", Some("maker")).await;
+        // An empty role, a key of another user, and then rights on own rows for the role: those would be the other's rows.
+        assert_eq!(maker.post("/api/v1/roles", json!({ "name": "trap" })).await.status, 201);
+        let body = json!({ "name": "k", "roleId": "trap", "userId": victim_id });
+        assert_eq!(maker.post("/api/v1/api-keys", body).await.status, 201);
+        let own = json!({ "permissions": [{ "resource": "task", "actions": ["read"], "rowPolicy": "own" }] });
+        maker.patch("/api/v1/roles/trap", own.clone()).await.expect_error(403, "forbidden");
+        // Without such a key it is theirs to give, and one who holds it for all may.
+        assert_eq!(maker.post("/api/v1/roles", json!({ "name": "plain", "permissions": own["permissions"] })).await.status, 201);
+        assert_eq!(admin.patch("/api/v1/roles/trap", own).await.status, 200);
+        assert_eq!(victim.get("/api/v1/data/task").await.status, 200);
+
+        // Which roles there are, and what they give, is for those who may read roles.
+        let refused = |name: &'static str| maker.post("/api/v1/api-keys", json!({ "name": "k", "roleId": name }));
+        assert_eq!(refused("admin").await.expect_error(403, "forbidden"), refused("nothing").await.expect_error(403, "forbidden"));
+    }
+
+    async fn text_with_a_nul_is_refused_alike(server: Server) {
+        let admin = server.admin().await;
+        for path in ["/api/v1/users/%00", "/api/v1/roles/a%00b", "/api/v1/tasks/%00", "/api/v1/users?search=%00"] {
+            admin.get(path).await.expect_error(400, "invalid_request");
+        }
+        let nul = "a\u{0}b";
+        for (path, body) in [
+            ("/api/v1/roles", json!({ "name": "x", "description": nul })),
+            ("/api/v1/api-keys", json!({ "name": "k", "roleId": nul })),
+            ("/api/v1/api-keys", json!({ "name": "k", "roleId": "admin", "userId": nul })),
+        ] {
+            admin.post(path, body).await.expect_error(400, "invalid_request");
+        }
+        let refused = admin.post("/api/auth/revoke-session", json!({ "id": nul })).await;
+        assert_eq!((refused.status, &refused.json()["code"]), (400, &json!("VALIDATION_ERROR")));
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "x", "description": "a\\u0000b" })).await.status, 201);
+    }
+
+    async fn nobody_learns_which_actions_there_are(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        assert_eq!(admin.install("", blockbase_tests::example_block("tasks").await).await.status, 201);
+        let (ann, _) = user(&admin, "ann", None).await;
+        let call = async |who: Option<&Admin<'_>>, path: &str| {
+            let path = format!("/api/v1/blocks/{path}");
+            match who {
+                Some(who) => who.post(&path, json!({ "id": 5 })).await,
+                None => server.call("POST", &path, Some(json!({ "id": 5 }))).await,
+            }
+        };
+        for missing in ["tasks/actions/nothing", "nothing/actions/complete"] {
+            let there = call(Some(&ann), "tasks/actions/complete").await;
+            assert_eq!(there.expect_error(403, "forbidden"), call(Some(&ann), missing).await.expect_error(403, "forbidden"));
+            let there = call(None, "tasks/actions/complete").await;
+            assert_eq!(there.expect_error(401, "unauthorized"), call(None, missing).await.expect_error(401, "unauthorized"));
+            call(Some(&admin), missing).await.expect_error(404, "not_found");
+        }
+        call(Some(&admin), "tasks/actions/complete").await.expect_error(400, "validation_failed");
+        // A grant for own rows is none on what has no rows.
+        role(&admin, "caller", json!([{ "resource": "blocks", "actions": ["manage"], "rowPolicy": "own" }])).await;
+        let (bob, _) = user(&admin, "bob", Some("caller")).await;
+        call(Some(&bob), "tasks/actions/complete").await.expect_error(403, "forbidden");
+        bob.get("/api/v1/blocks").await.expect_error(403, "forbidden");
+    }
+}
