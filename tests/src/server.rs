@@ -279,7 +279,15 @@ impl Server {
 
     /// A request without a credential.
     pub async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
-        let request = self.request(method, path);
+        self.call_as(None, method, path, body).await
+    }
+
+    /// A request with a session's token, an API key or nothing.
+    pub async fn call_as(&self, credential: Option<&str>, method: &str, path: &str, body: Option<Value>) -> Answer {
+        let mut request = self.request(method, path);
+        if let Some(credential) = credential {
+            request = request.bearer_auth(credential);
+        }
         self.send(match body {
             Some(body) => request.json(&body),
             None => request,

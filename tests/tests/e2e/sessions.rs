@@ -256,6 +256,75 @@ on_both_engines! {
         assert!(![ann_token.as_str()].contains(&token_of(&again).as_str()) && cookie_of(&again) != cookie);
     }
 
+    async fn sign_out_ends_what_the_client_loses(server: Server) {
+        server.sign_up("ann").await;
+        let by_cookie = sign_in(&server, json!({})).await;
+        let by_token = token_of(&sign_in(&server, json!({})).await);
+        let request = server.request("POST", "/api/auth/sign-out").header("origin", &server.base).bearer_auth(&by_token);
+        let out = server.send(request.header("cookie", cookie_of(&by_cookie))).await;
+        assert_eq!(out.json(), json!({ "success": true }));
+        assert!(!is_in(&server, &by_token).await && !is_in(&server, &token_of(&by_cookie)).await);
+    }
+
+    async fn a_forced_cookie_hides_nobody(server: Server) {
+        server.sign_up("ann").await;
+        let cookie = cookie_of(&sign_in(&server, json!({})).await);
+        let is_known = async |value: reqwest::header::HeaderValue| {
+            server.send(server.request("GET", "/api/v1/me").header("cookie", value)).await.json()["authenticated"] == true
+        };
+        let header = |bytes: &[u8]| reqwest::header::HeaderValue::from_bytes(bytes).unwrap();
+        let name = cookie.split_once('=').unwrap().0;
+        assert!(is_known(header(format!("{name}=planted; {cookie}").as_bytes())).await);
+        assert!(is_known(header(&[b"other=\xff\xfe; ".as_slice(), cookie.as_bytes()].concat())).await);
+    }
+
+    async fn errors_of_the_protocol_have_their_code_in_both_spellings(server: Server) {
+        for (method, path, status, code) in [
+            ("POST", "/api/auth/nothing", 404, "not_found"),
+            ("GET", "/api/auth/sign-up/email", 405, "method_not_allowed"),
+            ("GET", "/api/auth/list-sessions", 401, "UNAUTHORIZED"),
+            ("POST", "/api/auth/sign-in/anonymous", 404, "not_found"),
+        ] {
+            expect_code(&server.call(method, path, None).await, status, code);
+        }
+        let large = json!({ "email": "x".repeat(70_000), "password": PASSWORD });
+        expect_code(&post(&server, "/api/auth/sign-in/email", large).await, 413, "payload_too_large");
+        let form = server.request("POST", "/api/auth/sign-in/email").header("content-type", "application/x-www-form-urlencoded");
+        expect_code(&server.send(form.body("email=a%40b.cd&password=%FF%FE")).await, 400, "invalid_request");
+    }
+
+    async fn a_stream_that_nobody_reads_ends_with_its_session(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let ann = server.sign_up("ann").await;
+        let role = json!({ "name": "reader", "permissions": [{ "resource": "task", "actions": ["read"] }] });
+        assert_eq!(admin.post("/api/v1/roles", role).await.status, 201);
+        let me = server.with_token(ann.clone()).get("/api/v1/me").await.json();
+        let id = me["userId"].as_str().unwrap();
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "reader" })).await.status, 200);
+        let mut stream = server.with_token(ann.clone()).request("GET", "/api/v1/events/stream").send().await.unwrap();
+        admin.make("task", json!({ "title": "before" })).await;
+        // Frames pile up unread until the server has to wait, then the session ends, and more happens.
+        let text = "x".repeat(190);
+        let records: Vec<Value> = (0..900).map(|_| json!({ "title": text })).collect();
+        for _ in 0..8 {
+            assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        }
+        assert_eq!(server.with_token(ann).post("/api/auth/sign-out", json!({})).await.status, 200);
+        tokio::time::sleep(std::time::Duration::from_millis(2500)).await;
+        admin.make("task", json!({ "title": "after the session" })).await;
+        let mut seen = Vec::new();
+        let read = async {
+            while let Ok(Some(chunk)) = stream.chunk().await {
+                seen.extend_from_slice(&chunk);
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(10), read).await.expect("an end of the stream");
+        let seen = String::from_utf8_lossy(&seen);
+        assert!(seen.contains("before") && !seen.contains("after the session"));
+    }
+
     async fn bodies_are_json_or_forms_and_of_the_right_types(server: Server) {
         server.sign_up("ann").await;
         let path = "/api/auth/sign-in/email";
@@ -422,6 +491,9 @@ async fn cross_origin(engine: Engine) {
         || server.request("POST", "/api/auth/sign-in/email").json(&json!({ "email": "x@example.com", "password": PASSWORD }));
     expect_code(&server.send(sign_in().header("origin", "https://evil.example")).await, 403, "INVALID_ORIGIN");
     assert_eq!(server.send(sign_in()).await.status, 200);
+    assert_eq!(server.send(sign_in().header("referer", "https://evil.example/")).await.status, 200);
+    // The public URL's own origin is trusted whatever else is.
+    assert_eq!(server.send(sign_in().header("origin", "https://api.example.com")).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -166,7 +166,9 @@ fn status() -> Value {
 
 fn sessions(paths: &mut Paths) {
     let listed = json!({ "type": "array", "items": schema("SvcListedSession") });
-    let list = operation("listSessions", "List the sessions of one's user", Caller::Session).without(&[403]);
+    let list = operation("listSessions", "List the sessions of one's user", Caller::Session)
+        .describe("Each has `current`; tokens are not shown.")
+        .without(&[403]);
     paths.add("get", "/api/auth/list-sessions", list.answers(200, "The sessions, newest first.", listed));
     let maybe = json!({ "type": ["string", "null"] });
     let revoke = operation("revokeSession", "End one session of one's user", Caller::Session)
@@ -178,7 +180,9 @@ fn sessions(paths: &mut Paths) {
         ("/api/auth/revoke-sessions", "revokeSessions", "End all sessions of one's user, this one too"),
         ("/api/auth/revoke-other-sessions", "revokeOtherSessions", "End all other sessions of one's user"),
     ] {
-        let revoke = operation(verb, summary, Caller::Session).problems(&[400, 413, 415]);
+        let revoke = operation(verb, summary, Caller::Session)
+            .describe("They hold nowhere any more, and the streams that they opened end.")
+            .problems(&[400, 413, 415]);
         paths.add("post", path, revoke.answers(200, "They are ended.", status()));
     }
 }
@@ -215,6 +219,7 @@ fn profile(paths: &mut Paths) {
     );
     paths.add("post", "/api/auth/update-user", update);
     let delete = operation("deleteAnonymousUser", "Delete the guest that one is", Caller::Session)
+        .describe("403 `USER_IS_NOT_ANONYMOUS` for others; 404 where guests are off.")
         .problems(&[400, 404, 413, 415])
         .response(200, cookie_taken_back("The guest is gone, with their sessions."));
     paths.add("post", "/api/auth/delete-anonymous-user", delete);
