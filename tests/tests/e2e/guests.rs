@@ -98,7 +98,7 @@ on_both_engines! {
         // The roles that they were given, and nothing besides: not the guests' own, not that of sign-ups.
         assert_eq!((&me["roles"], &me["user"]["isAnonymous"]), (&json!(["writer"]), &json!(false)));
         let record = ann.get(&format!("/api/v1/data/task/{mine}")).await.data();
-        assert_eq!((&record["created_by"], &record["created_at"] == &record["updated_at"]), (&json!(ann_id), true));
+        assert_eq!((&record["created_by"], record["created_at"] == record["updated_at"]), (&json!(ann_id), true));
         assert_eq!(ann.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 2);
         assert_eq!(ann.get(&format!("/api/v1/data/task/{other}")).await.status, 404);
         // The key goes along and acts as the new user.

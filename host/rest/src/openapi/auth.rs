@@ -212,11 +212,10 @@ fn profile(paths: &mut Paths) {
             "image": { "type": ["string", "null"], "maxLength": 2000 },
         },
     });
-    let update = operation("updateUser", "Change one's name or image", Caller::Session).json_body(user).answers(
-        200,
-        "It is changed.",
-        status(),
-    );
+    let update = operation("updateUser", "Change one's name or image", Caller::Session)
+        .describe("An address in the body is 400 `EMAIL_CAN_NOT_BE_UPDATED`; members that are not known do nothing.")
+        .json_body(user)
+        .answers(200, "It is changed.", status());
     paths.add("post", "/api/auth/update-user", update);
     let delete = operation("deleteAnonymousUser", "Delete the guest that one is", Caller::Session)
         .describe("403 `USER_IS_NOT_ANONYMOUS` for others; 404 where guests are off.")
