@@ -15,6 +15,8 @@ const ROLES: &str = "roles";
 const NAME_CHARS_MAX: usize = 64;
 /// Longest description in characters.
 const DESCRIPTION_CHARS_MAX: usize = 1000;
+/// Longest resource of a grant in characters.
+const RESOURCE_CHARS_MAX: usize = 128;
 /// Most grants of one role.
 const GRANTS_MAX: usize = 1000;
 /// Roles that the service itself refers to by their names.
@@ -66,11 +68,13 @@ fn check_name(name: &str) -> Result<()> {
 fn is_resource(resource: &str) -> bool {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_lowercase())
-            && word.len() <= 64
             && word
                 .chars()
                 .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
     };
+    if resource.len() > RESOURCE_CHARS_MAX {
+        return false;
+    }
     resource == "*" || resource.split_once(':').map_or_else(|| is_word(resource), |(block, name)| is_word(block) && is_word(name))
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
-use blockbase_app::schema::json::{Members, malformed, parse_list, parse_members};
+use blockbase_app::schema::json::{FromObject, Members, malformed, parse_list, parse_members};
 use blockbase_app::schema::{Code, Error};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -109,7 +109,8 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
         refuse_nul(&text)?;
-        serde_json::from_str(&text).map(JsonBody).map_err(|error| ApiError(malformed(&error)))
+        let body = serde_json::from_str(&text).map(|FromObject(body)| JsonBody(body));
+        body.map_err(|error| ApiError(malformed(&error)))
     }
 }
 

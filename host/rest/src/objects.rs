@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use blockbase_app::schema::json::FromObject;
 use blockbase_app::schema::{Code, ObjectDefinition, time};
 use serde_json::json;
 
@@ -21,7 +22,7 @@ pub(crate) async fn create(
     Authenticated(caller): Authenticated,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
-    let definition: ObjectDefinition = serde_json::from_str(&text).map_err(|error| {
+    let FromObject(definition): FromObject<ObjectDefinition> = serde_json::from_str(&text).map_err(|error| {
         // JSON that is not JSON is a bad request; JSON that is no definition is an invalid schema.
         let code = if error.is_data() { Code::InvalidSchema } else { Code::InvalidRequest };
         blockbase_app::schema::Error::new(code, format!("The body is not an object definition: {error}."))

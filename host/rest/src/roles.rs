@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use blockbase_app::schema::json::FromObject;
 use blockbase_app::{Grant, RoleChanges};
 use serde::Deserialize;
 
@@ -18,12 +19,13 @@ pub(crate) struct RoleBody {
     name: Option<String>,
     #[serde(default, deserialize_with = "present")]
     description: Option<Option<String>>,
-    permissions: Option<Vec<Grant>>,
+    permissions: Option<Vec<FromObject<Grant>>>,
 }
 
 impl From<RoleBody> for RoleChanges {
     fn from(body: RoleBody) -> Self {
-        RoleChanges { name: body.name, description: body.description, permissions: body.permissions }
+        let permissions = body.permissions.map(|grants| grants.into_iter().map(|FromObject(grant)| grant).collect());
+        RoleChanges { name: body.name, description: body.description, permissions }
     }
 }
 

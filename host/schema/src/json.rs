@@ -1,5 +1,10 @@
 //! JSON text, read and written without a tree per record.
 
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
@@ -13,17 +18,17 @@ const MEMBERS_MAX: usize = 1000;
 #[derive(Debug, Default)]
 pub struct Members(pub Vec<(String, Box<RawValue>)>);
 
-impl<'de> serde::Deserialize<'de> for Members {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> serde::de::Visitor<'de> for Visitor {
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct MembersVisitor;
+        impl<'de> Visitor<'de> for MembersVisitor {
             type Value = Members;
 
             fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 formatter.write_str("a JSON object")
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
                 let mut members: Vec<(String, Box<RawValue>)> = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
                     if members.len() == MEMBERS_MAX {
@@ -37,8 +42,42 @@ impl<'de> serde::Deserialize<'de> for Members {
                 Ok(Members(members))
             }
         }
-        deserializer.deserialize_map(Visitor)
+        deserializer.deserialize_map(MembersVisitor)
     }
+}
+
+/// A struct read from a JSON object alone. By itself serde takes an array of the members' values too.
+#[derive(Debug)]
+pub struct FromObject<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for FromObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Members<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
+            type Value = FromObject<T>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, members: A) -> std::result::Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(members)).map(FromObject)
+            }
+        }
+
+        deserializer.deserialize_map(Members(PhantomData))
+    }
+}
+
+/// A list of structs, each read from a JSON object alone.
+pub(crate) fn list_of_objects<'de, D, T>(deserializer: D) -> std::result::Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    let list: Vec<FromObject<T>> = Deserialize::deserialize(deserializer)?;
+    Ok(list.into_iter().map(|FromObject(item)| item).collect())
 }
 
 /// Reads a request body that has to be one JSON object.
@@ -50,16 +89,16 @@ pub fn parse_members(text: &str) -> Result<Members> {
 pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) -> Result<Vec<T>> {
     struct Items<T> {
         items_max: usize,
-        of: std::marker::PhantomData<T>,
+        of: PhantomData<T>,
     }
-    impl<'de, T: serde::Deserialize<'de>> serde::de::Visitor<'de> for Items<T> {
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
         type Value = Vec<T>;
 
         fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             formatter.write_str("a JSON array")
         }
 
-        fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
+        fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
             let mut items = Vec::new();
             while let Some(item) = sequence.next_element()? {
                 if items.len() == self.items_max {
@@ -71,8 +110,8 @@ pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) 
         }
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let visitor = Items { items_max, of: std::marker::PhantomData };
-    let items = serde::Deserializer::deserialize_seq(&mut deserializer, visitor).map_err(|error| malformed(&error))?;
+    let visitor = Items { items_max, of: PhantomData };
+    let items = Deserializer::deserialize_seq(&mut deserializer, visitor).map_err(|error| malformed(&error))?;
     deserializer.end().map_err(|error| malformed(&error))?;
     Ok(items)
 }

@@ -63,6 +63,8 @@ on_both_engines! {
             (json!({ "name": 5 }), 400, "invalid_request"),
             (json!({ "name": "x", "admin": true }), 400, "invalid_request"),
             (json!({ "name": "x", "permissions": "all" }), 400, "invalid_request"),
+            (json!({ "name": "x", "permissions": [["task", ["read"]]] }), 400, "invalid_request"),
+            (json!(["x"]), 400, "invalid_request"),
             (json!({ "name": "x", "permissions": [{ "resource": "Task", "actions": ["read"] }] }), 400, "invalid_value"),
             (json!({ "name": "x", "permissions": [{ "resource": "task", "actions": [] }] }), 400, "invalid_value"),
             (json!({ "name": "x", "permissions": [{ "resource": "task", "actions": ["read", "create", "read"] }] }), 400, "invalid_value"),

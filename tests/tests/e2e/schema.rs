@@ -155,6 +155,8 @@ on_both_engines! {
             (json!({ "name": "svc_x" }), "invalid_schema", 400),
             (json!({ "name": "x; DROP TABLE task" }), "invalid_schema", 400),
             (json!({ "name": "x", "colour": 1 }), "invalid_schema", 400),
+            (json!(["x"]), "invalid_schema", 400),
+            (json!({ "name": "x", "fields": [["a", "text"]] }), "invalid_schema", 400),
             (json!({ "name": "x", "fields": [{ "name": "id", "type": "text" }] }), "invalid_schema", 400),
             (json!({ "name": "x", "fields": [{ "name": "a", "type": "text" }, { "name": "a", "type": "text" }] }), "invalid_schema", 400),
             (json!({ "name": "x", "fields": [{ "name": "a", "type": "colour" }] }), "invalid_schema", 400),

@@ -1,6 +1,7 @@
 //! Fields added, altered and dropped.
 
 use blockbase_query::Action;
+use blockbase_schema::json::FromObject;
 use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Result};
 use serde_json::{Map, Value, json};
 
@@ -27,7 +28,8 @@ impl App {
     /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
     pub async fn add_field(&self, caller: &Caller, object: &str, body: &str) -> Result<Field> {
         caller.require("objects", Action::Update)?;
-        let field: Field = serde_json::from_str(body).map_err(|error| not_a_definition("a field", &error))?;
+        let FromObject(field): FromObject<Field> =
+            serde_json::from_str(body).map_err(|error| not_a_definition("a field", &error))?;
         let name = object.to_owned();
         self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {

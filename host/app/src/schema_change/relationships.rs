@@ -1,6 +1,7 @@
 //! Relationships made and dropped.
 
 use blockbase_query::Action;
+use blockbase_schema::json::FromObject;
 use blockbase_schema::{Error, Relationship, RelationshipDefinition, Result};
 use serde_json::json;
 
@@ -21,7 +22,7 @@ impl App {
     /// `invalid_schema` naming what clashes; `invalid_schema_change` where it is required and the object has rows.
     pub async fn create_relationship(&self, caller: &Caller, body: &str) -> Result<Relationship> {
         caller.require("objects", Action::Create)?;
-        let definition: RelationshipDefinition =
+        let FromObject(definition): FromObject<RelationshipDefinition> =
             serde_json::from_str(body).map_err(|error| not_a_definition("a relationship", &error))?;
         let definition = definition.checked()?;
         let text = serde_json::to_string(&definition).map_err(Error::internal)?;

@@ -23,7 +23,12 @@ pub(super) enum Kind {
 }
 
 fn parsed<T: DeserializeOwned>(config: &Value) -> Result<T> {
-    T::deserialize(config).map_err(|error| Error::new(Code::InvalidValue, format!("`config`: {error}.")).with_field("config"))
+    let invalid = |why: String| Error::new(Code::InvalidValue, format!("`config`: {why}.")).with_field("config");
+    // serde would take an array of the members' values too.
+    match config.is_object() {
+        true => T::deserialize(config).map_err(|error| invalid(error.to_string())),
+        false => Err(invalid("it is an object".to_owned())),
+    }
 }
 
 impl Kind {

@@ -39,7 +39,7 @@ pub(super) fn schemas() -> Value {
                     "type": "string",
                     "description": "An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all.",
                     "pattern": "^(\\*|[a-z][a-z0-9_\\-]*(:[a-z][a-z0-9_\\-]*)?)$",
-                    "maxLength": 64,
+                    "maxLength": 128,
                 },
                 "actions": {
                     "type": "array",
