@@ -149,6 +149,26 @@ async fn the_rate_limit_of_sign_in_answers_when_to_try_again() {
 }
 
 #[tokio::test]
+async fn the_rate_limit_counts_all_routes_but_health() {
+    let server = ServerBuilder::new(Engine::Sqlite).env("SVC_RATE_LIMIT_RPM", "4").start().await;
+    let statuses = async |method: &'static str, path: &'static str| {
+        let mut statuses = Vec::new();
+        for _ in 0..6 {
+            statuses.push(server.send(server.request(method, path).header("origin", &server.base)).await.status);
+        }
+        statuses
+    };
+    assert_eq!(statuses("GET", "/healthz").await, [200; 6]);
+    // Preflights count as well, and one bucket holds for every route.
+    assert_eq!(statuses("OPTIONS", "/api/v1/data").await[4..], [429, 429]);
+    let refused = server.call("GET", "/api/v1/me", None).await;
+    refused.expect_error(429, "rate_limited");
+    let of_protocol = server.call("GET", "/api/auth/get-session", None).await.json();
+    assert_eq!((&of_protocol["code"], &of_protocol["error"]), (&json!("rate_limited"), &json!("rate_limited")));
+    assert_eq!(server.call("GET", "/readyz", None).await.status, 200);
+}
+
+#[tokio::test]
 async fn without_enforcement_everybody_may_do_everything() {
     let server = ServerBuilder::new(Engine::Sqlite).env("SVC_REQUIRE_AUTH", "false").start().await;
     assert_eq!(server.call("POST", "/api/v1/objects", Some(json!({ "name": "note" }))).await.status, 201);

@@ -241,4 +241,55 @@ on_both_engines! {
         let deleted = server.sql("SELECT id FROM svc_events WHERE topic = 'auth.user.deleted'").await;
         assert_eq!(deleted.len(), 2);
     }
+
+    async fn a_kill_amid_upgrades_leaves_each_guest_whole_or_carried_over(engine: Engine) {
+        let mut server = server_with_guests(engine).await;
+        let admin_token = {
+            let admin = server.admin().await;
+            admin.make_task_object().await;
+            let_guests_write(&admin).await;
+            admin.token
+        };
+        let mut guests = Vec::new();
+        for number in 0..30 {
+            let (token, user) = guest(&server).await;
+            for title in ["one", "two"] {
+                server.with_token(token.clone()).make("task", json!({ "title": title })).await;
+            }
+            guests.push((token, user["id"].as_str().unwrap().to_owned(), format!("user{number}@example.com")));
+        }
+        // Upgrades are under way when the process is gone; those that were answered count.
+        let (base, client) = (server.base.clone(), reqwest::Client::new());
+        let upgrades: Vec<_> = guests
+            .iter()
+            .map(|(token, _, email)| {
+                let body = json!({ "name": "x", "email": email, "password": "correct horse battery" });
+                let request = client.post(format!("{base}/api/auth/sign-up/email")).bearer_auth(token).json(&body).send();
+                tokio::spawn(async move { request.await.is_ok_and(|answer| answer.status() == 200) })
+            })
+            .collect();
+        // About a third of them: a hash takes some hundredths of a second on each core.
+        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+        server.kill();
+        let mut answered = Vec::new();
+        for upgrade in upgrades {
+            answered.push(upgrade.await.unwrap());
+        }
+        let server = server.builder().start().await;
+        let admin = server.with_token(admin_token);
+        for ((token, guest_id, email), answered) in guests.iter().zip(answered) {
+            let users = server.sql(&format!("SELECT id FROM svc_users WHERE email = '{email}'")).await;
+            assert!(!answered || users.len() == 1, "an upgrade that was answered is lost");
+            let is_guest = server.with_token(token.clone()).get("/api/v1/me").await.json()["authenticated"] == true;
+            // One or the other, and both records with them.
+            assert_eq!(is_guest, users.is_empty());
+            let owner = users.first().map_or(guest_id, |user| &user[0]);
+            let total = admin.get(&format!("/api/v1/data/task?created_by={owner}")).await.json()["pagination"]["totalCount"].clone();
+            assert_eq!(total, 2, "{email}");
+        }
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 60);
+        // Nobody is without what belongs to them.
+        let orphans = server.sql("SELECT id FROM svc_users u WHERE NOT is_anonymous AND NOT EXISTS (SELECT 1 FROM svc_credentials c WHERE c.user_id = u.id)").await;
+        assert!(orphans.is_empty());
+    }
 }
