@@ -202,6 +202,11 @@ async fn echo(Json(input): Json<serde_json::Value>) -> Response {
     Json(serde_json::json!({ "data": input })).into_response()
 }
 
+/// What the server's own `/healthz` says.
+async fn alive() -> Response {
+    Json(serde_json::json!({ "status": "ok" })).into_response()
+}
+
 fn router<D: Database>(database: D) -> Router {
     Router::new()
         .route("/items", get(list_items::<D>).post(create_item::<D>))
@@ -210,6 +215,7 @@ fn router<D: Database>(database: D) -> Router {
         .route("/items/{id}", get(get_item::<D>).patch(update_item::<D>))
         .route("/projects/bulk", post(create_projects::<D>))
         .route("/echo", post(echo))
+        .route("/healthz", get(alive))
         .with_state(Arc::new(database))
 }
 

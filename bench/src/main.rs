@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and one that cannot go on has failed")]
 
+mod identity;
 mod run;
 
 mod cluster;
@@ -66,6 +67,16 @@ enum Engines {
     Both,
 }
 
+impl Engines {
+    fn each(self) -> &'static [run::Engine] {
+        match self {
+            Engines::Sqlite => &[run::Engine::Sqlite],
+            Engines::Postgres => &[run::Engine::Postgres],
+            Engines::Both => &[run::Engine::Sqlite, run::Engine::Postgres],
+        }
+    }
+}
+
 #[derive(Subcommand)]
 enum Command {
     /// The floor, as a process of its own
@@ -74,12 +85,15 @@ enum Command {
         /// A `postgres://` URL, or SQLite's file
         database: String,
     },
+    /// What knowing the caller costs: enforcement, sign-ins, the identity verdict
+    Identity(identity::Options),
 }
 
 fn main() {
     let arguments = Arguments::parse();
     match arguments.command {
         Some(Command::Floor { database }) => floor::serve(&database),
+        Some(Command::Identity(options)) => identity::run(&options),
         None => run::run(arguments.options),
     }
 }

@@ -23,9 +23,9 @@ pub(crate) struct Round {
     pub(crate) compared: Vec<Compared>,
 }
 
-struct Table {
-    head: Vec<&'static str>,
-    rows: Vec<Vec<String>>,
+pub(crate) struct Table {
+    pub(crate) head: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Compared {
@@ -54,7 +54,7 @@ pub(crate) fn print(engine: Engine, connections: usize, rounds: &[Round], as_mar
     let title = format!("{}, {connections} connections", engine.name());
     println!("{}{title}\n", if as_markdown { "## " } else { "" });
     for table in [workloads(rounds), processes(rounds)] {
-        println!("{}", if as_markdown { table.markdown() } else { table.plain() });
+        println!("{}", table.text(as_markdown));
     }
     let echo = rounds.iter().flat_map(|round| &round.compared).find(|compared| compared.name == ONE_BLOCK_CALL);
     if let Some(echo) = echo {
@@ -115,6 +115,10 @@ fn processes(rounds: &[Round]) -> Table {
 }
 
 impl Table {
+    pub(crate) fn text(&self, as_markdown: bool) -> String {
+        if as_markdown { self.markdown() } else { self.plain() }
+    }
+
     fn markdown(&self) -> String {
         let line = |cells: &mut dyn Iterator<Item = &str>| format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "));
         let mut text = line(&mut self.head.iter().copied());

@@ -10,10 +10,10 @@ use crate::report::{self, Compared, Round, grouped};
 use crate::server::{Process, blockbase, floor};
 use crate::side::Side;
 use crate::workloads::{ALL, Workload};
-use crate::{Engines, Options, fill};
+use crate::{Options, fill};
 
 /// How long the sides are left alone after they were filled.
-const REST: Duration = Duration::from_secs(1);
+pub(crate) const REST: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Engine {
@@ -33,13 +33,8 @@ impl Engine {
 pub(crate) fn run(mut options: Options) {
     options.rows.sort_unstable();
     options.rows.dedup();
-    let engines: &[Engine] = match options.engine {
-        Engines::Sqlite => &[Engine::Sqlite],
-        Engines::Postgres => &[Engine::Postgres],
-        Engines::Both => &[Engine::Sqlite, Engine::Postgres],
-    };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for engine in engines {
+    for engine in options.engine.each() {
         let cluster = (*engine == Engine::Postgres).then(Cluster::start);
         let mut rounds = Vec::new();
         for rows in &options.rows {
@@ -69,7 +64,7 @@ async fn round(options: &Options, cluster: Option<&Cluster>, rows: u32, workload
     };
     let (ours_url, floor_url) = databases.as_ref().map(|(ours, floor)| (ours.as_str(), floor.as_str())).unzip();
 
-    let ours_process = blockbase(&options.binary, ours_directory.path(), ours_url);
+    let ours_process = blockbase(&options.binary, ours_directory.path(), ours_url, &[]);
     tokio::time::sleep(REST).await;
     let idle_mib = ours_process.memory_mib().0;
     let floor_process = floor(floor_directory.path(), floor_url);

@@ -34,6 +34,14 @@ impl Process {
     }
 }
 
+impl Process {
+    /// Ends it as an operator does: what it wrote is all in the database's own file then.
+    pub(crate) fn stop(mut self) {
+        let told = Command::new("kill").arg(self.child.id().to_string()).status();
+        assert!(told.is_ok_and(|status| status.success()) && self.child.wait().is_ok());
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -41,8 +49,8 @@ impl Drop for Process {
     }
 }
 
-/// The server with no rate limits, in `directory`; on SQLite there, unless `database` is the URL of another.
-pub(crate) fn blockbase(binary: &Path, directory: &Path, database: Option<&str>) -> Process {
+/// The server with no rate limits and these variables, in `directory`; on SQLite there, unless `database` is the URL of another.
+pub(crate) fn blockbase(binary: &Path, directory: &Path, database: Option<&str>, environment: &[(&str, &str)]) -> Process {
     let binary = std::fs::canonicalize(binary).expect("the server's binary: cargo build --release");
     let mut command = Command::new(binary);
     command
@@ -51,7 +59,8 @@ pub(crate) fn blockbase(binary: &Path, directory: &Path, database: Option<&str>)
         .env("SVC_LISTEN", "127.0.0.1:0")
         .env("SVC_RATE_LIMIT_RPM", "0")
         .env("SVC_AUTH_RATE_LIMIT_RPM", "0")
-        .env("SVC_LOG", "warn");
+        .env("SVC_LOG", "warn")
+        .envs(environment.iter().copied());
     if let Some(database) = database {
         command.env("SVC_DATABASE_URL", database).env("SVC_SECRET", "a secret of the benchmark, long enough");
     }

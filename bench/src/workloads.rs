@@ -76,12 +76,12 @@ fn rows(side: &Side) -> u32 {
 }
 
 /// The same request each time.
-fn always(side: &Side, method: &str, path: &str, body: Option<&str>) -> MakeRequest {
+pub(crate) fn always(side: &Side, method: &str, path: &str, body: Option<&str>) -> MakeRequest {
     let bytes = request(method, path, side.token.as_deref(), body);
     Arc::new(move |_, _| bytes.clone())
 }
 
-fn get_by_id(side: &Side) -> MakeRequest {
+pub(crate) fn get_by_id(side: &Side) -> MakeRequest {
     let side = side.clone();
     Arc::new(move |connection, number| {
         let id = side.ids[pick(connection, number, side.ids.len())];

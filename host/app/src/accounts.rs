@@ -7,6 +7,8 @@ mod sessions;
 mod sign_in;
 mod sign_up;
 
+use std::sync::Arc;
+
 use blockbase_auth::{HashError, PasswordProblem, SessionToken};
 use blockbase_query::Permissions;
 use blockbase_schema::{Code, Error, is_email, time};
@@ -20,7 +22,7 @@ pub use sign_up::SignUp;
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
-use crate::identity::{Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
+use crate::identity::{Identity, Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
 
 /// The role that may do everything.
 pub(crate) const ADMIN: &str = "admin";
@@ -42,19 +44,6 @@ pub struct SignedIn {
     pub token: SessionToken,
     pub user: Value,
     pub remember: bool,
-}
-
-/// Who a caller is.
-#[derive(Debug)]
-pub struct Verdict {
-    pub user: Value,
-    pub user_id: String,
-    pub roles: Vec<String>,
-    /// The session, where it is one.
-    pub session: Option<Value>,
-    pub api_key_id: Option<String>,
-    /// Whether this session may claim the account that was made at boot.
-    pub pending_claim: bool,
 }
 
 /// Why an authentication request was refused; the surface has the protocol's own codes for these.
@@ -215,7 +204,7 @@ impl App {
             blockbase_auth::Actor { user_id: Some(user_id.to_owned()), api_key_id: None, via: blockbase_auth::Via::Session };
         Caller {
             principal: blockbase_auth::Principal::Known(actor),
-            authority: crate::Authority::Own(std::sync::Arc::new(Permissions::new(Vec::new(), None))),
+            authority: crate::Authority::Own(Arc::new(Permissions::new(Vec::new(), None))),
             ..Caller::system()
         }
     }
@@ -225,21 +214,42 @@ impl App {
         self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) })).await
     }
 
-    /// Who presents `credentials`; `None` where they do not hold. No error: a bad credential is an answer.
-    pub async fn verdict(&self, credentials: &Credentials) -> Result<Option<Verdict>, Error> {
-        let Some(identity) = self.identify(credentials).await? else { return Ok(None) };
-        let presented = self.presented(credentials);
-        let token = match &presented {
-            Presented::Bearer(Some(token)) | Presented::Cookie(token) => Some(token.as_str()),
-            _ => None,
-        };
-        Ok(Some(Verdict {
-            user: render_user(&identity.user),
-            user_id: identity.user.id.clone(),
-            roles: identity.roles.clone(),
-            session: identity.session().map(|session| render_session(session, token)),
-            api_key_id: identity.api_key().map(|key| key.id.clone()),
-            pending_claim: matches!(identity.shown, Shown::Session { pending_claim: true, .. }),
-        }))
+    /// The hash of a user's password; a guest has none.
+    async fn password_hash(&self, user_id: &str) -> Result<Option<String>, Error> {
+        let user_id = user_id.to_owned();
+        self.store
+            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.password_hash(&user_id).await?) }))
+            .await
     }
+
+    /// Who presents `credentials`, as the JSON of `/api/v1/me`; `None` where they do not hold, which is an answer and no error.
+    pub async fn me(&self, credentials: &Credentials) -> Result<Option<Arc<str>>, Error> {
+        let found = self.identify(credentials).await?;
+        Ok(found.map(|identity| Arc::clone(identity.verdict.get_or_init(|| render_verdict(&identity).to_string().into()))))
+    }
+
+    /// `{ session, user }` of the session that the credentials show, if they show one.
+    pub async fn current_session(&self, credentials: &Credentials) -> Result<Option<Value>, Error> {
+        let Some(identity) = self.identify(credentials).await? else { return Ok(None) };
+        let (Presented::Bearer(Some(token)) | Presented::Cookie(token)) = self.presented(credentials) else { return Ok(None) };
+        let render = |session| json!({ "session": render_session(session, Some(&token)), "user": render_user(&identity.user) });
+        Ok(identity.session().map(render))
+    }
+}
+
+/// `{ authenticated, userId, roles, user, apiKeyId?, pendingClaim? }`.
+fn render_verdict(identity: &Identity) -> Value {
+    let mut verdict = json!({
+        "authenticated": true,
+        "userId": identity.user.id,
+        "roles": identity.roles,
+        "user": render_user(&identity.user),
+    });
+    if let Some(key) = identity.api_key() {
+        verdict["apiKeyId"] = json!(key.id);
+    }
+    if matches!(identity.shown, Shown::Session { pending_claim: true, .. }) {
+        verdict["pendingClaim"] = json!(true);
+    }
+    verdict
 }

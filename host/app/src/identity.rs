@@ -1,7 +1,7 @@
 //! Who presents a credential, and what they may do: kept in memory for a few seconds, so that a checked request costs no query.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+mod cache;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,15 +10,12 @@ use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Error, Result};
 use blockbase_store::{ApiKeyRow, Connection, KeyHolder, ReadCost, RoleRow, SessionHolder, SessionRow, UserRow};
 use futures_util::future::BoxFuture;
-use parking_lot::RwLock;
+
+pub(crate) use cache::IdentityCache;
 
 use crate::App;
 use crate::caller::Credentials;
 
-/// How long an answer is believed. A change made on another instance holds here after it at the latest.
-const KEPT_MS: i64 = 3_000;
-/// Identities kept; past it all are forgotten and asked for anew.
-const KEPT_MAX: usize = 20_000;
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a session lives.
 pub(crate) const SESSION_MS: i64 = 7 * DAY_MS;
@@ -51,6 +48,8 @@ pub(crate) struct Identity {
     pub(crate) shown: Shown,
     pub(crate) roles: Vec<String>,
     pub(crate) permissions: Arc<Permissions>,
+    /// The answer of `/api/v1/me`, once somebody asked for it.
+    pub(crate) verdict: OnceLock<Arc<str>>,
     kept_at: i64,
 }
 
@@ -80,57 +79,6 @@ impl Identity {
             Shown::Session { row, .. } => row.expires_at,
             Shown::ApiKey(key) => key.expires_at.unwrap_or(i64::MAX),
         }
-    }
-}
-
-#[derive(Default)]
-pub(crate) struct IdentityCache {
-    /// By the SHA-256 of the token or key.
-    by_hash: RwLock<HashMap<String, Arc<Identity>>>,
-    public: RwLock<Option<(Arc<Permissions>, i64)>>,
-    /// Goes up whenever everything is forgotten: what was read before that is not kept.
-    generation: AtomicU64,
-}
-
-impl IdentityCache {
-    fn get(&self, hash: &str, now: i64) -> Option<Arc<Identity>> {
-        let kept = self.by_hash.read();
-        kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.kept_at)) && kept.expires_at() > now).cloned()
-    }
-
-    fn keep(&self, hash: String, identity: Identity, generation: u64) -> Arc<Identity> {
-        let identity = Arc::new(identity);
-        let mut kept = self.by_hash.write();
-        if self.generation.load(Ordering::Acquire) != generation {
-            return identity;
-        }
-        if kept.len() >= KEPT_MAX {
-            kept.clear();
-        }
-        kept.insert(hash, Arc::clone(&identity));
-        identity
-    }
-
-    fn public(&self, now: i64) -> Option<Arc<Permissions>> {
-        let kept = self.public.read();
-        kept.as_ref().filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(kept, _)| Arc::clone(kept))
-    }
-
-    fn keep_public(&self, permissions: Permissions, now: i64, generation: u64) -> Arc<Permissions> {
-        let permissions = Arc::new(permissions);
-        let mut kept = self.public.write();
-        if self.generation.load(Ordering::Acquire) == generation {
-            *kept = Some((Arc::clone(&permissions), now));
-        }
-        permissions
-    }
-
-    /// Forgets everything: users, roles, keys or sessions changed here.
-    pub(crate) fn forget(&self) {
-        let (mut kept, mut public) = (self.by_hash.write(), self.public.write());
-        self.generation.fetch_add(1, Ordering::Release);
-        kept.clear();
-        *public = None;
     }
 }
 
@@ -204,6 +152,15 @@ impl App {
         }
     }
 
+    /// As [`App::change_accounts`] where `forgets`, else a plain write: somebody new changes nothing of what is kept.
+    pub(crate) async fn add_to_accounts<T, F>(&self, forgets: bool, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        if forgets { self.change_accounts(body).await } else { self.store.write(body).await }
+    }
+
     /// Runs a change of accounts and forgets the kept identities then, also where the caller goes away meanwhile.
     pub(crate) async fn change_accounts<T, F>(&self, body: F) -> Result<T>
     where
@@ -227,7 +184,7 @@ impl App {
         if let Some(identity) = self.identities.get(&hash, now) {
             return Ok(Some(identity));
         }
-        let generation = self.identities.generation.load(Ordering::Acquire);
+        let generation = self.identities.generation();
         let sought = hash.clone();
         let found = self
             .store
@@ -248,7 +205,14 @@ impl App {
     fn identity_of_key_holder(&self, holder: KeyHolder, now: i64) -> Result<Identity> {
         let KeyHolder { key, user, role } = holder;
         let permissions = self.permissions(grants(&role.permissions)?, &user.id);
-        Ok(Identity { user, shown: Shown::ApiKey(key), roles: vec![role.name], permissions, kept_at: now })
+        Ok(Identity {
+            user,
+            shown: Shown::ApiKey(key),
+            roles: vec![role.name],
+            permissions,
+            verdict: OnceLock::new(),
+            kept_at: now,
+        })
     }
 
     async fn identity_of_token(&self, token: &str, by_cookie: bool, renewal: &RenewalSlot) -> Result<Option<Arc<Identity>>> {
@@ -256,7 +220,7 @@ impl App {
         if let Some(identity) = self.identities.get(&hash, now) {
             return Ok(Some(identity));
         }
-        let generation = self.identities.generation.load(Ordering::Acquire);
+        let generation = self.identities.generation();
         let sought = hash.clone();
         let found = self
             .store
@@ -289,7 +253,7 @@ impl App {
         let roles = roles.into_iter().map(|role| role.name).collect();
         let kept_until_extended = is_due && session.updated_at != now;
         let shown = Shown::Session { row: session, pending_claim };
-        let identity = Identity { user, shown, roles, permissions, kept_at: now };
+        let identity = Identity { user, shown, roles, permissions, verdict: OnceLock::new(), kept_at: now };
         // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
@@ -327,7 +291,7 @@ impl App {
         if let Some(permissions) = self.identities.public(now) {
             return Ok(permissions);
         }
-        let generation = self.identities.generation.load(Ordering::Acquire);
+        let generation = self.identities.generation();
         let role = self
             .store
             .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.role_named(PUBLIC).await?) }))
@@ -366,7 +330,7 @@ impl App {
                     user_agent: None,
                 };
                 let shown = Shown::Session { row, pending_claim: false };
-                Ok(Some(Identity { user: *user, shown, roles, permissions, kept_at: now }))
+                Ok(Some(Identity { user: *user, shown, roles, permissions, verdict: OnceLock::new(), kept_at: now }))
             }
         }
     }

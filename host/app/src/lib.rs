@@ -36,7 +36,7 @@ use blockbase_store::{BlockLogRow, CommittedEvent, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::mpsc;
 
-pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn, Verdict};
+pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
 pub use api_keys::NewKey;
 pub use blockbase_query::{Access, Action, AggregateRequest, Grant, ListRequest, Paging, RowPolicy, expand_paths};
 pub use blockbase_schema as schema;

@@ -27,6 +27,7 @@ mod roles;
 mod tasks;
 mod users;
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
@@ -35,7 +36,7 @@ use blockbase_app::App;
 use tokio::sync::{Semaphore, watch};
 
 pub use address::TrustedProxies;
-pub use middleware::Limits;
+use middleware::Limits;
 pub use origin::TrustedOrigins;
 
 /// What the surface needs to know of the configuration.
@@ -54,27 +55,38 @@ pub struct Settings {
 /// Event streams open at a time.
 const STREAMS_MAX: usize = 10_000;
 
-/// What every handler sees.
+/// What every handler sees. One count to raise: layers and extractors clone it several times a request.
 #[derive(Clone)]
-pub(crate) struct AppState {
+pub(crate) struct AppState(Arc<Shared>);
+
+impl Deref for AppState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+pub(crate) struct Shared {
     pub(crate) app: Arc<App>,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Settings,
+    pub(crate) limits: Limits,
     pub(crate) streams: Arc<Semaphore>,
-    pub(crate) documents: Arc<openapi::Documents>,
+    pub(crate) documents: openapi::Documents,
     /// Turns true when the server drains: streams end then.
     pub(crate) draining: watch::Receiver<bool>,
 }
 
 /// All routes. `draining` turning true ends the open streams and makes `/readyz` answer 503.
 pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>) -> Router {
-    let limits = Limits::new(&settings);
-    let state = AppState {
+    let state = AppState(Arc::new(Shared {
         app,
-        settings: Arc::new(settings),
+        limits: Limits::new(&settings),
+        settings,
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
-        documents: Arc::default(),
+        documents: openapi::Documents::default(),
         draining,
-    };
+    }));
     Router::new()
         .route("/api/v1/data", get(data::discover::handle))
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
@@ -127,8 +139,8 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         .route("/readyz", get(health::ready))
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
-        .layer(axum::middleware::from_fn_with_state((state.clone(), limits.clone()), middleware::admit))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::admit))
         .layer(middleware::cors(&state.settings.trusted_origins))
-        .layer(axum::middleware::from_fn_with_state((state.clone(), limits), middleware::around))
+        .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::around))
         .with_state(state)
 }

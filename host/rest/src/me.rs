@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,22 +14,9 @@ use crate::render;
 
 /// The identity verdict; a bad credential is an answer, not an error.
 pub(crate) async fn verdict(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, ApiError> {
-    let Some(verdict) = state.app.verdict(&credentials).await? else {
-        return Ok(axum::Json(json!({ "authenticated": false })).into_response());
-    };
-    let mut answer = json!({
-        "authenticated": true,
-        "userId": verdict.user_id,
-        "roles": verdict.roles,
-        "user": verdict.user,
-    });
-    if let Some(id) = verdict.api_key_id {
-        answer["apiKeyId"] = json!(id);
-    }
-    if verdict.pending_claim {
-        answer["pendingClaim"] = json!(true);
-    }
-    Ok(axum::Json(answer).into_response())
+    let verdict = state.app.me(&credentials).await?;
+    let json = verdict.as_deref().unwrap_or(r#"{"authenticated":false}"#);
+    Ok(render::json_bytes(StatusCode::OK, json.as_bytes().to_vec()))
 }
 
 #[derive(Deserialize)]

@@ -28,13 +28,12 @@ use crate::origin::{OriginProblem, TrustedOrigins};
 use crate::{AppState, Settings};
 
 /// The rate limiters.
-#[derive(Clone)]
-pub struct Limits {
+pub(crate) struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     begun: Instant,
     /// Seconds after `begun`.
-    swept_at: Arc<AtomicU64>,
+    swept_at: AtomicU64,
 }
 
 /// Headers of answers that scripts of other origins may read.
@@ -53,7 +52,7 @@ impl Limits {
             all: limiter(settings.requests_per_minute),
             auth: limiter(settings.auth_requests_per_minute),
             begun: Instant::now(),
-            swept_at: Arc::default(),
+            swept_at: AtomicU64::default(),
         }
     }
 
@@ -95,7 +94,7 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 /// Outermost: the request's id and address, the session's renewal, one log line.
-pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
     request = request.map(lingering);
     let request_id = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
@@ -111,7 +110,7 @@ pub(crate) async fn around(State((state, limits)): State<(AppState, Limits)>, mu
     let answered = async {
         // Preflights are answered before they get to where the others are counted.
         if method == Method::OPTIONS
-            && let Err(refused) = limits.admit(address, &path)
+            && let Err(refused) = state.limits.admit(address, &path)
         {
             return *refused;
         }
@@ -150,10 +149,10 @@ fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed)
 }
 
 /// Innermost: lets the request in, or answers why not.
-pub(crate) async fn admit(State((state, limits)): State<(AppState, Limits)>, request: Request, next: Next) -> Response {
+pub(crate) async fn admit(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let info = request.extensions().get::<RequestInfo>();
     let address = info.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.address);
-    match check(&state, &limits, address, &request) {
+    match check(&state, address, &request) {
         Ok(()) => next.run(request).await,
         Err(refused) => *refused,
     }
@@ -172,10 +171,10 @@ pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
 }
 
 /// Rate limits and the origin check, before anything is read or looked up.
-fn check(state: &AppState, limits: &Limits, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
+fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
     let path = request.uri().path();
     if *request.method() != Method::OPTIONS {
-        limits.admit(address, path)?;
+        state.limits.admit(address, path)?;
     }
     state.settings.trusted_origins.check(request.method(), path, request.headers()).map_err(|problem| {
         let (code, message) = match problem {

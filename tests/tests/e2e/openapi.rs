@@ -14,7 +14,7 @@ async fn document(who: &Admin<'_>) -> Value {
 }
 
 /// `method path` of everything in the document.
-fn operations(document: &Value) -> BTreeSet<String> {
+pub(crate) fn operations(document: &Value) -> BTreeSet<String> {
     let paths = document["paths"].as_object().unwrap().iter();
     paths
         .flat_map(|(path, item)| {
@@ -211,7 +211,7 @@ on_both_engines! {
         for path in [
             "/api/v1/data", "/api/v1/objects", "/api/v1/relationships", "/api/v1/schema", "/api/v1/schema/migrations",
             "/api/v1/blocks", "/api/v1/blocks/actions", "/api/v1/me", "/api/auth/get-session", "/healthz", "/readyz",
-            "/api/v1/openapi.json",
+            "/api/v1/openapi.json", "/api/v1/roles", "/api/v1/users", "/api/v1/api-keys", "/api/v1/tasks", "/api/auth/list-sessions",
         ] {
             check("get", path, &admin.get(path).await);
             check("get", path, &server.call("GET", path, None).await);
@@ -309,5 +309,74 @@ on_both_engines! {
         assert!(task["title"].is_object() && task["project"].is_null() && task["tags"].is_null());
         assert!(seen["components"]["schemas"]["Project"].is_null());
         assert!(task["project_id"].is_object() && !seen.to_string().contains("`project`"));
+    }
+}
+
+on_both_engines! {
+    async fn answers_about_identity_are_what_the_document_says(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let admin = server.admin().await;
+        let document = document(&admin).await;
+        let check = |operation: &str, answer: Answer| {
+            let (method, path) = operation.split_once(' ').unwrap();
+            assert_described(&document, method, path, &answer);
+            answer
+        };
+        let grants = json!([{ "resource": "*", "actions": ["read"] }, { "resource": "echo:calls", "actions": ["manage"], "rowPolicy": "own" }]);
+        let body = json!({ "name": "helper", "description": "Helps.", "permissions": grants });
+        let role = check("post /api/v1/roles", admin.post("/api/v1/roles", body.clone()).await).data()["id"].clone();
+        check("post /api/v1/roles", admin.post("/api/v1/roles", body).await);
+        check("get /api/v1/roles/{id}", admin.get("/api/v1/roles/helper").await);
+        check("get /api/v1/roles/{id}", admin.get("/api/v1/roles/nothing").await);
+        check("patch /api/v1/roles/{id}", admin.patch("/api/v1/roles/helper", json!({ "description": null })).await);
+        check("patch /api/v1/roles/{id}", admin.patch("/api/v1/roles/admin", json!({ "permissions": [] })).await);
+        check("delete /api/v1/roles/{id}", admin.delete("/api/v1/roles/public").await);
+
+        let guest = check("post /api/auth/sign-in/anonymous", server.call("POST", "/api/auth/sign-in/anonymous", None).await).json();
+        let user = format!("/api/v1/users/{}", guest["user"]["id"].as_str().unwrap());
+        let guest = server.with_token(guest["token"].as_str().unwrap().to_owned());
+        check("post /api/auth/sign-in/anonymous", guest.post("/api/auth/sign-in/anonymous", json!({})).await);
+        check("get /api/v1/users", admin.get("/api/v1/users?search=anonymous").await);
+        check("get /api/v1/users", admin.get("/api/v1/users?colour=red").await);
+        check("get /api/v1/users/{id}", admin.get(&user).await);
+        check("get /api/v1/users/{id}", guest.get(&user).await);
+        check("patch /api/v1/users/{id}", admin.patch(&user, json!({ "name": "Guest" })).await);
+        check("post /api/v1/users/{id}/roles", admin.post(&format!("{user}/roles"), json!({ "roleId": role })).await);
+        check("post /api/v1/users/{id}/roles", admin.post(&format!("{user}/roles"), json!({ "roleId": "nothing" })).await);
+        check("delete /api/v1/users/{id}/roles/{role}", admin.delete(&format!("{user}/roles/helper")).await);
+        check("delete /api/v1/users/{id}/roles/{role}", admin.delete(&format!("{user}/roles/helper")).await);
+
+        let body = json!({ "name": "k", "roleId": role, "expiresAt": "2999-01-01T00:00:00+01:00" });
+        let key = check("post /api/v1/api-keys", admin.post("/api/v1/api-keys", body).await).json();
+        check("get /api/v1/api-keys", admin.get("/api/v1/api-keys").await);
+        let by_key = server.with_token(key["key"].as_str().unwrap().to_owned());
+        check("get /api/v1/me", by_key.get("/api/v1/me").await);
+        check("get /api/auth/list-sessions", by_key.get("/api/auth/list-sessions").await);
+        let path = format!("/api/v1/api-keys/{}", key["data"]["id"].as_str().unwrap());
+        check("delete /api/v1/api-keys/{id}", admin.delete(&path).await);
+        check("delete /api/v1/api-keys/{id}", admin.delete(&path).await);
+
+        let task = "/api/v1/tasks/anonymous-user-cleanup";
+        check("get /api/v1/tasks/{id}", admin.get(task).await);
+        check("patch /api/v1/tasks/{id}", admin.patch(task, json!({ "config": { "maxAgeDays": 1 } })).await);
+        check("patch /api/v1/tasks/{id}", admin.patch(task, json!({ "schedule": "soon" })).await);
+        check("post /api/v1/tasks/{id}/run", admin.post(&format!("{task}/run"), json!({})).await);
+        check("get /api/v1/tasks/{id}/runs", admin.get(&format!("{task}/runs")).await);
+        check("get /api/v1/tasks", admin.get("/api/v1/tasks").await);
+        check("delete /api/v1/tasks/{id}", admin.delete(task).await);
+
+        let change = |current: &str| json!({ "currentPassword": current, "newPassword": "another one, long", "revokeOtherSessions": true });
+        check("post /api/auth/change-password", admin.post("/api/auth/change-password", change("wrong password")).await);
+        let changed = check("post /api/auth/change-password", admin.post("/api/auth/change-password", change("correct horse battery")).await);
+        let admin = server.with_token(changed.json()["token"].as_str().unwrap().to_owned());
+        check("post /api/v1/admin/claim", admin.post("/api/v1/admin/claim", json!({ "name": "x", "newPassword": "another one, long" })).await);
+        check("post /api/auth/update-user", admin.post("/api/auth/update-user", json!({ "name": "Ada" })).await);
+        check("post /api/auth/update-user", admin.post("/api/auth/update-user", json!({})).await);
+        check("post /api/auth/revoke-session", admin.post("/api/auth/revoke-session", json!({ "id": "x" })).await);
+        check("post /api/auth/revoke-other-sessions", admin.post("/api/auth/revoke-other-sessions", json!({})).await);
+        check("post /api/auth/delete-anonymous-user", admin.post("/api/auth/delete-anonymous-user", json!({})).await);
+        check("post /api/auth/delete-anonymous-user", guest.post("/api/auth/delete-anonymous-user", json!({})).await);
+        check("post /api/auth/revoke-sessions", admin.post("/api/auth/revoke-sessions", json!({})).await);
+        check("post /api/auth/revoke-sessions", admin.post("/api/auth/revoke-sessions", json!({})).await);
     }
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines};
 use serde_json::{Value, json};
 
-const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
+use crate::openapi::operations;
+
 const ACTIONS: [&str; 4] = ["create", "read", "update", "delete"];
 const RESOURCES: [&str; 13] = [
     "task",
@@ -203,17 +204,6 @@ fn record_change(object: &str) -> Value {
 fn job() -> Value {
     let config = json!({ "block": "tasks", "action": "complete", "input": { "id": "<task>" } });
     json!({ "name": "<word>", "type": "block_action", "schedule": "0 0 1 1 *", "config": config })
-}
-
-/// `method path` of everything in the document.
-fn operations(document: &Value) -> BTreeSet<String> {
-    let paths = document["paths"].as_object().unwrap().iter();
-    paths
-        .flat_map(|(path, item)| {
-            let methods = item.as_object().unwrap().keys().filter(|key| METHODS.contains(&key.as_str()));
-            methods.map(move |method| format!("{method} {path}"))
-        })
-        .collect()
 }
 
 /// What calls are about, made by the admin when it is asked for, and kept until a call succeeds.

@@ -98,14 +98,7 @@ impl App {
             return Err(Error::new(Code::InvalidValue, "`name` holds 1 to 200 characters.").with_field("name"));
         }
         check_password(&new_password, &user.email).map_err(|problem| password_error(problem, "newPassword"))?;
-        let user_id = user.id.clone();
-        let old_hash = self
-            .store
-            .read(blockbase_store::ReadCost::Rows, move |connection| {
-                Box::pin(async move { Ok(connection.password_hash(&user_id).await?) })
-            })
-            .await?
-            .ok_or_else(nothing)?;
+        let old_hash = self.password_hash(&user.id).await?.ok_or_else(nothing)?;
         if self.hasher.verify(new_password.clone(), Some(old_hash.clone())).await.map_err(hash_error)? {
             let user_id = user.id.clone();
             let still_waits = self

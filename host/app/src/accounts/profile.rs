@@ -33,14 +33,7 @@ impl App {
             return Err(AuthProblem::NoCredential);
         }
         check_password(&new, &user.email)?;
-        let user_id = user.id.clone();
-        let old_hash = self
-            .store
-            .read(blockbase_store::ReadCost::Rows, move |connection| {
-                Box::pin(async move { Ok(connection.password_hash(&user_id).await?) })
-            })
-            .await?
-            .ok_or(AuthProblem::NoCredential)?;
+        let old_hash = self.password_hash(&user.id).await?.ok_or(AuthProblem::NoCredential)?;
         if !self.hasher.verify(current, Some(old_hash.clone())).await.map_err(hash_error)? {
             return Err(AuthProblem::InvalidPassword);
         }

@@ -43,7 +43,7 @@ impl App {
                 let upgraded =
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
-                self.change_accounts(move |connection| {
+                self.add_to_accounts(guest.is_some(), move |connection| {
                     Box::pin(async move {
                         // A ban or another password that came meanwhile lets nobody in, and none comes before the end.
                         let stays = connection.keep_user(&user_id).await?

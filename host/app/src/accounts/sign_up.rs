@@ -65,7 +65,7 @@ impl App {
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
-                self.change_accounts(move |connection| {
+                self.add_to_accounts(guest.is_some(), move |connection| {
                     Box::pin(async move {
                         let mut is_first = !connection.has_credentialed_user().await?;
                         if is_first {

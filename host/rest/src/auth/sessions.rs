@@ -22,8 +22,7 @@ fn done() -> Response {
 
 /// The session and its user, or null.
 pub(crate) async fn get(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, AuthError> {
-    let verdict = state.app.verdict(&credentials).await?;
-    let answer = verdict.and_then(|verdict| verdict.session.map(|session| json!({ "session": session, "user": verdict.user })));
+    let answer = state.app.current_session(&credentials).await?;
     let mut response = axum::Json(answer.unwrap_or(Value::Null)).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)

@@ -42,6 +42,23 @@ macro_rules! key_columns {
     };
 }
 
+/// The key whose `column` is the first value and that has not expired at the second, with its user and role.
+macro_rules! key_holder_where {
+    ($column:literal) => {
+        concat!(
+            "SELECT ",
+            key_columns!(),
+            ", ",
+            user_columns!(),
+            ", ",
+            role_columns!(),
+            " FROM svc_api_keys k JOIN svc_users u ON u.id = k.user_id JOIN svc_roles r ON r.id = k.role_id WHERE ",
+            $column,
+            " = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)"
+        )
+    };
+}
+
 fn key(row: &Row) -> Result<ApiKeyRow, DbError> {
     Ok(ApiKeyRow {
         id: row.text(0)?,
@@ -82,41 +99,13 @@ impl Connection {
 
     /// The key of a hash that has not expired.
     pub async fn api_key_of_hash(&mut self, key_hash: &str, now: i64) -> Result<Option<KeyHolder>, DbError> {
-        let rows = self
-            .fetch(
-                concat!(
-                    "SELECT ",
-                    key_columns!(),
-                    ", ",
-                    user_columns!(),
-                    ", ",
-                    role_columns!(),
-                    " FROM svc_api_keys k JOIN svc_users u ON u.id = k.user_id JOIN svc_roles r ON r.id = k.role_id \
-                     WHERE k.key_hash = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)"
-                ),
-                vec![key_hash.into(), now.into()],
-            )
-            .await?;
+        let rows = self.fetch(key_holder_where!("k.key_hash"), vec![key_hash.into(), now.into()]).await?;
         rows.first().map(holder).transpose()
     }
 
     /// As [`Connection::api_key_of_hash`], by the key's id.
     pub async fn api_key_of_id(&mut self, id: &str, now: i64) -> Result<Option<KeyHolder>, DbError> {
-        let rows = self
-            .fetch(
-                concat!(
-                    "SELECT ",
-                    key_columns!(),
-                    ", ",
-                    user_columns!(),
-                    ", ",
-                    role_columns!(),
-                    " FROM svc_api_keys k JOIN svc_users u ON u.id = k.user_id JOIN svc_roles r ON r.id = k.role_id \
-                     WHERE k.id = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)"
-                ),
-                vec![id.into(), now.into()],
-            )
-            .await?;
+        let rows = self.fetch(key_holder_where!("k.id"), vec![id.into(), now.into()]).await?;
         rows.first().map(holder).transpose()
     }
 
