@@ -9,7 +9,7 @@ mod server;
 
 pub use blocks::{example_block, pack};
 pub use postgres::new_database;
-pub use server::{Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, target_directory};
+pub use server::{Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, postgres_rows, target_directory};
 
 /// Runs one test body on both engines: with a server as it is by itself, or with the engine alone where the server needs settings.
 #[macro_export]

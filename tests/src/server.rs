@@ -62,6 +62,12 @@ impl ServerBuilder {
         self
     }
 
+    /// On this Postgres database instead of a new one.
+    pub fn database(mut self, url: String) -> ServerBuilder {
+        self.database = Some(url);
+        self
+    }
+
     /// Where the server will run.
     ///
     /// # Panics
@@ -315,23 +321,7 @@ impl Server {
     /// Rows of the database itself, each as its columns' text.
     pub async fn sql(&self, sql: &str) -> Vec<Vec<String>> {
         match &self.builder.database {
-            Some(url) => {
-                let mut connection = PgConnection::connect(url).await.expect("a connection");
-                let rows: Vec<sqlx::postgres::PgRow> =
-                    sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await.expect("rows");
-                rows.iter()
-                    .map(|row| {
-                        use sqlx::Row;
-                        (0..row.len())
-                            .map(|index| {
-                                let text = row.try_get::<Option<String>, _>(index).map(Option::unwrap_or_default);
-                                text.or_else(|_| row.try_get::<i64, _>(index).map(|number| number.to_string()))
-                                    .expect("text or bigint")
-                            })
-                            .collect()
-                    })
-                    .collect()
-            }
+            Some(url) => postgres_rows(url, sql).await,
             None => {
                 let file = self.directory().join("svc-data/svc.db");
                 let connection = rusqlite::Connection::open(file).expect("the database");
@@ -359,6 +349,19 @@ impl Server {
             }
         }
     }
+}
+
+/// Rows of a Postgres database, each as its columns' text.
+pub async fn postgres_rows(url: &str, sql: &str) -> Vec<Vec<String>> {
+    use sqlx::Row;
+    let mut connection = PgConnection::connect(url).await.expect("a connection");
+    let rows: Vec<sqlx::postgres::PgRow> =
+        sqlx::query(AssertSqlSafe(sql.to_owned())).fetch_all(&mut connection).await.expect("rows");
+    let cell = |row: &sqlx::postgres::PgRow, index| {
+        let text = row.try_get::<Option<String>, _>(index).map(Option::unwrap_or_default);
+        text.or_else(|_| row.try_get::<i64, _>(index).map(|number| number.to_string())).expect("text or bigint")
+    };
+    rows.iter().map(|row| (0..row.len()).map(|index| cell(row, index)).collect()).collect()
 }
 
 /// A client with a token.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockbase_query::plan::ListPlan;
 use blockbase_query::{Action, Dialect, ListRequest, Param, Permissions, sql};
 use blockbase_schema::{Object, StoredObject};
-use blockbase_tests::{Engine, Server, on_both_engines};
+use blockbase_tests::{Admin, Engine, Server, ServerBuilder, new_database, on_both_engines, postgres_rows};
 use serde_json::{Value, json};
 
 /// The object as the server has it, so that a test sees the very statements that the server writes.
@@ -166,4 +166,37 @@ async fn admin_token(server: &Server) -> String {
     let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
     let signed = server.call("POST", "/api/auth/sign-in/email", Some(body)).await;
     signed.json()["token"].as_str().unwrap().to_owned()
+}
+
+/// As many managed databases are: the service's own role may make no extension.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_trigrams_a_search_looks_at_every_row_until_an_administrator_makes_them() {
+    let url = new_database().await;
+    let administrator = async |sql: &str| postgres_rows(&url, sql).await;
+    let plain = ServerBuilder::new(Engine::Postgres).database(url.replace("//test@", "//plain@"));
+    for statement in ["CREATE ROLE plain LOGIN", "GRANT ALL ON SCHEMA public TO plain"] {
+        administrator(statement).await;
+    }
+    let server = plain.start().await;
+    assert!(server.log().contains("every search is a scan"), "{}", server.log());
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    for title in ["Éclair", "Bread", "éclairs with cream"] {
+        admin.make("task", json!({ "title": title })).await;
+    }
+    let found =
+        async |admin: &Admin<'_>| admin.get("/api/v1/data/task?search=ÉCLAIR").await.json()["pagination"]["totalCount"].clone();
+    assert_eq!(found(&admin).await, 2);
+    let indexes = "SELECT indexname::text FROM pg_indexes WHERE indexname ~ '^svc_se_[0-9]+$'";
+    assert!(administrator(indexes).await.is_empty());
+
+    administrator("CREATE EXTENSION pg_trgm").await;
+    let token = admin.token.clone();
+    let server = server.restart().await;
+    assert!(!server.log().contains("every search is a scan"), "{}", server.log());
+    assert_eq!(administrator(indexes).await.len(), 1);
+    let admin = server.with_token(token);
+    assert_eq!(found(&admin).await, 2);
+    admin.make("task", json!({ "title": "another ÉCLAIR" })).await;
+    assert_eq!(found(&admin).await, 3);
 }
