@@ -204,7 +204,7 @@ impl App {
 
     fn identity_of_key_holder(&self, holder: KeyHolder, now: i64) -> Result<Identity> {
         let KeyHolder { key, user, role } = holder;
-        let permissions = self.permissions(grants(&role.permissions)?, &user.id);
+        let permissions = self.permissions([&role], &user.id)?;
         Ok(Identity {
             user,
             shown: Shown::ApiKey(key),
@@ -245,11 +245,7 @@ impl App {
                 Extension::Later => {}
             }
         }
-        let mut all = Vec::new();
-        for role in roles.iter().chain(&public) {
-            all.extend(grants(&role.permissions)?);
-        }
-        let permissions = self.permissions(all, &user.id);
+        let permissions = self.permissions(roles.iter().chain(&public), &user.id)?;
         let roles = roles.into_iter().map(|role| role.name).collect();
         let kept_until_extended = is_due && session.updated_at != now;
         let shown = Shown::Session { row: session, pending_claim };
@@ -278,11 +274,16 @@ impl App {
         }
     }
 
-    fn permissions(&self, grants: Vec<Grant>, user_id: &str) -> Arc<Permissions> {
-        Arc::new(match self.settings.require_auth {
-            true => Permissions::new(grants, Some(user_id.to_owned())),
-            false => Permissions::unrestricted(),
-        })
+    /// What these roles allow the user together.
+    fn permissions<'a>(&self, roles: impl IntoIterator<Item = &'a RoleRow>, user_id: &str) -> Result<Arc<Permissions>> {
+        if !self.settings.require_auth {
+            return Ok(Arc::new(Permissions::unrestricted()));
+        }
+        let mut all = Vec::new();
+        for role in roles {
+            all.extend(grants(&role.permissions)?);
+        }
+        Ok(Arc::new(Permissions::new(all, Some(user_id.to_owned()))))
     }
 
     /// What callers without a credential may do.
@@ -314,11 +315,7 @@ impl App {
             None => Ok(None),
             Some(ActorHolder::Key(holder)) => self.identity_of_key_holder(*holder, now).map(Some),
             Some(ActorHolder::User(user, roles)) => {
-                let mut all = Vec::new();
-                for role in &roles {
-                    all.extend(grants(&role.permissions)?);
-                }
-                let permissions = self.permissions(all, &user.id);
+                let permissions = self.permissions(&roles, &user.id)?;
                 let roles = roles.into_iter().map(|role| role.name).collect();
                 let row = SessionRow {
                     id: String::new(),

@@ -196,9 +196,11 @@ pub(crate) fn show_token(headers: &mut HeaderMap, token: &str) {
     }
 }
 
-/// Takes the session's cookie back.
-fn take_back(state: &AppState, response: &mut Response) {
+/// `{ "success": true }`, and the session's cookie taken back.
+fn session_gone(state: &AppState) -> Response {
+    let mut response = axum::Json(json!({ "success": true })).into_response();
     if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().clear_cookie()) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
+    response
 }

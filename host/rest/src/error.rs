@@ -83,9 +83,14 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// Whether a path belongs to the protocol of sign-in, which has its own form of errors and its own rate limit.
+pub(crate) fn is_auth(path: &str) -> bool {
+    path.starts_with("/api/auth/")
+}
+
 /// An error before any handler. Under `/api/auth` it has its code in both spellings, as that protocol has it.
 pub(crate) fn unhandled(path: &str, error: Error) -> Response {
-    match path.starts_with("/api/auth/") {
+    match is_auth(path) {
         true => AuthError::from(error).into_response(),
         false => ApiError(error).into_response(),
     }
@@ -100,7 +105,7 @@ pub(crate) async fn no_route(uri: Uri) -> Response {
 pub(crate) async fn no_method(method: Method, uri: Uri) -> Response {
     let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", uri.path());
     let mut body = json!({ "error": "method_not_allowed", "message": message });
-    if uri.path().starts_with("/api/auth/") {
+    if is_auth(uri.path()) {
         body["code"] = body["error"].clone();
     }
     (StatusCode::METHOD_NOT_ALLOWED, axum::Json(body)).into_response()

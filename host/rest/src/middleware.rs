@@ -21,7 +21,7 @@ use tower_http::cors::{AllowHeaders, CorsLayer};
 use tracing::Instrument;
 
 use crate::auth::show_token;
-use crate::error::unhandled;
+use crate::error::{is_auth, unhandled};
 use crate::extract::RequestInfo;
 use crate::lingering::lingering;
 use crate::origin::{OriginProblem, TrustedOrigins};
@@ -61,7 +61,7 @@ impl Limits {
         if matches!(path, "/healthz" | "/readyz" | "/metrics") {
             return Ok(());
         }
-        let auth = if path.starts_with("/api/auth/") { &self.auth } else { &None };
+        let auth = if is_auth(path) { &self.auth } else { &None };
         for limiter in [&self.all, auth].into_iter().flatten() {
             self.sweep(limiter);
             let counted = limiter.check_key(&network(address));
@@ -207,4 +207,18 @@ fn sane_request_id(headers: &HeaderMap) -> Option<String> {
         && id.len() <= REQUEST_ID_CHARS_MAX
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'));
     sane.then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_customer_of_ipv6_counts_as_one() {
+        let network_of = |text: &str| network(text.parse().expect("an address")).to_string();
+        assert_eq!(network_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network_of("2001:db8:1:2:ffff::1"), network_of("2001:db8:1:2::"));
+        assert_ne!(network_of("2001:db8:1:3::1"), network_of("2001:db8:1:2::1"));
+        assert_eq!(network_of("192.0.2.1"), "192.0.2.1");
+    }
 }

@@ -7,9 +7,12 @@ use blockbase_tests::{Server, ServerBuilder, blockbase, on_both_engines, target_
 /// The shell of the blocks that follow a `tour` mark.
 fn tour(document: &str) -> String {
     let mut shell = String::new();
-    for part in document.split("<!-- tour -->\n```sh\n").skip(1) {
-        shell.push_str(part.split("\n```").next().unwrap());
+    let mut rest = document;
+    while let Some((_, after)) = rest.split_once("<!-- tour -->\n```sh\n") {
+        let (commands, behind) = after.split_once("\n```").unwrap();
+        shell.push_str(commands);
         shell.push('\n');
+        rest = behind;
     }
     shell
 }

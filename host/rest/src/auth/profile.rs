@@ -8,7 +8,7 @@ use blockbase_app::{AuthProblem, ProfileChanges};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{AuthBody, AuthError, client, signed_in, take_back};
+use super::{AuthBody, AuthError, client, session_gone, signed_in};
 use crate::AppState;
 use crate::body::present;
 use crate::extract::{Presented, RequestInfo};
@@ -69,7 +69,5 @@ pub(crate) async fn delete_guest(
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     state.app.delete_guest(&credentials).await?;
-    let mut response = axum::Json(json!({ "success": true })).into_response();
-    take_back(&state, &mut response);
-    Ok(response)
+    Ok(session_gone(&state))
 }

@@ -3,12 +3,12 @@
 use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use blockbase_app::{SignIn, SignUp};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{AuthBody, AuthError, client, signed_in, take_back};
+use super::{AuthBody, AuthError, client, session_gone, signed_in};
 use crate::AppState;
 use crate::extract::{Presented, RequestInfo};
 
@@ -113,7 +113,5 @@ pub(crate) async fn sign_out(
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     state.app.sign_out(&credentials).await?;
-    let mut response = axum::Json(json!({ "success": true })).into_response();
-    take_back(&state, &mut response);
-    Ok(response)
+    Ok(session_gone(&state))
 }

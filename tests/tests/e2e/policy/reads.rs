@@ -118,7 +118,8 @@ impl World<'_> {
         let mut found = self.visible(caller, object, &conditions);
         let hides = found.len() < all;
         found.sort_by(|one, other| order(one, other, sort));
-        let (page, json) = (found.iter().skip(offset).take(limit).map(|row| row.id.clone()).collect::<Vec<_>>(), answer.json());
+        let (page, json) =
+            (found[offset.min(found.len())..].iter().take(limit).map(|row| row.id.clone()).collect::<Vec<_>>(), answer.json());
         assert_eq!(ids_of(&json["data"]), page, "{}", self.place);
         let pagination = &json["pagination"];
         let total = |count: usize| if counts { json!(count) } else { Value::Null };
