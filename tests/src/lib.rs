@@ -4,12 +4,18 @@
 #![forbid(unsafe_code)]
 
 mod blocks;
+mod exposition;
 mod postgres;
+mod receiver;
 mod server;
 
 pub use blocks::{example_block, pack};
+pub use exposition::Exposition;
 pub use postgres::new_database;
-pub use server::{Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, postgres_rows, target_directory};
+pub use receiver::{Received, Receiver, Reply};
+pub use server::{
+    Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, http_client, postgres_rows, target_directory,
+};
 
 /// Runs one test body on both engines: with a server as it is by itself, or with the engine alone where the server needs settings.
 #[macro_export]

@@ -43,6 +43,12 @@ pub fn blockbase() -> &'static Path {
     })
 }
 
+/// A client. Built together with the server it has a TLS of reqwest's, which wants to be told its cryptography.
+pub fn http_client() -> reqwest::Client {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::new()
+}
+
 /// How a server is to be started.
 #[derive(Clone)]
 pub struct ServerBuilder {
@@ -125,7 +131,7 @@ impl ServerBuilder {
                 .strip_prefix("blockbase listens on ")
                 .unwrap_or_else(|| panic!("the server did not start: {line}{}", log.lock().expect("no poison")))
                 .to_owned();
-            Server { base, builder, child: Some(child), log, client: reqwest::Client::new() }
+            Server { base, builder, child: Some(child), log, client: http_client() }
         })
         .await
         .expect("a server that starts")

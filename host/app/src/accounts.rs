@@ -12,7 +12,7 @@ use std::sync::Arc;
 use blockbase_auth::{HashError, PasswordProblem, SessionToken};
 use blockbase_query::Permissions;
 use blockbase_schema::{Code, Error, is_email, time};
-use blockbase_store::{NewEvent, NewSession, ReadCost, SessionRow, UserRow};
+use blockbase_store::{NewSession, ReadCost, SessionRow, UserRow};
 use serde_json::{Value, json};
 
 pub use bootstrap::BootstrapAdmin;
@@ -23,6 +23,7 @@ pub use sign_up::SignUp;
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::identity::{Identity, Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
+use crate::platform_event::PlatformEvent;
 
 /// The role that may do everything.
 pub(crate) const ADMIN: &str = "admin";
@@ -189,7 +190,7 @@ impl App {
     }
 
     /// `auth.user.<op>`; `None` where events are off.
-    pub(crate) fn user_event(&self, caller: &Caller, op: &str, user_id: &str, more: Value) -> Option<NewEvent> {
+    pub(crate) fn user_event(&self, caller: &Caller, op: &str, user_id: &str, more: Value) -> Option<PlatformEvent> {
         let mut payload = json!({ "userId": user_id });
         for (name, value) in more.as_object().into_iter().flatten() {
             payload[name] = value.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{BlockLogRow, BlockRow, BlockVersionRow, ReadCost, SubscriptionRow};
+use blockbase_store::{BlockLogRow, BlockRow, BlockVersionRow, ClaimedEvent, ReadCost, SubscriptionRow};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::manifest::{ActionDeclaration, Manifest, RunAs};
+use crate::platform_event::PlatformEvent;
+use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 
 /// A file that passed every check and can be run.
 #[derive(Debug)]
@@ -42,6 +44,9 @@ pub trait BlockRuntime: Send + Sync {
     /// Calls an action and answers with its result, which is JSON text.
     fn call_action(&self, call: ActionCall) -> BoxFuture<'static, Result<ActionOutcome>>;
 
+    /// Hands an event to a subscription handler.
+    fn deliver_event(&self, call: EventCall) -> BoxFuture<'static, Result<()>>;
+
     /// Interfaces that a manifest may require.
     fn interfaces(&self) -> &'static [&'static str];
 
@@ -57,6 +62,22 @@ pub struct ActionCall {
     /// JSON text.
     pub input: String,
     /// The block's rights, and who invoked it.
+    pub caller: Caller,
+    pub call_id: String,
+    pub timeout: Duration,
+}
+
+/// One delivery of an event to a block's handler.
+pub struct EventCall {
+    pub app: Arc<App>,
+    pub block: Arc<InstalledBlock>,
+    pub handler: String,
+    pub event: ClaimedEvent,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+    /// The subscription's own, as JSON text.
+    pub config: String,
+    /// The block's rights; nobody invoked it.
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
@@ -106,7 +127,7 @@ impl InstalledBlock {
     }
 
     /// The caller of the block's own data calls: the block's rights, the invoker's stamps.
-    fn caller(&self, invoker: &Caller) -> Caller {
+    pub(crate) fn caller(&self, invoker: &Caller) -> Caller {
         let actor = invoker.actor_id().map(str::to_owned);
         let held = match &invoker.authority {
             Authority::Own(permissions) => Arc::clone(permissions),
@@ -153,19 +174,11 @@ pub struct Installed {
     pub report: Value,
 }
 
-/// Built-in subscription handlers that `requires.handlers` and subscriptions may name.
-const BUILT_IN_HANDLERS: [&str; 2] = ["log_event", "persist_event"];
-
-/// Whether a subscription's handler is one of the service's own.
-pub fn is_built_in(handler: &str) -> bool {
-    BUILT_IN_HANDLERS.contains(&handler)
-}
-
 /// The permission resource of blocks.
 const BLOCKS: &str = "blocks";
 
 impl App {
-    fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
+    pub(crate) fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
         self.blocks.read().get(name).cloned().ok_or_else(|| {
             Error::new(Code::NotFound, format!("No block `{name}` is installed. GET /api/v1/blocks lists those that are."))
         })
@@ -238,6 +251,7 @@ impl App {
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
+                    connection.raise_version("subscriptions").await?;
                     let name = row.block.clone();
                     // Nobody changes blocks from here on; what was there a moment ago may be gone.
                     let installed: HashSet<String> = connection.blocks().await?.into_iter().map(|block| block.name).collect();
@@ -249,16 +263,20 @@ impl App {
                         return Err(block_exists(&name));
                     }
                     for subscription in subscriptions {
-                        connection.insert_subscription(subscription).await?;
+                        let consumer = subscription.consumer.clone();
+                        if !connection.insert_subscription(subscription).await? {
+                            let message = format!("The block declares the consumer group `{consumer}`, which there is already.");
+                            return Err(Error::new(Code::Conflict, message));
+                        }
                     }
                     if let Some(event) = event {
-                        connection.emit(event).await?;
+                        event.emit(connection).await?;
                     }
                     Ok(())
                 })
             })
             .await?;
-        self.refresh_blocks().await?;
+        self.refresh().await?;
         Ok(Installed { block: Some(self.installed(&name)?.render()), report })
     }
 
@@ -307,7 +325,7 @@ impl App {
         Ok(())
     }
 
-    fn block_event(&self, caller: &Caller, op: &str, name: &str, version: &str) -> Option<blockbase_store::NewEvent> {
+    fn block_event(&self, caller: &Caller, op: &str, name: &str, version: &str) -> Option<PlatformEvent> {
         let actor: Value = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
         let payload = json!({ "block": name, "version": version, "op": op, "actor": actor });
         self.platform_event(caller, format!("block.{op}"), payload.to_string())
@@ -362,6 +380,7 @@ impl App {
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
+                    connection.raise_version("subscriptions").await?;
                     match connection.update_block(&key, &version, enabled, config).await? {
                         true => Ok(()),
                         false => Err(Error::not_found("block")),
@@ -369,7 +388,7 @@ impl App {
                 })
             })
             .await?;
-        self.refresh_blocks().await?;
+        self.refresh().await?;
         Ok(self.installed(name)?.render())
     }
 
@@ -383,6 +402,7 @@ impl App {
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
+                    connection.raise_version("subscriptions").await?;
                     for other in connection.blocks().await?.into_iter().filter(|other| other.name != key) {
                         let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires);
                         if requires.is_ok_and(|requires| requires.blocks(&[]).contains(&key)) {
@@ -395,13 +415,14 @@ impl App {
                         return Err(Error::not_found("block"));
                     }
                     if let Some(event) = event {
-                        connection.emit(event).await?;
+                        event.emit(connection).await?;
                     }
                     Ok(())
                 })
             })
             .await?;
-        self.refresh_blocks().await
+        self.refresh().await?;
+        self.sweep_deliveries().await.map(|_| ())
     }
 
     /// An enabled block and the place of an action in its manifest, which the caller may call.
@@ -461,12 +482,13 @@ impl App {
             app: Arc::clone(self),
             action: action.to_owned(),
             caller: block.caller(caller),
-            block,
+            block: Arc::clone(&block),
             input,
             call_id,
             timeout,
         };
-        runtime.call_action(call).await
+        let code = |error: &Error| error.code.as_str();
+        blockbase_telemetry::observe_action(block.name(), action, code, runtime.call_action(call)).await
     }
 
     /// The packed file of an installed block, for the runtime to compile on this machine.

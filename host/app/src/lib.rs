@@ -11,52 +11,64 @@ mod blocks;
 mod caller;
 mod clock;
 mod deletion;
+mod deliveries;
+mod event_handlers;
 mod expand;
 mod feed;
 mod identity;
 mod links;
 mod manifest;
+mod persist;
+mod platform_event;
 mod record_events;
 mod records;
 mod refresh;
 mod roles;
 mod schema_change;
+mod subscriptions;
 mod tasks;
 mod topic;
 mod users;
 mod visible;
+mod webhooks;
 mod writes;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use blockbase_auth::{CookieSigner, PasswordHasher};
+use blockbase_auth::{CookieSigner, PasswordHasher, SecretBox};
+use blockbase_outbound::AddressPolicy;
 use blockbase_schema::{Error, Registry, Result};
-use blockbase_store::{BlockLogRow, CommittedEvent, Store};
+use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
 pub use api_keys::NewKey;
 pub use blockbase_query::{Access, Action, AggregateRequest, Grant, ListRequest, Paging, RowPolicy, expand_paths};
 pub use blockbase_schema as schema;
-pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, Installed, InstalledBlock, PreparedBlock, is_built_in};
+pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, EventCall, Installed, InstalledBlock, PreparedBlock};
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
-pub use feed::{Feed, FeedReader};
+pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
+pub use feed::{Feed, FeedPump, FeedReader, TopicFilter};
 pub use identity::{RenewalSlot, Renewed};
 pub use links::LinkChange;
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
+pub use persist::{PersistConfig, UNDECODABLE};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
+pub use subscriptions::{NewSubscription, Subscription, Subscriptions, Target, is_built_in};
 pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
 pub use users::UserChanges;
 pub use visible::Visible;
+pub use webhooks::{NewWebhook, Webhook, WebhookChanges};
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
 
 /// What the operations need to know of the configuration.
@@ -73,6 +85,10 @@ pub struct Settings {
     /// The host of the public URL, of which placeholder addresses of guests are made.
     pub public_host: String,
     pub events_enabled: bool,
+    /// Milliseconds before the second attempt of a delivery; doubled for each further one.
+    pub retry_base_ms: i64,
+    /// Which addresses may be called.
+    pub addresses: AddressPolicy,
     /// Age in days at which settled events are deleted; 0 keeps all.
     pub events_retention_days: u32,
     /// Most records of one bulk call.
@@ -88,15 +104,19 @@ pub struct App {
     pub(crate) clock: Clock,
     pub(crate) hasher: PasswordHasher,
     pub(crate) cookies: CookieSigner,
+    pub(crate) secrets: SecretBox,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
-    pub(crate) subscriptions: RwLock<Arc<feed::Subscriptions>>,
+    pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
+    /// Told when they are other ones.
+    pub(crate) subscriptions_changed: watch::Sender<i64>,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     blocks_version: Mutex<i64>,
     pub(crate) identities: Arc<identity::IdentityCache>,
     pub(crate) task_runs_under_way: tasks::RunsUnderWay,
     feed: Feed,
+    pub(crate) writes: AtomicU64,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     log_lines: mpsc::Sender<BlockLogRow>,
 }
@@ -116,6 +136,7 @@ impl App {
         settings: Settings,
         clock: Clock,
         cookies: CookieSigner,
+        secrets: SecretBox,
         feed: Feed,
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
@@ -125,14 +146,17 @@ impl App {
             clock,
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,
+            secrets,
             registry: RwLock::default(),
             schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),
+            subscriptions_changed: watch::Sender::new(0),
             blocks: RwLock::default(),
             blocks_version: Mutex::new(-1),
             identities: Arc::default(),
             task_runs_under_way: tasks::RunsUnderWay::default(),
             feed,
+            writes: AtomicU64::new(0),
             runtime: OnceLock::new(),
             log_lines,
         });
@@ -145,6 +169,7 @@ impl App {
             made => made?,
         }
         app.seed_tasks().await?;
+        app.release_claims().await?;
         app.fail_abandoned_runs(true).await?;
         if let Some(role) = app.settings.signup_role.clone() {
             let known = app
@@ -192,13 +217,23 @@ impl App {
         Arc::clone(&self.registry.read())
     }
 
+    /// Milliseconds since the epoch.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// How many calls have written records since the start.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
     pub fn feed(&self) -> &Feed {
         &self.feed
     }
 
-    /// Hands events of other transactions or instances to the live feed.
-    pub fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
-        self.feed.publish(events);
+    /// Tells of each change of the subscriptions.
+    pub fn watch_subscriptions(&self) -> watch::Receiver<i64> {
+        self.subscriptions_changed.subscribe()
     }
 
     /// Whether requests can be served.

@@ -1,6 +1,7 @@
 //! What a change of records leaves in the outbox: before, after, the difference, and who did it.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use blockbase_schema::{Code, Error, Object, Registry, Result, system};
 use blockbase_store::{Connection, NewEvent, Record};
@@ -9,7 +10,7 @@ use uuid::Uuid;
 use crate::App;
 use crate::caller::Caller;
 use crate::clock::Clock;
-use crate::feed::Subscriptions;
+use crate::subscriptions::Subscriptions;
 
 /// What the writes of one call have in common.
 pub(crate) struct WriteContext {
@@ -37,13 +38,19 @@ pub(crate) struct Images<'a> {
 
 impl App {
     pub(crate) fn write_context(&self, caller: &Caller, registry: &Arc<Registry>) -> WriteContext {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.context_of(caller, registry, self.settings.events_enabled)
+    }
+
+    /// The context of writes that no request makes; they emit events or not.
+    pub(crate) fn context_of(&self, caller: &Caller, registry: &Arc<Registry>, events_enabled: bool) -> WriteContext {
         WriteContext {
             registry: Arc::clone(registry),
             now: self.clock.now(),
             actor_id: caller.actor_id().map(str::to_owned),
             caller: caller.clone(),
             clock: self.clock.clone(),
-            events_enabled: self.settings.events_enabled,
+            events_enabled,
             actor: caller.actor_json(),
             depth: caller.depth,
             subscriptions: Arc::clone(&self.subscriptions.read()),
@@ -81,8 +88,8 @@ impl WriteContext {
             ));
         };
         self.held.push(object.id);
-        if held.blocks_version != self.subscriptions.version {
-            self.subscriptions = Arc::new(Subscriptions::new(held.blocks_version, connection.subscriptions().await?));
+        if self.events_enabled && held.subscriptions_version != self.subscriptions.version {
+            self.subscriptions = Arc::new(Subscriptions::load(connection).await?);
         }
         Ok(())
     }
@@ -131,7 +138,7 @@ impl WriteContext {
         let topic = format!("data.{name}.{op}");
         Ok(Some(NewEvent {
             id: self.clock.id(self.now),
-            deliveries: self.subscriptions.deliveries(&topic),
+            deliveries: self.subscriptions.deliveries(&topic, self.depth),
             topic,
             payload: String::from_utf8(payload).map_err(Error::internal)?,
             object: Some(name.to_owned()),

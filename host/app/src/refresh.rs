@@ -8,7 +8,6 @@ use blockbase_store::{Connection, ObjectRow, ReadCost};
 
 use crate::App;
 use crate::blocks::InstalledBlock;
-use crate::feed::Subscriptions;
 
 /// How often an operation begins anew because the schema moved or another transaction was in its way.
 const ATTEMPTS_MAX: u32 = 8;
@@ -58,10 +57,13 @@ fn stored_object(row: ObjectRow) -> Result<StoredObject> {
 impl App {
     /// Loads what changed since the last time: here after a commit, on other instances by polling.
     pub async fn refresh(&self) -> Result<()> {
-        let (schema, blocks) = self
+        let (schema, blocks, subscriptions) = self
             .store
             .read(ReadCost::Rows, |connection| {
-                Box::pin(async move { Ok((connection.version("schema").await?, connection.version("blocks").await?)) })
+                Box::pin(async move {
+                    let schema = connection.version("schema").await?;
+                    Ok((schema, connection.version("blocks").await?, connection.version("subscriptions").await?))
+                })
             })
             .await?;
         let known = self.registry.read().version;
@@ -71,6 +73,9 @@ impl App {
         let known = *self.blocks_version.lock();
         if blocks != known {
             self.refresh_blocks().await?;
+        }
+        if subscriptions != self.subscriptions().version {
+            self.refresh_subscriptions().await?;
         }
         Ok(())
     }
@@ -107,6 +112,24 @@ impl App {
         answer
     }
 
+    /// Runs a transaction that no schema bears on; again where another one was in its way.
+    pub(crate) async fn until_uncontended<T, F>(&self, transaction: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let mut pause = ATTEMPT_PAUSE;
+        let mut answer = transaction().await;
+        for _ in 1..ATTEMPTS_MAX {
+            if !matches!(&answer, Err(Error { retry: Some(Retry::Contended), .. })) {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+            answer = transaction().await;
+        }
+        answer
+    }
+
     pub(crate) async fn refresh_registry(&self) -> Result<()> {
         let fresh = self
             .store
@@ -123,12 +146,10 @@ impl App {
     }
 
     pub(crate) async fn refresh_blocks(&self) -> Result<()> {
-        let (version, rows, subscriptions) = self
+        let (version, rows) = self
             .store
             .read(ReadCost::Rows, |connection| {
-                Box::pin(async move {
-                    Ok((connection.version("blocks").await?, connection.blocks().await?, connection.subscriptions().await?))
-                })
+                Box::pin(async move { Ok((connection.version("blocks").await?, connection.blocks().await?)) })
             })
             .await?;
         let mut blocks = std::collections::BTreeMap::new();
@@ -146,7 +167,6 @@ impl App {
         if version >= *known {
             *known = version;
             *self.blocks.write() = Arc::new(blocks);
-            *self.subscriptions.write() = Arc::new(Subscriptions::new(version, subscriptions));
         }
         drop(known);
         self.retain_installed();

@@ -15,7 +15,7 @@ use blockbase_schema::json::Members;
 use blockbase_schema::{
     Code, Constraints, Error, ObjectDefinition, Relationship, Result, StoredObject, check_object_name, json as json_text,
 };
-use blockbase_store::{Connection, NewEvent, ReadCost, SchemaChangeRow};
+use blockbase_store::{Connection, ReadCost, SchemaChangeRow};
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -185,7 +185,6 @@ impl App {
         let can_index = self.store.can_index_search();
         let (actor, applied_by, applied_at) = (caller.actor_json(), caller.actor_id().map(str::to_owned), self.clock.now());
         let event = self.platform_event(caller, String::new(), String::new());
-        let subscriptions = Arc::clone(&self.subscriptions.read());
         let answer = self
             .store
             .write_schema(move |connection| {
@@ -202,8 +201,7 @@ impl App {
                         let Edited { object, op, .. } = &edited;
                         event.topic = format!("schema.object.{op}");
                         event.payload = format!(r#"{{"object":"{object}","op":"{op}","actor":{actor}}}"#);
-                        event.deliveries = subscriptions.deliveries(&event.topic);
-                        connection.emit(event).await?;
+                        event.emit(connection).await?;
                     }
                     Ok(edited.answer)
                 })
@@ -214,25 +212,6 @@ impl App {
             tracing::warn!(error.cause = %error, "a change of the schema is not served yet");
         }
         answer
-    }
-
-    /// An event that is not of a record; none where events are off.
-    pub(crate) fn platform_event(&self, caller: &Caller, topic: String, payload: String) -> Option<NewEvent> {
-        if !self.settings.events_enabled {
-            return None;
-        }
-        let now = self.clock.now();
-        Some(NewEvent {
-            id: self.clock.id(now),
-            deliveries: self.subscriptions.read().deliveries(&topic),
-            topic,
-            payload,
-            object: None,
-            record_id: None,
-            owner: None,
-            depth: caller.depth,
-            occurred_at: now,
-        })
     }
 
     /// Makes the search indexes that are lacking: the database was made before there were any, or had no pg_trgm then.

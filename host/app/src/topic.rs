@@ -13,6 +13,19 @@ enum Segment {
     Literal(String),
 }
 
+/// What events a pattern can match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach<'a> {
+    /// Those of one object's records.
+    Object(&'a str),
+    /// None of records.
+    Platform,
+    /// Those of any object's records, at least.
+    Everything,
+}
+
+/// The first segment of topics of records.
+const DATA: &str = "data";
 /// Longest pattern in bytes.
 const BYTES_MAX: usize = 200;
 /// Most `#` in one pattern; each more multiplies the work of matching.
@@ -43,6 +56,15 @@ impl TopicPattern {
         match segments.iter().filter(|segment| **segment == Segment::Any).count() <= ANY_MAX {
             true => Ok(TopicPattern(segments)),
             false => Err(refuse("has too many `#`")),
+        }
+    }
+
+    /// What events the pattern can match.
+    pub(crate) fn reach(&self) -> Reach<'_> {
+        match self.0.as_slice() {
+            [Segment::Literal(first), Segment::Literal(object), ..] if first == DATA => Reach::Object(object),
+            [Segment::Literal(first), ..] if first != DATA => Reach::Platform,
+            _ => Reach::Everything,
         }
     }
 

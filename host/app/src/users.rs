@@ -133,7 +133,7 @@ impl App {
                 keep_an_admin(connection, &user).await?;
                 connection.delete_user(&id).await?;
                 if let Some(event) = event {
-                    connection.emit(event).await?;
+                    event.emit(connection).await?;
                 }
                 Ok(())
             })

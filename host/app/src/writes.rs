@@ -19,8 +19,8 @@ use crate::caller::Caller;
 use crate::deletion::delete_records;
 use crate::record_events::WriteContext;
 use crate::records::record_id;
-use bulk::insert_many;
-pub(crate) use steps::record_change;
+pub(crate) use bulk::insert_many;
+pub(crate) use steps::{create, record_change};
 use steps::{run_step, upsert};
 
 /// One write, as the caller asks for it.

@@ -7,9 +7,13 @@
 mod cookie;
 mod password;
 mod principal;
+mod secret_box;
+mod signature;
 mod token;
 
 pub use cookie::CookieSigner;
 pub use password::{HashError, PasswordHasher, PasswordProblem, check_password};
 pub use principal::{Actor, Principal, Via};
+pub use secret_box::{Sealed, SecretBox, Unsealed};
+pub use signature::{WEBHOOK_SECRET_PREFIX, new_webhook_secret, webhook_signature};
 pub use token::{API_KEY_PREFIX, ApiKey, SessionToken, hash_token};

@@ -12,7 +12,7 @@ pub const API_KEY_PREFIX: &str = "svc_";
 /// Characters of a key that its list shows: the prefix and four of 43.
 const KEY_PREFIX_CHARS: usize = API_KEY_PREFIX.len() + 4;
 
-fn random() -> Result<String, String> {
+pub(crate) fn random() -> Result<String, String> {
     let mut bytes = [0_u8; RANDOM_BYTES];
     getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
     Ok(base62(bytes))

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_app::schema::{Code, Error, Issue, Result};
+use blockbase_app::schema::{Code, Error, Issue, Result, time};
 use blockbase_app::{
-    ActionCall, ActionDeclaration, ActionOutcome, BlockRuntime, InstalledBlock, Manifest, PreparedBlock, is_built_in,
+    ActionCall, ActionDeclaration, ActionOutcome, App, BlockRuntime, Caller, EventCall, InstalledBlock, Manifest, PreparedBlock,
+    is_built_in,
 };
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -129,8 +130,8 @@ impl Inner {
     }
 
     /// The block's component, from memory, from the cache on disk, or compiled anew from its file.
-    async fn load(&self, call: &ActionCall) -> Result<Arc<Loaded>> {
-        let digest = &call.block.digest;
+    async fn load(&self, app: &App, block: &InstalledBlock) -> Result<Arc<Loaded>> {
+        let digest = &block.digest;
         if let Some(loaded) = self.loaded(digest) {
             return Ok(loaded);
         }
@@ -141,7 +142,7 @@ impl Inner {
         let component = match self.cached(digest).await? {
             Some(component) => component,
             None => {
-                let file = Bytes::from(call.app.block_file(&call.block).await?);
+                let file = Bytes::from(app.block_file(block).await?);
                 let (_, actual) = looked_at(file.clone()).await?;
                 // Another file may have been installed under the name and version meanwhile.
                 if actual != *digest {
@@ -266,20 +267,12 @@ impl Inner {
     }
 
     async fn call_action(&self, call: ActionCall) -> Result<ActionOutcome> {
-        let loaded = self.load(&call).await?;
+        let loaded = self.load(&call.app, &call.block).await?;
         let Some(actions) = &loaded.actions else {
             return Err(Error::new(Code::NotFound, format!("The block handles no action `{}`.", call.action)));
         };
         let ActionCall { app, block, action, input, caller, call_id, timeout } = call;
-        let context = types::Context {
-            call_id: call_id.clone(),
-            actor: caller.principal.actor().map(|actor| types::Actor {
-                user_id: actor.user_id.clone(),
-                api_key_id: actor.api_key_id.clone(),
-                via: actor.via.name().to_owned(),
-            }),
-            block: block.name().to_owned(),
-        };
+        let context = context(&call_id, &caller, &block);
         let service = Service { app, block, caller };
         let state = CallState::new(Some(service), call_id, timeout, self.memory_bytes_max);
         let answer = self
@@ -296,6 +289,46 @@ impl Inner {
             Ok(_) => Ok(result),
             Err(_) => Err(Error::new(Code::ActionFailed, "The handler's result is not JSON.")),
         }
+    }
+}
+
+impl Inner {
+    async fn deliver_event(&self, call: EventCall) -> Result<()> {
+        let loaded = self.load(&call.app, &call.block).await?;
+        let Some(subscriptions) = &loaded.subscriptions else {
+            return Err(Error::new(Code::NotFound, format!("The block handles no events as `{}`.", call.handler)));
+        };
+        let EventCall { app, block, handler, event, attempt, config, caller, call_id, timeout } = call;
+        let context = context(&call_id, &caller, &block);
+        let event = subscriptions::Event {
+            id: event.id,
+            topic: event.topic,
+            payload: event.payload,
+            occurred_at: time::format_datetime(event.occurred_at),
+            attempt,
+        };
+        let service = Service { app, block, caller };
+        let state = CallState::new(Some(service), call_id, timeout, self.memory_bytes_max);
+        let answer = self
+            .run(&loaded.pre, state, timeout, async |store, instance| {
+                let guest = subscriptions.load(&mut *store, instance)?;
+                guest.call_deliver(store, &context, &handler, &event, &config).await
+            })
+            .await?;
+        answer.map_err(handler_error)
+    }
+}
+
+/// What a handler is told of its call.
+fn context(call_id: &str, caller: &Caller, block: &InstalledBlock) -> types::Context {
+    types::Context {
+        call_id: call_id.to_owned(),
+        actor: caller.principal.actor().map(|actor| types::Actor {
+            user_id: actor.user_id.clone(),
+            api_key_id: actor.api_key_id.clone(),
+            via: actor.via.name().to_owned(),
+        }),
+        block: block.name().to_owned(),
     }
 }
 
@@ -428,6 +461,11 @@ impl BlockRuntime for Runtime {
     fn call_action(&self, call: ActionCall) -> BoxFuture<'static, Result<ActionOutcome>> {
         let inner = Arc::clone(&self.inner);
         Box::pin(async move { inner.call_action(call).await })
+    }
+
+    fn deliver_event(&self, call: EventCall) -> BoxFuture<'static, Result<()>> {
+        let inner = Arc::clone(&self.inner);
+        Box::pin(async move { inner.deliver_event(call).await })
     }
 
     fn interfaces(&self) -> &'static [&'static str] {

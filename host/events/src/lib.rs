@@ -1,25 +1,45 @@
-//! What runs behind the requests: following other instances, scheduled tasks, storing what blocks log, folding counts.
+//! What runs behind the requests: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, storing what blocks log,
+//! folding counts.
 //!
 //! It calls operations of `app` and must not know of surfaces. Polling is the truth here; whatever wakes it earlier is a hint.
 #![forbid(unsafe_code)]
 
+mod dispatcher;
+mod feed;
+mod group;
+mod instance;
+mod nudges;
+mod pace;
+mod webhook;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_app::App;
 use blockbase_app::schema::Result;
-use blockbase_store::{BlockLogRow, ReadCost};
+use blockbase_app::{App, FeedPump};
+use blockbase_outbound::Client;
+use blockbase_store::BlockLogRow;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// How often this instance looks whether another changed the schema or the blocks.
+use dispatcher::Dispatcher;
+pub use nudges::Nudges;
+
+/// What the background work needs to know of the configuration.
+#[derive(Clone)]
+pub struct Settings {
+    /// How often the dispatcher looks by itself.
+    pub poll: Duration,
+    /// Time of one call of a webhook.
+    pub webhook_timeout: Duration,
+    /// Time of one call of a block's handler.
+    pub handler_timeout: Duration,
+    /// What makes the calls.
+    pub client: Client,
+}
+
+/// How often this instance looks whether another changed the schema, the blocks or the subscriptions.
 const REFRESH: Duration = Duration::from_millis(500);
-/// How often the feed of Postgres looks for events. Commits are seen by it within this time, on every instance.
-const FEED_POLL: Duration = Duration::from_millis(20);
-/// The same while there are events.
-const FEED_BREATH: Duration = Duration::from_millis(5);
-/// The same after a failure, so that a database that is away is not asked without pause.
-const FEED_PAUSE: Duration = Duration::from_secs(1);
 /// How often the kept counts of Postgres are folded.
 const FOLD: Duration = Duration::from_secs(5);
 /// How often this instance looks for tasks that are due.
@@ -28,13 +48,37 @@ const TASKS: Duration = Duration::from_secs(1);
 const ABANDONED: Duration = Duration::from_secs(10);
 /// How often sessions that have expired are deleted.
 const SESSIONS: Duration = Duration::from_secs(3600);
+/// How often deliveries of groups that are no more are dropped.
+const SWEEP: Duration = Duration::from_secs(600);
+/// How often telemetry is told of the queues.
+const QUEUES: Duration = Duration::from_secs(5);
 /// How long log lines of blocks gather before they are stored.
 const LOG_GATHER: Duration = Duration::from_millis(100);
 /// Log lines stored at once.
 const LOG_LINES_MAX: usize = 500;
 
+/// The background work of a running server.
+pub struct Background {
+    dispatcher: Option<Arc<Dispatcher>>,
+}
+
+impl Background {
+    /// Begins no delivery any more, and waits for those that are under way here.
+    pub async fn drain(&self) {
+        if let Some(dispatcher) = &self.dispatcher {
+            dispatcher.drain().await;
+        }
+    }
+}
+
 /// Starts the background work; it ends with the runtime.
-pub fn start(app: &Arc<App>, log_lines: mpsc::Receiver<BlockLogRow>) {
+pub fn start(
+    app: &Arc<App>,
+    settings: Settings,
+    nudges: Nudges,
+    pump: FeedPump,
+    log_lines: mpsc::Receiver<BlockLogRow>,
+) -> Background {
     tokio::spawn(store_logs(Arc::clone(app), log_lines));
     // Other instances change what is kept in memory; and so does a request here whose client went away between its commit
     // and its refresh.
@@ -55,10 +99,36 @@ pub fn start(app: &Arc<App>, log_lines: mpsc::Receiver<BlockLogRow>) {
         tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
             app.store().write(|connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await
         }));
-        if app.settings().events_enabled {
-            tokio::spawn(follow_events(Arc::clone(app)));
-        }
     }
+    if !app.settings().events_enabled {
+        return Background { dispatcher: None };
+    }
+    tokio::spawn(pump.run());
+    if app.is_shared() {
+        tokio::spawn(feed::follow(Arc::clone(app)));
+    }
+    tokio::spawn(every(SWEEP, Arc::clone(app), "deliveries of groups that are no more could not be dropped", |app| async move {
+        app.sweep_deliveries().await.map(|_| ())
+    }));
+    if blockbase_telemetry::is_on() {
+        let problem = "the depth of the queues could not be read";
+        tokio::spawn(every(QUEUES, Arc::clone(app), problem, |app| async move { observe_queues(&app).await }));
+    }
+    let dispatcher = Dispatcher::new(Arc::clone(app), settings);
+    tokio::spawn(instance::serve(Arc::clone(app)));
+    if app.is_shared() {
+        nudges::share(Arc::clone(app), nudges.clone());
+    }
+    tokio::spawn(Arc::clone(&dispatcher).run(nudges));
+    Background { dispatcher: Some(dispatcher) }
+}
+
+/// Tells telemetry how much waits to be delivered.
+async fn observe_queues(app: &App) -> Result<()> {
+    let (depths, oldest_ms) = app.queue_depths().await?;
+    let pending = depths.into_iter().map(|depth| (depth.consumer, u64::try_from(depth.pending).unwrap_or(0))).collect();
+    blockbase_telemetry::set_queue(pending, oldest_ms as f64 / 1000.0);
+    Ok(())
 }
 
 /// Does `work` again and again, at once for the first time.
@@ -72,38 +142,6 @@ where
         ticks.tick().await;
         if let Err(error) = work(Arc::clone(&app)).await {
             tracing::warn!(error.cause = %error, "{problem}");
-        }
-    }
-}
-
-/// Reads the outbox in transaction order and feeds the streams of this instance.
-async fn follow_events(app: Arc<App>) {
-    let mut cursor = None;
-    loop {
-        let from = cursor.clone();
-        let read = app
-            .store()
-            .read(ReadCost::Rows, move |connection| {
-                Box::pin(async move {
-                    match from {
-                        None => Ok((Vec::new(), connection.feed_start().await?)),
-                        Some(from) => Ok(connection.feed_after(&from).await?),
-                    }
-                })
-            })
-            .await;
-        match read {
-            Ok((events, next)) => {
-                let is_behind = !events.is_empty();
-                app.publish(events);
-                cursor = Some(next);
-                // A backlog goes out page by page, with a breath for the readers in between.
-                tokio::time::sleep(if is_behind { FEED_BREATH } else { FEED_POLL }).await;
-            }
-            Err(error) => {
-                tracing::warn!(error.cause = %error, "the outbox could not be read for the event stream");
-                tokio::time::sleep(FEED_PAUSE).await;
-            }
         }
     }
 }

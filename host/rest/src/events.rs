@@ -48,6 +48,11 @@ pub(crate) async fn stream(
     if patterns.len() > PATTERNS_MAX {
         return Err(Error::invalid_request(format!("A stream takes {PATTERNS_MAX} topic patterns at most.")).into());
     }
+    let since = match query.get("since").filter(|since| !since.is_empty()) {
+        Some(since) if since.contains('\0') => return Err(Error::invalid_request("`since` holds a NUL character.").into()),
+        Some(since) => Some(state.app.event_seq(since).await?),
+        None => None,
+    };
     let permit = Arc::clone(&state.streams).try_acquire_owned().map_err(|_| {
         Error::new(Code::Unavailable, "This server has as many event streams open as it allows. Try again later.")
     })?;
@@ -57,7 +62,10 @@ pub(crate) async fn stream(
         interval
     };
     let open = OpenStream {
-        reader: state.app.feed().read(patterns),
+        reader: match since {
+            Some(seq) => state.app.feed().read_after(Arc::clone(&state.app), patterns, seq),
+            None => state.app.feed().read(patterns),
+        },
         app: Arc::clone(&state.app),
         // What looks again later has no answer left to tell a client by that its session was extended.
         credentials: Credentials { renewal: RenewalSlot::default(), ..credentials },
@@ -67,6 +75,7 @@ pub(crate) async fn stream(
         draining: state.draining.clone(),
         is_new: true,
         _permit: permit,
+        _counted: blockbase_telemetry::stream_opened(),
     };
     // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
     // client reads nothing.
@@ -93,6 +102,8 @@ struct OpenStream {
     is_new: bool,
     /// Counts the stream among those that are open.
     _permit: OwnedSemaphorePermit,
+    /// The same for telemetry.
+    _counted: blockbase_telemetry::OpenStream,
 }
 
 impl OpenStream {
@@ -113,7 +124,7 @@ impl OpenStream {
                     () = drained(&mut self.draining) => return,
                     () = &mut stalled => return,
                     _ = self.recheck.tick() => {
-                        if self.look_again().await.is_none() {
+                        if self.reader.is_cut_off() || self.look_again().await.is_none() {
                             return;
                         }
                     }
@@ -143,8 +154,7 @@ impl OpenStream {
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => self.look_again().await?,
                 event = self.reader.next(&self.caller) => {
-                    let event = event?;
-                    return Some(Bytes::from(format!("id: {}\ndata: {}\n\n", event.id, event.envelope)));
+                    return Some(event?.frame());
                 }
                 _ = self.heartbeat.tick() => return Some(Bytes::from_static(b": heartbeat\n\n")),
             }

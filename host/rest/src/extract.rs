@@ -118,18 +118,33 @@ impl QueryPairs {
         }
     }
 
+    /// Nothing but these parameters.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+        match self.iter().find(|(name, _)| !known.contains(name)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message = format!("There is no parameter `{name}` here; there are {}.", known.join(", "));
+                Err(Error::new(Code::InvalidRequest, message).into())
+            }
+        }
+    }
+
     /// `page`, `pageSize`, `limit`, `offset` and, where it is `searchable`, `search`: nothing else.
     pub(crate) fn page(&self, searchable: bool) -> Result<(Option<String>, Paging), ApiError> {
-        let known = ["page", "pageSize", "limit", "offset", "search", "q"];
-        let known = if searchable { &known[..] } else { &known[..4] };
-        if let Some((name, _)) = self.iter().find(|(name, _)| !known.contains(name)) {
-            let message = format!("There is no parameter `{name}` here; there are {}.", known.join(", "));
-            return Err(Error::new(Code::InvalidRequest, message).into());
-        }
+        self.only(if searchable { &PAGE_PARAMETERS } else { &PAGE_PARAMETERS[..4] })?;
         let request = ListRequest::from_parameters(self.iter())?;
         if request.search.as_ref().is_some_and(|search| search.contains('\0')) {
             return Err(Error::invalid_request("`search` holds a NUL character.").into());
         }
         Ok((request.search, request.paging))
     }
+
+    /// `page`, `pageSize`, `limit` and `offset`, beside parameters of the handler's own.
+    pub(crate) fn page_beside(&self, own: &[&str]) -> Result<Paging, ApiError> {
+        self.only(&[&PAGE_PARAMETERS[..4], own].concat())?;
+        Ok(ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?.paging)
+    }
 }
+
+/// Parameters of pages; the last two search.
+const PAGE_PARAMETERS: [&str; 6] = ["page", "pageSize", "limit", "offset", "search", "q"];

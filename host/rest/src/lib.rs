@@ -10,6 +10,7 @@ mod auth;
 mod blocks;
 mod body;
 mod data;
+mod deliveries;
 mod error;
 mod events;
 mod extract;
@@ -17,8 +18,10 @@ mod fields;
 mod health;
 mod lingering;
 mod me;
+mod metrics;
 mod middleware;
 mod objects;
+mod observe;
 mod openapi;
 mod origin;
 mod relationships;
@@ -26,6 +29,7 @@ mod render;
 mod roles;
 mod tasks;
 mod users;
+mod webhooks;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,6 +37,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{delete, get, patch, post};
 use blockbase_app::App;
+use blockbase_telemetry::Telemetry;
 use tokio::sync::{Semaphore, watch};
 
 pub use address::TrustedProxies;
@@ -50,6 +55,8 @@ pub struct Settings {
     pub auth_requests_per_minute: u32,
     pub trusted_proxies: TrustedProxies,
     pub trusted_origins: TrustedOrigins,
+    /// What `/metrics` shows; `None` for no such route.
+    pub telemetry: Option<Telemetry>,
 }
 
 /// Event streams open at a time.
@@ -87,7 +94,7 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         documents: openapi::Documents::default(),
         draining,
     }));
-    Router::new()
+    let router = Router::new()
         .route("/api/v1/data", get(data::discover::handle))
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
         .route("/api/v1/data/{object}/aggregate", get(data::aggregate::handle))
@@ -102,7 +109,16 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         .route("/api/v1/relationships/{id}", delete(relationships::delete))
         .route("/api/v1/schema", get(objects::schema))
         .route("/api/v1/schema/migrations", get(objects::migrations))
+        .route("/api/v1/events", get(deliveries::events))
         .route("/api/v1/events/stream", get(events::stream))
+        .route("/api/v1/events/deliveries", get(deliveries::list))
+        .route("/api/v1/events/deliveries/retry", post(deliveries::retry))
+        .route("/api/v1/events/subscriptions", get(deliveries::subscriptions).post(deliveries::subscribe))
+        .route("/api/v1/events/subscriptions/{consumer}", delete(deliveries::unsubscribe))
+        .route("/api/v1/webhooks", get(webhooks::list).post(webhooks::create))
+        .route("/api/v1/webhooks/{id}", get(webhooks::get).patch(webhooks::update).delete(webhooks::delete))
+        .route("/api/v1/webhooks/{id}/test", post(webhooks::test))
+        .route("/api/v1/webhooks/{id}/rotate-secret", post(webhooks::rotate_secret))
         .route("/api/v1/blocks", get(blocks::list).post(blocks::install))
         .route("/api/v1/blocks/actions", get(blocks::actions))
         .route("/api/v1/blocks/{block}", get(blocks::get).patch(blocks::update).merge(delete(blocks::uninstall)))
@@ -136,7 +152,12 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         .route("/api/auth/update-user", post(auth::update_user))
         .route("/api/auth/delete-anonymous-user", post(auth::delete_guest))
         .route("/healthz", get(health::alive))
-        .route("/readyz", get(health::ready))
+        .route("/readyz", get(health::ready));
+    let router = match state.settings.telemetry {
+        Some(_) => router.route("/metrics", get(metrics::handle)),
+        None => router,
+    };
+    router
         .fallback(error::no_route)
         .method_not_allowed_fallback(error::no_method)
         .layer(axum::middleware::from_fn_with_state(state.clone(), middleware::admit))

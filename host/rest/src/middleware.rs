@@ -24,6 +24,7 @@ use crate::auth::show_token;
 use crate::error::{is_auth, unhandled};
 use crate::extract::RequestInfo;
 use crate::lingering::lingering;
+use crate::observe::Observed;
 use crate::origin::{OriginProblem, TrustedOrigins};
 use crate::{AppState, Settings};
 
@@ -106,7 +107,8 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let info = RequestInfo { request_id, address, renewal: RenewalSlot::listening() };
     request.extensions_mut().insert(info.clone());
-    let span = tracing::info_span!("request", request.id = %info.request_id);
+    let observed = Observed::begin(&request, &info);
+    let span = observed.span().in_scope(|| tracing::info_span!("request", request.id = %info.request_id));
     let answered = async {
         // Preflights are answered before they get to where the others are counted.
         if method == Method::OPTIONS
@@ -120,7 +122,7 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
             .await
             .unwrap_or_else(|_| unhandled(&path, Error::internal("a handler panicked")))
     };
-    let mut response = answered.instrument(span.clone()).await;
+    let mut response = answered.instrument(span.clone()).instrument(observed.span().clone()).await;
     if let Some(renewed) = info.renewal.renewed() {
         tell_of_renewal(&state, response.headers_mut(), renewed);
     }
@@ -132,6 +134,7 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         let micros = begun.elapsed().as_micros() as u64;
         tracing::debug!(http.method = %method, http.path = %path, http.status = status, http.micros = micros, "answered");
     });
+    observed.answered(&response, begun.elapsed());
     response
 }
 

@@ -11,6 +11,7 @@ mod column;
 mod components;
 mod data;
 mod document;
+mod events;
 mod filters;
 mod operation;
 mod pattern;

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use blockbase_telemetry::Collector;
 use ipnet::IpNet;
 use url::Url;
 
@@ -29,6 +30,11 @@ pub(crate) struct Config {
     pub(crate) events_enabled: bool,
     /// Age in days at which settled events are deleted; 0 keeps all.
     pub(crate) events_retention_days: u32,
+    /// How often the dispatcher looks by itself.
+    pub(crate) events_poll: Duration,
+    pub(crate) retry_base_ms: i64,
+    pub(crate) webhook_timeout: Duration,
+    pub(crate) allow_private_network: bool,
     pub(crate) action_timeout: Duration,
     pub(crate) block_memory_bytes: usize,
     pub(crate) body_bytes_max: usize,
@@ -39,10 +45,20 @@ pub(crate) struct Config {
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) trusted_origins: Vec<String>,
     pub(crate) telemetry: bool,
+    pub(crate) otlp: Otlp,
     pub(crate) log: String,
     pub(crate) log_format: LogFormat,
     /// Names beginning with `SVC_` that mean nothing here.
     pub(crate) unknown: Vec<String>,
+}
+
+/// Who telemetry is sent to. Addresses and headers the exporter reads from the environment itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Otlp {
+    pub(crate) traces: Option<Collector>,
+    pub(crate) metrics: Option<Collector>,
+    /// Whether a collector is named while telemetry is off.
+    pub(crate) is_ignored: bool,
 }
 
 /// The address of the first admin, and where the password stands.
@@ -87,7 +103,7 @@ pub(crate) enum LogFormat {
 }
 
 /// All variables with a line on each, for `--help` and for finding misspelt ones.
-pub(crate) const VARIABLES: [(&str, &str); 32] = [
+pub(crate) const VARIABLES: [(&str, &str); 33] = [
     ("SVC_LISTEN", "address to listen on; port 0 picks a free one [127.0.0.1:4000]"),
     ("SVC_PUBLIC_URL", "external base address; https makes cookies Secure [http://<listen>]"),
     ("SVC_DATA_DIR", "SQLite file, generated secret, compiled blocks [./svc-data]"),
@@ -118,10 +134,13 @@ pub(crate) const VARIABLES: [(&str, &str); 32] = [
     ("SVC_TRUSTED_PROXIES", "CIDRs whose X-Forwarded-For is believed [none]"),
     ("SVC_TRUSTED_ORIGINS", "origins of cookie-authenticated writes and CORS, beside the public URL's"),
     ("SVC_TELEMETRY", "mounts /metrics [false]"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "with telemetry: http(s) address of a collector of traces and metrics, as http/protobuf"),
     ("SVC_LOG", "log filter, as in RUST_LOG [info]"),
     ("SVC_LOG_FORMAT", "pretty or json [pretty]"),
 ];
 
+/// How long one export to a collector may take by default, as OpenTelemetry has it.
+const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest master secret in characters.
 const SECRET_CHARS_MIN: usize = 32;
 
@@ -206,12 +225,8 @@ impl Config {
             ));
         }
         let admin = admin_pair(&source)?;
+        let telemetry = source.flag("SVC_TELEMETRY", false)?;
         let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 256, 1, 4096)?;
-        // These take effect with the parts of the service that they are for; a malformed one stops the boot all the same.
-        source.number("SVC_EVENTS_POLL_INTERVAL_MS", 2000, 10, 3_600_000)?;
-        source.number("SVC_RETRY_BASE_MS", 5000, 1, 3_600_000)?;
-        source.number("SVC_WEBHOOK_TIMEOUT_MS", 10_000, 1, 600_000)?;
-        source.flag("SVC_ALLOW_PRIVATE_NETWORK", false)?;
         let size = |name: &str, default: u64| {
             source.number(name, default, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
         };
@@ -234,6 +249,10 @@ impl Config {
             signup_role: source.text("SVC_SIGNUP_ROLE"),
             events_enabled: source.flag("SVC_EVENTS_ENABLED", true)?,
             events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS", 30, 0, 36_500)?).unwrap_or(30),
+            events_poll: Duration::from_millis(source.number("SVC_EVENTS_POLL_INTERVAL_MS", 2000, 10, 3_600_000)?),
+            retry_base_ms: i64::try_from(source.number("SVC_RETRY_BASE_MS", 5000, 1, 3_600_000)?).unwrap_or(5000),
+            webhook_timeout: Duration::from_millis(source.number("SVC_WEBHOOK_TIMEOUT_MS", 10_000, 1, 600_000)?),
+            allow_private_network: source.flag("SVC_ALLOW_PRIVATE_NETWORK", false)?,
             action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS", 30_000, 1, 3_600_000)?),
             block_memory_bytes: usize::try_from(megabytes << 20).unwrap_or(usize::MAX),
             body_bytes_max: size("SVC_MAX_BODY_BYTES", 10_485_760)?,
@@ -247,7 +266,8 @@ impl Config {
             trusted_origins: source.list("SVC_TRUSTED_ORIGINS", "origins like https://app.example.com", |text| {
                 base_url(text).map(|url| url.origin().ascii_serialization())
             })?,
-            telemetry: source.flag("SVC_TELEMETRY", false)?,
+            otlp: otlp(&source, telemetry)?,
+            telemetry,
             log: source.text("SVC_LOG").unwrap_or_else(|| "info".to_owned()),
             log_format: source.parsed("SVC_LOG_FORMAT", LogFormat::Pretty, "pretty or json", |text| match text {
                 "pretty" => Some(LogFormat::Pretty),
@@ -257,6 +277,36 @@ impl Config {
             unknown: names.filter(|name| VARIABLES.iter().all(|(known, _)| known != name)).collect(),
         })
     }
+}
+
+/// Where telemetry is sent. While it is off, what these variables are set to is not checked.
+fn otlp(source: &Source<impl Fn(&str) -> Option<String>>, telemetry: bool) -> Result<Otlp, String> {
+    if !telemetry {
+        let is_ignored = source.text("OTEL_EXPORTER_OTLP_ENDPOINT").is_some();
+        return Ok(Otlp { traces: None, metrics: None, is_ignored });
+    }
+    Ok(Otlp { traces: collector(source, "TRACES_")?, metrics: collector(source, "METRICS_")?, is_ignored: false })
+}
+
+/// The collector of one signal: by the signal's own variables, else by those for all.
+fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> Result<Option<Collector>, String> {
+    let variable = |setting: &str| {
+        let names = [format!("OTEL_EXPORTER_OTLP_{signal}{setting}"), format!("OTEL_EXPORTER_OTLP_{setting}")];
+        names.into_iter().find_map(|name| source.text(&name).map(|text| (name, text)))
+    };
+    let Some((name, address)) = variable("ENDPOINT") else { return Ok(None) };
+    // An address may hold a key, and is not shown.
+    let url = base_url(&address).ok_or_else(|| format!("{name} needs an absolute http or https URL."))?;
+    if let Some((name, _)) = variable("PROTOCOL") {
+        // The exporter would fall back to what it can speak, and fail at each export.
+        let is_spoken = |text: &str| (text == "http/protobuf").then_some(());
+        source.parsed(&name, (), "http/protobuf, the one protocol that is spoken here", is_spoken)?;
+    }
+    let timeout = match variable("TIMEOUT") {
+        Some((name, _)) => Duration::from_millis(source.number(&name, 0, 1, 600_000)?),
+        None => COLLECTOR_TIMEOUT,
+    };
+    Ok(Some(Collector { is_https: url.scheme() == "https", timeout }))
 }
 
 /// The bootstrap pair: both halves or none.
@@ -328,6 +378,28 @@ mod tests {
         assert!(read(&[("SVC_ADMIN_EMAIL", "a@b.c"), ("SVC_ADMIN_PASSWORD", "x"), ("SVC_ADMIN_PASSWORD_FILE", "y")]).is_err());
         let config = read(&[("SVC_ADMIN_EMAIL", "a@b.c"), ("SVC_ADMIN_PASSWORD", "x")]).expect("a pair");
         assert!(config.disable_signup);
+    }
+
+    #[test]
+    fn a_collector_counts_with_telemetry_and_its_address_is_not_shown() {
+        const ALL: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+        const ON: (&str, &str) = ("SVC_TELEMETRY", "true");
+        let plain = Collector { is_https: false, timeout: COLLECTOR_TIMEOUT };
+        assert_eq!(
+            read(&[ON, ALL]).expect("an address").otlp,
+            Otlp { traces: Some(plain), metrics: Some(plain), is_ignored: false }
+        );
+        let own = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://h/v1/traces");
+        let patient = Collector { is_https: true, timeout: Duration::from_secs(30) };
+        let traces = read(&[ON, own, ("OTEL_EXPORTER_OTLP_TIMEOUT", "30000")]).expect("an address");
+        assert_eq!(traces.otlp, Otlp { traces: Some(patient), metrics: None, is_ignored: false });
+        let problem = read(&[ON, ("OTEL_EXPORTER_OTLP_ENDPOINT", "hunter2:4317")]).expect_err("no http");
+        assert!(problem.starts_with("OTEL_EXPORTER_OTLP_ENDPOINT") && !problem.contains("hunter2"), "{problem}");
+        for malformed in [("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "soon")] {
+            let problem = read(&[ON, ALL, malformed]).expect_err(malformed.0);
+            assert!(problem.starts_with(malformed.0), "{problem}");
+        }
+        assert!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "x")]).expect("not looked at").otlp.is_ignored);
     }
 
     #[test]

@@ -7,10 +7,13 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use blockbase_app::{App, BootstrapAdmin, Clock, Feed, Settings as AppSettings};
-use blockbase_auth::CookieSigner;
+use blockbase_auth::{CookieSigner, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
+use blockbase_events::{Nudges, Settings as EventSettings};
+use blockbase_outbound::{AddressPolicy, Client};
 use blockbase_rest::{Settings as RestSettings, TrustedOrigins, TrustedProxies};
-use blockbase_store::{Location, Store};
+use blockbase_store::{Commit, Location, Store};
+use blockbase_telemetry::Telemetry;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -42,13 +45,13 @@ pub(crate) enum Failure {
 /// Runs the server until it is told to stop.
 pub(crate) fn serve() -> Result<(), Failure> {
     let config = Config::from_env().map_err(Failure::Configuration)?;
-    telemetry::start_log(&config).map_err(Failure::Configuration)?;
+    let telemetry = telemetry::start(&config).map_err(Failure::Configuration)?;
     warn_about(&config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::Boot(format!("The async runtime cannot start: {error}.")))?;
-    let outcome = runtime.block_on(run(config));
+    let outcome = runtime.block_on(run(config, telemetry));
     // Blocking work that is still under way does not hold the exit up.
     runtime.shutdown_background();
     outcome
@@ -61,12 +64,12 @@ fn warn_about(config: &Config) {
     if !config.require_auth {
         tracing::warn!("SVC_REQUIRE_AUTH=false: everybody who reaches this server may do everything");
     }
-    if config.telemetry {
-        tracing::warn!("SVC_TELEMETRY has no effect in this version yet");
+    if config.otlp.is_ignored {
+        tracing::warn!("an OTLP endpoint is set, but nothing is exported without SVC_TELEMETRY=true");
     }
 }
 
-async fn run(config: Config) -> Result<(), Failure> {
+async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::Boot(format!("Signals cannot be handled: {error}.")))?;
     let on_sqlite = config.database_url.is_none();
     let data_dir = DataDir::open(&config.data_dir, on_sqlite).map_err(Failure::Boot)?;
@@ -74,8 +77,9 @@ async fn run(config: Config) -> Result<(), Failure> {
         Some(secret) => secret.clone(),
         None => secret::load_or_generate(&data_dir.join("svc.secret")).map_err(Failure::Boot)?,
     };
-    let feed = Feed::default();
-    let store = open_store(&config, &data_dir, &feed).await?;
+    let (feed, pump) = Feed::new();
+    let nudges = Nudges::default();
+    let store = open_store(&config, &data_dir, &feed, &nudges).await?;
 
     let listener = TcpListener::bind(config.listen)
         .await
@@ -84,7 +88,9 @@ async fn run(config: Config) -> Result<(), Failure> {
     let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{address}"), |url| url.to_string());
 
     let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
-    let (app, log_lines) = App::new(store.clone(), app_settings(&config, &public_url), Clock::system(), cookies, feed)
+    let secrets = SecretBox::new(secret.as_bytes()).map_err(Failure::Boot)?;
+    let client = Client::new(addresses(&config)).map_err(Failure::Boot)?;
+    let (app, log_lines) = App::new(store.clone(), app_settings(&config, &public_url), Clock::system(), cookies, secrets, feed)
         .await
         .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
     if let Some(admin) = &config.admin {
@@ -101,10 +107,16 @@ async fn run(config: Config) -> Result<(), Failure> {
     })
     .map_err(Failure::Boot)?;
     app.set_runtime(Arc::new(runtime));
-    blockbase_events::start(&app, log_lines);
+    let event_settings = EventSettings {
+        poll: config.events_poll,
+        webhook_timeout: config.webhook_timeout,
+        handler_timeout: config.action_timeout,
+        client,
+    };
+    let background = blockbase_events::start(&app, event_settings, nudges, pump, log_lines);
 
     let (drain, draining) = watch::channel(false);
-    let router = blockbase_rest::router(Arc::clone(&app), rest_settings(&config, &public_url), draining);
+    let router = blockbase_rest::router(Arc::clone(&app), rest_settings(&config, &public_url, telemetry.clone()), draining);
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
 
@@ -119,24 +131,41 @@ async fn run(config: Config) -> Result<(), Failure> {
         () = async {
             connections.shutdown().await;
             app.drain_tasks().await;
+            background.drain().await;
             store.close().await;
         } => {}
         () = tokio::time::sleep(DRAIN) => tracing::warn!("requests still run; they are cut off"),
-        _ = signals.next() => tracing::warn!("a second signal; leaving at once"),
+        _ = signals.next() => {
+            tracing::warn!("a second signal; leaving at once");
+            return Ok(());
+        }
+    }
+    if let Some(telemetry) = telemetry {
+        tokio::select! {
+            _ = tokio::task::spawn_blocking(move || telemetry.shutdown()) => {}
+            _ = signals.next() => tracing::warn!("a second signal; leaving at once"),
+        }
     }
     tracing::info!("stopped");
     Ok(())
 }
 
-async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed) -> Result<Store, Failure> {
+async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, nudges: &Nudges) -> Result<Store, Failure> {
     let location = match &config.database_url {
         Some(url) => Location::Postgres { url: url.clone() },
         None => Location::Sqlite { file: data_dir.join("svc.db") },
     };
-    let feed = feed.clone();
-    Store::open(location, config.database_connections_max, Arc::new(move |events| feed.publish(events)))
-        .await
-        .map_err(Failure::Boot)
+    let (feed, nudges) = (feed.clone(), nudges.clone());
+    let on_commit = move |commit: Commit| {
+        if !commit.events.is_empty() {
+            feed.publish(commit.events);
+        }
+        for topic in &commit.topics {
+            blockbase_telemetry::event_published(topic);
+        }
+        nudges.committed(commit.consumers);
+    };
+    Store::open(location, config.database_connections_max, Arc::new(on_commit)).await.map_err(Failure::Boot)
 }
 
 /// Makes the first admin where nobody has signed up yet. Else the pair means nothing, and is not looked at.
@@ -157,6 +186,10 @@ async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
     Ok(())
 }
 
+fn addresses(config: &Config) -> AddressPolicy {
+    AddressPolicy { allow_private: config.allow_private_network }
+}
+
 fn app_settings(config: &Config, public_url: &str) -> AppSettings {
     let public_host = url::Url::parse(public_url).ok().and_then(|url| url.host_str().map(str::to_owned));
     AppSettings {
@@ -167,12 +200,14 @@ fn app_settings(config: &Config, public_url: &str) -> AppSettings {
         disable_signup: config.disable_signup,
         signup_role: config.signup_role.clone(),
         events_enabled: config.events_enabled,
+        retry_base_ms: config.retry_base_ms,
+        addresses: addresses(config),
         bulk_records_max: config.bulk_records_max,
         action_timeout_ms: u64::try_from(config.action_timeout.as_millis()).unwrap_or(u64::MAX),
     }
 }
 
-fn rest_settings(config: &Config, public_url: &str) -> RestSettings {
+fn rest_settings(config: &Config, public_url: &str, telemetry: Option<Telemetry>) -> RestSettings {
     // The service's own origin is trusted always: what it serves itself has to work.
     let own = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization());
     let origins = own.into_iter().chain(config.trusted_origins.iter().cloned()).collect();
@@ -183,6 +218,7 @@ fn rest_settings(config: &Config, public_url: &str) -> RestSettings {
         auth_requests_per_minute: config.auth_requests_per_minute,
         trusted_proxies: TrustedProxies(config.trusted_proxies.clone()),
         trusted_origins: TrustedOrigins(origins),
+        telemetry,
     }
 }
 

@@ -1,20 +1,54 @@
-//! The log: one readable line where a thing is handled.
+//! The log, one readable line where a thing is handled, and beside it the spans that are exported.
 
-use tracing_subscriber::EnvFilter;
+use blockbase_telemetry::{Settings, TARGET, Telemetry};
+use tracing_subscriber::filter::{FilterExt, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use crate::config::{Config, LogFormat};
 
-/// Starts logging to standard error.
+/// Starts logging to standard error, and telemetry where it is on.
 ///
 /// # Errors
-/// `SVC_LOG` is no filter.
-pub(crate) fn start_log(config: &Config) -> Result<(), String> {
-    let filter = EnvFilter::try_new(&config.log)
-        .map_err(|error| format!("SVC_LOG needs a filter like info or blockbase_rest=debug,info: {error}."))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    match config.log_format {
-        LogFormat::Pretty => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).init(),
-        LogFormat::Json => log.json().init(),
+/// A line that names the variable: `SVC_LOG` is no filter, or one of OpenTelemetry's is malformed.
+pub(crate) fn start(config: &Config) -> Result<Option<Telemetry>, String> {
+    // What telemetry has to say while it starts is logged too; the log that stays needs to know first what it got.
+    let early = tracing_subscriber::registry().with(filter(config)?).with(log(config));
+    let telemetry = match config.telemetry {
+        false => None,
+        true => Some(tracing::subscriber::with_default(early, || start_telemetry(config))?),
+    };
+    match telemetry.as_ref().and_then(Telemetry::layer) {
+        None => tracing_subscriber::registry().with(filter(config)?).with(log(config)).init(),
+        Some(spans) => {
+            let shown = filter(config)?.and(filter_fn(|metadata| metadata.target() != TARGET));
+            tracing_subscriber::registry().with(log(config).with_filter(shown)).with(spans).init();
+        }
     }
-    Ok(())
+    Ok(telemetry)
+}
+
+fn start_telemetry(config: &Config) -> Result<Telemetry, String> {
+    blockbase_telemetry::init(&Settings {
+        version: env!("CARGO_PKG_VERSION"),
+        traces: config.otlp.traces,
+        metrics: config.otlp.metrics,
+    })
+}
+
+fn filter(config: &Config) -> Result<EnvFilter, String> {
+    EnvFilter::try_new(&config.log)
+        .map_err(|error| format!("SVC_LOG needs a filter like info or blockbase_rest=debug,info: {error}."))
+}
+
+fn log<S>(config: &Config) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span> + Send + Sync,
+{
+    let log = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    match config.log_format {
+        LogFormat::Pretty => log.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).boxed(),
+        LogFormat::Json => log.json().boxed(),
+    }
 }

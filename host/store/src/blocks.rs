@@ -49,6 +49,12 @@ pub struct BlockLogRow {
 const LOG_LINES_KEPT: i64 = 1000;
 
 impl Connection {
+    /// Names of the blocks that are disabled.
+    pub async fn disabled_blocks(&mut self) -> Result<Vec<String>, DbError> {
+        let rows = self.fetch("SELECT name FROM svc_blocks WHERE NOT enabled", Vec::new()).await?;
+        rows.iter().map(|row| row.text(0)).collect()
+    }
+
     /// In the order of their names.
     pub async fn blocks(&mut self) -> Result<Vec<BlockRow>, DbError> {
         let rows = self

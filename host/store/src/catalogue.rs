@@ -14,11 +14,11 @@ pub struct ObjectRow {
     pub field_keys: String,
 }
 
-/// What holding an object tells: which state of it, and of the blocks, the transaction writes in.
+/// What holding an object tells: which state of it, and of the subscriptions, the transaction writes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     pub revision: i64,
-    pub blocks_version: i64,
+    pub subscriptions_version: i64,
 }
 
 /// A relationship as stored; `definition` is JSON text.
@@ -40,13 +40,13 @@ pub struct SchemaChangeRow {
 }
 
 impl Connection {
-    /// The version of `schema` or `blocks`.
+    /// The version of `schema`, `blocks` or `subscriptions`.
     pub async fn version(&mut self, name: &'static str) -> Result<i64, DbError> {
         let rows = self.fetch("SELECT version FROM svc_versions WHERE name = $1", vec![name.into()]).await?;
         rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
     }
 
-    /// Raises the version of `schema` or `blocks`. Until the transaction ends, no other can.
+    /// Raises the version of `schema`, `blocks` or `subscriptions`. Until the transaction ends, no other can.
     pub async fn raise_version(&mut self, name: &'static str) -> Result<i64, DbError> {
         let rows = self
             .fetch("UPDATE svc_versions SET version = version + 1 WHERE name = $1 RETURNING version", vec![name.into()])
@@ -63,12 +63,12 @@ impl Connection {
         let sql = match self.dialect() {
             // The one writer runs one transaction after the other.
             Dialect::Sqlite => {
-                "SELECT o.revision, v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'blocks'"
+                "SELECT o.revision, v.version FROM svc_objects o CROSS JOIN svc_versions v WHERE o.id = $1 AND v.name = 'subscriptions'"
             }
-            Dialect::Postgres => "SELECT revision, blocks_version FROM svc_hold($1)",
+            Dialect::Postgres => "SELECT revision, subscriptions_version FROM svc_hold_object($1)",
         };
         let rows = self.fetch(sql, vec![id.into()]).await?;
-        rows.first().map(|row| Ok(Held { revision: row.integer(0)?, blocks_version: row.integer(1)? })).transpose()
+        rows.first().map(|row| Ok(Held { revision: row.integer(0)?, subscriptions_version: row.integer(1)? })).transpose()
     }
 
     /// Waits for the writes that hold an object, and keeps others from holding it until the transaction ends.

@@ -1,5 +1,6 @@
 //! One connection of either engine: the executor that every body runs on.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use blockbase_query::{Dialect, Param, Statement};
@@ -9,7 +10,7 @@ use crate::error::DbError;
 use crate::events::CommittedEvent;
 use crate::record::{Page, Record};
 use crate::row::Row;
-use crate::{postgres, sqlite};
+use crate::{Commit, postgres, sqlite};
 
 /// A connection. Its methods are async for Postgres; on SQLite they never wait.
 pub struct Connection {
@@ -27,12 +28,24 @@ pub(crate) enum Inner {
 pub(crate) struct Effects {
     /// Events to hand to the feed.
     pub(crate) events: Vec<Arc<CommittedEvent>>,
+    /// The topics of all events.
+    pub(crate) topics: Vec<String>,
+    /// The consumer groups that get something of them.
+    pub(crate) consumers: BTreeSet<String>,
     /// Changes of the kept counts: object and difference.
     pub(crate) counts: Vec<(i64, i64)>,
     /// What SQLite's search indexes are to hold. Postgres keeps its own.
     pub(crate) search: Vec<SearchChange>,
     /// The version that the schema gets.
     pub(crate) schema_version: Option<i64>,
+}
+
+impl Effects {
+    /// What is told of the commit; `None` where it left nothing in the outbox.
+    pub(crate) fn commit(self) -> Option<Commit> {
+        let Effects { events, topics, consumers, .. } = self;
+        (!topics.is_empty() || !consumers.is_empty()).then_some(Commit { events, topics, consumers })
+    }
 }
 
 /// The new document of one row in the search index of SQLite.

@@ -1,13 +1,17 @@
 //! The outbox: events and their deliveries, written in the transaction that they tell of, and read by the feed.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use blockbase_query::Param;
+use blockbase_query::{Dialect, Param};
 use blockbase_schema::{json, time};
+use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
+use crate::row::Row;
 
 /// An event to be written.
 #[derive(Clone, Debug)]
@@ -24,229 +28,310 @@ pub struct NewEvent {
     pub depth: i64,
     /// Milliseconds since the epoch.
     pub occurred_at: i64,
-    /// The consumer groups that get it, with their handlers.
-    pub deliveries: Vec<(String, String)>,
+    /// What the consumer groups get of it. Events of one topic and depth have the same.
+    pub deliveries: Arc<[NewDelivery]>,
+}
+
+/// What a consumer group gets of an event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewDelivery {
+    pub consumer: String,
+    pub handler: String,
+    /// Why it is dead from the beginning.
+    pub dead: Option<&'static str>,
 }
 
 /// A committed event as the feed's readers need it; its JSON is made once for all of them.
 #[derive(Debug)]
 pub struct CommittedEvent {
+    /// Its number in the outbox.
+    pub seq: i64,
     pub id: String,
     pub topic: String,
     pub object: Option<String>,
     pub owner: Option<String>,
-    /// `{ id, topic, payload, occurredAt }`.
-    pub envelope: String,
+    /// How many handlers' writes led to it.
+    pub depth: i64,
+    /// Milliseconds since the epoch.
+    pub occurred_at: i64,
+    /// A frame of a stream: an `id:` line, a `data:` line with the envelope, an empty one.
+    frame: Bytes,
+    envelope: Range<usize>,
+    payload: Range<usize>,
 }
 
 impl CommittedEvent {
-    fn new(id: String, topic: String, payload: &str, object: Option<String>, owner: Option<String>, occurred_at: i64) -> Self {
-        let mut envelope = Vec::with_capacity(payload.len() + topic.len() + 128);
-        envelope.extend_from_slice(b"{\"id\":");
-        json::write_string(&mut envelope, &id);
-        envelope.extend_from_slice(b",\"topic\":");
-        json::write_string(&mut envelope, &topic);
-        envelope.extend_from_slice(b",\"payload\":");
-        envelope.extend_from_slice(payload.as_bytes());
-        envelope.extend_from_slice(b",\"occurredAt\":\"");
-        time::write_datetime(&mut envelope, occurred_at);
-        envelope.extend_from_slice(b"\"}");
-        let envelope = String::from_utf8_lossy(&envelope).into_owned();
-        CommittedEvent { id, topic, object, owner, envelope }
+    fn new(seq: i64, event: &EventText<'_>, object: Option<String>, owner: Option<String>, depth: i64) -> Self {
+        let mut frame = Vec::with_capacity(event.payload.len() + event.topic.len() + 200);
+        frame.extend_from_slice(b"id: ");
+        frame.extend_from_slice(event.id.as_bytes());
+        frame.extend_from_slice(b"\ndata: ");
+        let start = frame.len();
+        let payload = event.write_envelope(&mut frame);
+        let envelope = start..frame.len();
+        frame.extend_from_slice(b"\n\n");
+        CommittedEvent {
+            seq,
+            id: event.id.to_owned(),
+            topic: event.topic.to_owned(),
+            object,
+            owner,
+            depth,
+            occurred_at: event.occurred_at,
+            frame: frame.into(),
+            envelope,
+            payload,
+        }
+    }
+
+    fn of_row(row: &Row) -> Result<Self, DbError> {
+        let (id, topic, payload) = (row.text(1)?, row.text(2)?, row.text(3)?);
+        serde_json::from_str::<serde::de::IgnoredAny>(&payload).map_err(|error| DbError::Other(error.into()))?;
+        let event = EventText { id: &id, topic: &topic, payload: &payload, occurred_at: row.integer(6)? };
+        Ok(CommittedEvent::new(row.integer(0)?, &event, row.optional_text(4)?, row.optional_text(5)?, row.integer(7)?))
+    }
+
+    /// The frame, shared by all readers.
+    pub fn frame(&self) -> Bytes {
+        self.frame.clone()
+    }
+
+    /// `{ id, topic, payload, occurredAt }`.
+    pub fn envelope(&self) -> &str {
+        self.text(&self.envelope)
+    }
+
+    /// JSON text.
+    pub fn payload(&self) -> &str {
+        self.text(&self.payload)
+    }
+
+    fn text(&self, range: &Range<usize>) -> &str {
+        self.frame.get(range.clone()).and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or("null")
     }
 }
 
-/// A stored subscription.
-#[derive(Clone, Debug)]
-pub struct SubscriptionRow {
-    pub consumer: String,
-    pub topic: String,
-    pub handler: String,
-    pub config: String,
-    pub per_instance: bool,
-    pub source: Option<String>,
+/// What an envelope is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct EventText<'a> {
+    pub id: &'a str,
+    pub topic: &'a str,
+    /// JSON text.
+    pub payload: &'a str,
+    /// Milliseconds since the epoch.
+    pub occurred_at: i64,
 }
 
-/// Up to where a Postgres feed has read: a transaction, and the last event of it that was seen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FeedCursor {
-    xid: String,
-    seq: i64,
+impl EventText<'_> {
+    /// Appends `{ id, topic, payload, occurredAt }`: where the payload stands in it.
+    pub fn write_envelope(&self, out: &mut Vec<u8>) -> Range<usize> {
+        out.extend_from_slice(b"{\"id\":");
+        json::write_string(out, self.id);
+        out.extend_from_slice(b",\"topic\":");
+        json::write_string(out, self.topic);
+        out.extend_from_slice(b",\"payload\":");
+        let start = out.len();
+        out.extend_from_slice(self.payload.as_bytes());
+        let payload = start..out.len();
+        out.extend_from_slice(b",\"occurredAt\":\"");
+        time::write_datetime(out, self.occurred_at);
+        out.extend_from_slice(b"\"}");
+        payload
+    }
 }
 
-/// Events read at once by the feed of Postgres: less than a reader may be behind.
-const FEED_PAGE: i64 = 500;
+/// A place in the outbox of Postgres that is settled when everything before a transaction has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedMark {
+    /// The last number that was given to an event, committed or not.
+    pub last_seq: i64,
+    /// A transaction that began after the number was given: whoever drew a number up to it had begun before.
+    pub xid: u64,
+}
+
+/// Events read at once by the feed: less than a reader may be behind.
+pub const FEED_PAGE: i64 = 500;
+
+macro_rules! committed_columns {
+    () => {
+        "seq, id, topic, payload, object, owner, occurred_at, depth"
+    };
+}
+
+fn transaction_number(row: &Row, index: usize) -> Result<u64, DbError> {
+    row.text(index)?.parse().map_err(|error: std::num::ParseIntError| DbError::Other(error.into()))
+}
+
+const INSERT_EVENT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
 impl Connection {
     /// Writes an event and its delivery rows.
     pub async fn emit(&mut self, event: NewEvent) -> Result<(), DbError> {
-        let is_sqlite = matches!(self.inner, Inner::Sqlite(_));
-        let committed = is_sqlite.then(|| {
-            CommittedEvent::new(
-                event.id.to_string(),
-                event.topic.clone(),
-                &event.payload,
-                event.object.clone(),
-                event.owner.clone(),
-                event.occurred_at,
-            )
-        });
-        let params = vec![
-            event.id.to_string().into(),
-            event.topic.into(),
-            event.payload.into(),
-            event.object.into(),
-            event.record_id.into(),
-            event.owner.into(),
-            event.depth.into(),
-            event.occurred_at.into(),
-        ];
-        const INSERT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-        const INSERT_RETURNING: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING seq";
-        if event.deliveries.is_empty() {
-            self.run(INSERT, params).await?;
-        } else {
-            let rows = self.fetch(INSERT_RETURNING, params).await?;
-            let seq = rows.first().ok_or_else(|| DbError::Other("an insert gave no row".into()))?.integer(0)?;
-            for (consumer, handler) in event.deliveries {
-                self.run(
-                    "INSERT INTO svc_deliveries (event_seq, consumer, handler, status, dead, attempts, next_attempt_at) \
-                     VALUES ($1, $2, $3, 'pending', FALSE, 0, $4)",
-                    vec![seq.into(), consumer.into(), handler.into(), event.occurred_at.into()],
-                )
-                .await?;
-            }
-        }
-        self.effects.events.extend(committed.map(Arc::new));
-        Ok(())
+        self.emit_all(vec![event]).await
     }
 
     /// Writes several events with their delivery rows, in order. All have the same depth and instant.
     pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
-        let delivered = events.iter().any(|event| !event.deliveries.is_empty());
-        if events.len() < 2 || delivered || matches!(self.inner, Inner::Sqlite(_)) {
-            for event in events {
-                self.emit(event).await?;
-            }
-            return Ok(());
+        for event in &events {
+            self.effects.topics.push(event.topic.clone());
+            let living = event.deliveries.iter().filter(|delivery| delivery.dead.is_none());
+            self.effects.consumers.extend(living.map(|delivery| delivery.consumer.clone()));
         }
-        let (depth, occurred_at) = (events[0].depth, events[0].occurred_at);
-        let column = |value: fn(&NewEvent) -> Option<String>| Param::OptionalTextList(events.iter().map(value).collect());
+        match self.inner {
+            Inner::Sqlite(_) => {
+                for event in events {
+                    self.emit_on_sqlite(event).await?;
+                }
+                Ok(())
+            }
+            Inner::Postgres(_) => self.emit_on_postgres(events).await,
+        }
+    }
+
+    async fn emit_on_sqlite(&mut self, event: NewEvent) -> Result<(), DbError> {
+        let id = event.id.to_string();
         let params = vec![
-            column(|event| Some(event.id.to_string())),
-            column(|event| Some(event.topic.clone())),
-            column(|event| Some(event.payload.clone())),
-            column(|event| event.object.clone()),
-            column(|event| event.record_id.clone()),
-            column(|event| event.owner.clone()),
+            id.clone().into(),
+            event.topic.clone().into(),
+            event.payload.clone().into(),
+            event.object.clone().into(),
+            event.record_id.clone().into(),
+            event.owner.clone().into(),
+            event.depth.into(),
+            event.occurred_at.into(),
+        ];
+        self.run(INSERT_EVENT, params).await?;
+        let Inner::Sqlite(driver) = &self.inner else { return Ok(()) };
+        let seq = driver.last_insert_rowid();
+        for delivery in event.deliveries.iter() {
+            let (status, due) = match delivery.dead {
+                None => ("pending", Some(event.occurred_at)),
+                Some(_) => ("failed", None),
+            };
+            self.run(
+                "INSERT INTO svc_deliveries (event_seq, consumer, handler, record_id, status, dead, attempts, error, next_attempt_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6, 0, $7, $8)",
+                vec![
+                    seq.into(),
+                    delivery.consumer.clone().into(),
+                    delivery.handler.clone().into(),
+                    event.record_id.clone().into(),
+                    status.into(),
+                    delivery.dead.is_some().into(),
+                    delivery.dead.map(str::to_owned).into(),
+                    due.into(),
+                ],
+            )
+            .await?;
+        }
+        let text = EventText { id: &id, topic: &event.topic, payload: &event.payload, occurred_at: event.occurred_at };
+        self.effects.events.push(Arc::new(CommittedEvent::new(seq, &text, event.object, event.owner, event.depth)));
+        Ok(())
+    }
+
+    /// One round trip, whatever the number of events and of groups.
+    async fn emit_on_postgres(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
+        let Some(first) = events.first() else { return Ok(()) };
+        let (depth, occurred_at) = (first.depth, first.occurred_at);
+        if events.iter().all(|event| event.deliveries.is_empty())
+            && let [event] = events.as_slice()
+        {
+            let params = vec![
+                event.id.to_string().into(),
+                event.topic.clone().into(),
+                event.payload.clone().into(),
+                event.object.clone().into(),
+                event.record_id.clone().into(),
+                event.owner.clone().into(),
+                depth.into(),
+                occurred_at.into(),
+            ];
+            return self.run(INSERT_EVENT, params).await.map(|_| ());
+        }
+        let deliveries: BTreeMap<&str, &[NewDelivery]> =
+            events.iter().map(|event| (event.topic.as_str(), &event.deliveries[..])).collect();
+        let of_topics: Vec<(&str, &NewDelivery)> =
+            deliveries.iter().flat_map(|(topic, list)| list.iter().map(|delivery| (*topic, delivery))).collect();
+        let event = |value: fn(&NewEvent) -> Option<String>| Param::OptionalTextList(events.iter().map(value).collect());
+        let delivery =
+            |value: fn(&(&str, &NewDelivery)) -> Option<String>| Param::OptionalTextList(of_topics.iter().map(value).collect());
+        let params = vec![
+            event(|event| Some(event.id.to_string())),
+            event(|event| Some(event.topic.clone())),
+            event(|event| Some(event.payload.clone())),
+            event(|event| event.object.clone()),
+            event(|event| event.record_id.clone()),
+            event(|event| event.owner.clone()),
             depth.into(),
             occurred_at.into(),
+            delivery(|(topic, _)| Some((*topic).to_owned())),
+            delivery(|(_, delivery)| Some(delivery.consumer.clone())),
+            delivery(|(_, delivery)| Some(delivery.handler.clone())),
+            delivery(|(_, delivery)| delivery.dead.map(str::to_owned)),
         ];
         self.run(
-            "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
-             SELECT id, topic, payload, object, record_id, owner, $7, $8 \
-             FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) \
-             WITH ORDINALITY AS event (id, topic, payload, object, record_id, owner, place) ORDER BY place",
+            "WITH event AS (\
+               INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
+               SELECT id, topic, payload, object, record_id, owner, $7, $8 \
+               FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) \
+               WITH ORDINALITY AS event (id, topic, payload, object, record_id, owner, place) ORDER BY place \
+               RETURNING seq, topic, record_id) \
+             INSERT INTO svc_deliveries (event_seq, consumer, handler, record_id, status, dead, attempts, error, next_attempt_at) \
+             SELECT event.seq, d.consumer, d.handler, event.record_id, CASE WHEN d.dead IS NULL THEN 'pending' ELSE 'failed' END, \
+               d.dead IS NOT NULL, 0, d.dead, CASE WHEN d.dead IS NULL THEN $8 END \
+             FROM event JOIN unnest($9::text[], $10::text[], $11::text[], $12::text[]) AS d (topic, consumer, handler, dead) \
+             ON d.topic = event.topic",
             params,
         )
         .await
         .map(|_| ())
     }
 
-    /// Where a Postgres feed that starts now begins.
-    pub async fn feed_start(&mut self) -> Result<FeedCursor, DbError> {
-        Ok(FeedCursor { xid: self.oldest_transaction().await?, seq: 0 })
+    /// The last number that was given to an event, committed or not.
+    pub async fn last_event_seq(&mut self) -> Result<i64, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => "SELECT coalesce(max(seq), 0) FROM svc_events",
+            Dialect::Postgres => {
+                "SELECT coalesce(pg_sequence_last_value(pg_get_serial_sequence('svc_events', 'seq')::regclass), 0)"
+            }
+        };
+        let rows = self.fetch(sql, Vec::new()).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// The oldest transaction that is still under way.
-    async fn oldest_transaction(&mut self) -> Result<String, DbError> {
+    /// A mark of this moment, on Postgres. It uses up a transaction number.
+    pub async fn feed_mark(&mut self) -> Result<FeedMark, DbError> {
+        let rows = self.fetch("SELECT last_seq, xid FROM svc_feed_mark()", Vec::new()).await?;
+        let row = rows.first().ok_or_else(|| DbError::Other("no mark of the feed".into()))?;
+        Ok(FeedMark { last_seq: row.integer(0)?, xid: transaction_number(row, 1)? })
+    }
+
+    /// The oldest transaction that is under way, on Postgres; the next one to come where none is.
+    pub async fn oldest_transaction(&mut self) -> Result<u64, DbError> {
         let rows = self.fetch("SELECT pg_snapshot_xmin(pg_current_snapshot())::text", Vec::new()).await?;
-        rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?.text(0)
+        transaction_number(rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?, 0)
     }
 
-    /// The next events of the transactions that have ended, none of which can have one left to come; a page at most.
-    ///
-    /// By transaction, so that every instance sees one order. A transaction that changes one record draws its number when it
-    /// has the record's lock, so that the events of a record are in the order of their commits.
-    pub async fn feed_after(&mut self, cursor: &FeedCursor) -> Result<(Vec<Arc<CommittedEvent>>, FeedCursor), DbError> {
-        let oldest = self.oldest_transaction().await?;
-        if oldest == cursor.xid {
-            return Ok((Vec::new(), cursor.clone()));
-        }
-        let rows = self
-            .fetch(
-                // An order by a bare `xid` would be that of the selected text, where 1000 stands before 999.
-                "SELECT id, topic, payload, object, owner, occurred_at, xid::text AS transaction, seq FROM svc_events \
-                 WHERE (xid, seq) > ($1::text::xid8, $2) AND xid < $3::text::xid8 ORDER BY svc_events.xid, seq LIMIT $4",
-                vec![cursor.xid.clone().into(), cursor.seq.into(), oldest.clone().into(), FEED_PAGE.into()],
-            )
-            .await?;
-        let mut next = FeedCursor { xid: oldest, seq: 0 };
-        if let Some(last) = rows.last().filter(|_| i64::try_from(rows.len()) == Ok(FEED_PAGE)) {
-            next = FeedCursor { xid: last.text(6)?, seq: last.integer(7)? };
-        }
-        let mut events = Vec::with_capacity(rows.len());
-        for row in rows {
-            events.push(Arc::new(CommittedEvent::new(
-                row.text(0)?,
-                row.text(1)?,
-                &row.text(2)?,
-                row.optional_text(3)?,
-                row.optional_text(4)?,
-                row.integer(5)?,
-            )));
-        }
-        Ok((events, next))
+    /// The events numbered in `(after, up_to]`, in their order; a page at most. One that cannot be read is left out.
+    pub async fn events_between(&mut self, after: i64, up_to: i64) -> Result<Vec<Arc<CommittedEvent>>, DbError> {
+        const PAGE: &str =
+            concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3");
+        let rows = self.fetch(PAGE, vec![after.into(), up_to.into(), FEED_PAGE.into()]).await?;
+        Ok(rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect())
     }
 
-    pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {
-        let rows = self
-            .fetch(
-                "SELECT consumer, topic, handler, config, per_instance, source FROM svc_subscriptions ORDER BY consumer",
-                Vec::new(),
-            )
-            .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(SubscriptionRow {
-                    consumer: row.text(0)?,
-                    topic: row.text(1)?,
-                    handler: row.text(2)?,
-                    config: row.text(3)?,
-                    per_instance: row.boolean(4)?,
-                    source: row.optional_text(5)?,
-                })
-            })
-            .collect()
+    /// The newest `limit` events numbered below `before`, the newest first.
+    pub async fn events_before(&mut self, before: i64, limit: i64) -> Result<Vec<Arc<CommittedEvent>>, DbError> {
+        const PAGE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq < $1 ORDER BY seq DESC LIMIT $2");
+        let rows = self.fetch(PAGE, vec![before.into(), limit.into()]).await?;
+        Ok(rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect())
     }
 
-    pub async fn insert_subscription(&mut self, row: SubscriptionRow) -> Result<(), DbError> {
-        self.run(
-            "INSERT INTO svc_subscriptions (consumer, topic, handler, config, per_instance, source) VALUES ($1, $2, $3, $4, $5, $6)",
-            vec![
-                row.consumer.into(),
-                row.topic.into(),
-                row.handler.into(),
-                row.config.into(),
-                row.per_instance.into(),
-                row.source.into(),
-            ],
-        )
-        .await
-        .map(|_| ())
-    }
-
-    /// Removes what a block subscribed to, with its deliveries that are not done.
-    pub async fn delete_subscriptions_of(&mut self, source: &str) -> Result<(), DbError> {
-        self.run(
-            "DELETE FROM svc_deliveries WHERE status <> 'delivered' \
-             AND consumer IN (SELECT consumer FROM svc_subscriptions WHERE source = $1)",
-            vec![source.into()],
-        )
-        .await?;
-        self.run("DELETE FROM svc_subscriptions WHERE source = $1", vec![source.into()]).await.map(|_| ())
+    /// The number of an event.
+    pub async fn event_seq(&mut self, id: &str) -> Result<Option<i64>, DbError> {
+        let rows = self.fetch("SELECT seq FROM svc_events WHERE id = $1", vec![id.into()]).await?;
+        rows.first().map(|row| row.integer(0)).transpose()
     }
 
     /// The place in the outbox up to which the `limit` events after `seq` reach, and when the earliest of them happened.

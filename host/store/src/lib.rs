@@ -11,6 +11,7 @@ mod accounts;
 mod blocks;
 mod catalogue;
 mod connection;
+mod deliveries;
 mod error;
 mod events;
 mod migrate;
@@ -18,8 +19,11 @@ mod postgres;
 mod record;
 mod row;
 mod sqlite;
+mod subscriptions;
 mod tasks;
+mod webhooks;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -31,14 +35,29 @@ pub use accounts::{ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, Session
 pub use blocks::{BlockLogRow, BlockRow, BlockVersionRow};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow};
 pub use connection::Connection;
+pub use deliveries::{Claim, Claimed, ClaimedDelivery, ClaimedEvent, LedgerFilter, LedgerRow, Outcome, QueueDepth};
 pub use error::DbError;
-pub use events::{CommittedEvent, FeedCursor, NewEvent, SubscriptionRow};
+pub use events::{CommittedEvent, EventText, FEED_PAGE, FeedMark, NewDelivery, NewEvent};
+pub use postgres::Hints;
 pub use record::{Page, Record};
 pub use row::Row;
+pub use subscriptions::SubscriptionRow;
 pub use tasks::{TaskRow, TaskRunRow};
+pub use webhooks::{PreviousSecret, WebhookRow};
 
-/// Called after each commit with its events in commit order. Only SQLite calls it: there this process is the only writer.
-pub type OnCommit = Arc<dyn Fn(Vec<Arc<CommittedEvent>>) + Send + Sync>;
+/// What a commit tells of what it left in the outbox.
+#[derive(Debug, Default)]
+pub struct Commit {
+    /// Its events in commit order. Only on SQLite, where this process is the only writer; a feed of Postgres reads the outbox.
+    pub events: Vec<Arc<CommittedEvent>>,
+    /// The topics of its events.
+    pub topics: Vec<String>,
+    /// The consumer groups that have something to get.
+    pub consumers: BTreeSet<String>,
+}
+
+/// Called after each commit that left something in the outbox.
+pub type OnCommit = Arc<dyn Fn(Commit) + Send + Sync>;
 
 /// What a read may cost, so that SQLite runs it in the right place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +98,7 @@ impl Store {
                 let opened = tokio::task::spawn_blocking(move || sqlite::Sqlite::open(&file, connections_max, on_commit));
                 Engine::Sqlite(Arc::new(opened.await.map_err(|error| error.to_string())??))
             }
-            Location::Postgres { url } => Engine::Postgres(postgres::Postgres::open(&url, connections_max).await?),
+            Location::Postgres { url } => Engine::Postgres(postgres::Postgres::open(&url, connections_max, on_commit).await?),
         };
         Ok(Store { engine })
     }
@@ -166,6 +185,17 @@ impl Store {
         match &self.engine {
             Engine::Sqlite(_) => true,
             Engine::Postgres(postgres) => postgres.has_trigrams(),
+        }
+    }
+
+    /// Hears of what other instances have for the dispatchers. Only Postgres has other instances.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn listen(&self) -> Result<Option<Hints>> {
+        match &self.engine {
+            Engine::Sqlite(_) => Ok(None),
+            Engine::Postgres(postgres) => postgres.listen().await.map(Some),
         }
     }
 

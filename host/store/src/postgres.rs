@@ -9,14 +9,14 @@ use blockbase_query::Statement;
 use blockbase_schema::{Column, Result};
 use futures_util::future::BoxFuture;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgQueryResult, PgRow};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgQueryResult, PgRow};
 use sqlx::{AssertSqlSafe, Connection as _, Postgres as Driver, Transaction};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::migrate;
 use crate::record::{Page, Record, RecordWriter};
 use crate::row::Row;
+use crate::{OnCommit, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
 /// How long one statement may run, so that abandoned ones do not hold the pool.
@@ -30,6 +30,7 @@ const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL stat
 #[derive(Clone)]
 pub(crate) struct Postgres {
     pool: PgPool,
+    on_commit: OnCommit,
     has_trigrams: bool,
 }
 
@@ -40,7 +41,7 @@ pub(crate) enum Session {
 }
 
 impl Postgres {
-    pub(crate) async fn open(url: &str, connections_max: Option<u32>) -> Result<Postgres, String> {
+    pub(crate) async fn open(url: &str, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Postgres, String> {
         // The URL may hold a password, so only the parser's own words are shown.
         let options = PgConnectOptions::from_str(url)
             .map_err(|_| "SVC_DATABASE_URL is not a Postgres URL like postgres://user:password@host:5432/name.".to_owned())?
@@ -72,7 +73,7 @@ impl Postgres {
                 false
             }
         };
-        Ok(Postgres { pool, has_trigrams })
+        Ok(Postgres { pool, on_commit, has_trigrams })
     }
 
     pub(crate) fn has_trigrams(&self) -> bool {
@@ -112,11 +113,47 @@ impl Postgres {
         if let Inner::Postgres(Session::Transaction(transaction)) = connection.inner {
             transaction.commit().await.map_err(statement::db_error)?;
         }
+        if let Some(commit) = connection.effects.commit() {
+            (self.on_commit)(commit);
+        }
         Ok(answer)
+    }
+
+    pub(crate) async fn listen(&self) -> Result<Hints> {
+        let mut listener = PgListener::connect_with(&self.pool).await.map_err(statement::db_error)?;
+        listener.listen(HINTS).await.map_err(statement::db_error)?;
+        Ok(Hints { listener })
     }
 
     pub(crate) async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+/// The channel on which instances tell each other that there is something to deliver.
+const HINTS: &str = "svc_deliveries";
+
+/// What instances tell each other. A hint may be lost: whoever waits for one looks by itself as well.
+pub struct Hints {
+    listener: PgListener,
+}
+
+impl Hints {
+    /// The next hint: the name of the instance that gave it. After a lost connection it goes on with a new one.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn next(&mut self) -> Result<String> {
+        let hint = self.listener.recv().await.map_err(statement::db_error)?;
+        Ok(hint.payload().to_owned())
+    }
+}
+
+impl Connection {
+    /// Tells the other instances that there is something to deliver.
+    pub async fn hint(&mut self, instance: &str) -> Result<(), DbError> {
+        let sql = "SELECT 1::bigint FROM (SELECT pg_notify($1, $2)) AS hint";
+        self.fetch(sql, vec![HINTS.into(), instance.into()]).await.map(|_| ())
     }
 }
 

@@ -6,6 +6,7 @@
 use blockbase_query::Dialect;
 
 use crate::connection::Connection;
+use crate::deliveries::database_now;
 use crate::error::DbError;
 use crate::row::Row;
 
@@ -79,14 +80,6 @@ fn task_run(row: &Row) -> Result<TaskRunRow, DbError> {
         result: row.optional_text(6)?,
         error: row.optional_text(7)?,
     })
-}
-
-/// Milliseconds since the epoch by the engine's clock.
-fn database_now(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Sqlite => "CAST(unixepoch('subsec') * 1000 AS INTEGER)",
-        Dialect::Postgres => "(extract(epoch FROM clock_timestamp()) * 1000)::bigint",
-    }
 }
 
 impl Connection {

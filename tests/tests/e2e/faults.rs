@@ -88,7 +88,7 @@ on_both_engines! {
                     let (base, token, stop) = (server.base.clone(), token.clone(), stop.clone());
                     let done_by_all = done_by_all.clone();
                     tokio::spawn(async move {
-                        let client = reqwest::Client::new();
+                        let client = blockbase_tests::http_client();
                         let mut done = Vec::new();
                         for number in 0.. {
                             if stop.load(Ordering::Relaxed) {

@@ -259,7 +259,7 @@ on_both_engines! {
             guests.push((token, user["id"].as_str().unwrap().to_owned(), format!("user{number}@example.com")));
         }
         // Upgrades are under way when the process is gone; those that were answered count.
-        let (base, client) = (server.base.clone(), reqwest::Client::new());
+        let (base, client) = (server.base.clone(), blockbase_tests::http_client());
         let upgrades: Vec<_> = guests
             .iter()
             .map(|(token, _, email)| {

@@ -182,6 +182,36 @@ fn routes() -> Vec<Route> {
     guarded("post /api/v1/api-keys", "", for_another, &[("api_keys", "create")], 403);
     guarded("delete /api/v1/api-keys/{id}", "/api/v1/api-keys/<key>", Value::Null, &[("api_keys", "delete")], 404);
 
+    let (create, read) = (("webhooks", "create"), ("webhooks", "read"));
+    let (update, delete) = (("webhooks", "update"), ("webhooks", "delete"));
+    let webhook = json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] });
+    let one = "/api/v1/webhooks/<webhook>";
+    guarded("get /api/v1/webhooks", "", Value::Null, &[read], 403);
+    // It will see what it subscribes to, so its maker has to be allowed to.
+    guarded("post /api/v1/webhooks", "", webhook, &[create, ("task", "read")], 403);
+    guarded("get /api/v1/webhooks/{id}", one, Value::Null, &[read], 403);
+    guarded("patch /api/v1/webhooks/{id}", one, json!({ "enabled": true }), &[update], 403);
+    let elsewhere = json!({ "url": "https://elsewhere.invalid/" });
+    guarded("patch /api/v1/webhooks/{id}", one, elsewhere, &[update, ("task", "read")], 403);
+    guarded("delete /api/v1/webhooks/{id}", one, Value::Null, &[delete], 403);
+    guarded("post /api/v1/webhooks/{id}/test", &format!("{one}/test"), Value::Null, &[update], 403);
+    guarded("post /api/v1/webhooks/{id}/rotate-secret", &format!("{one}/rotate-secret"), Value::Null, &[update], 403);
+
+    let (create, read) = (("events", "create"), ("events", "read"));
+    let (update, delete) = (("events", "update"), ("events", "delete"));
+    guarded("get /api/v1/events", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/deliveries", "", Value::Null, &[read], 403);
+    let failed = json!({ "eventId": "<failed>", "consumer": "<failed>" });
+    guarded("post /api/v1/events/deliveries/retry", "", failed, &[update], 403);
+    guarded("get /api/v1/events/subscriptions", "", Value::Null, &[read], 403);
+    let logged = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "log_event" });
+    guarded("post /api/v1/events/subscriptions", "", logged, &[create, ("task", "read")], 403);
+    let config = json!({ "object": "tag", "map": { "name": "event.topic" } });
+    let kept = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "persist_event", "config": config });
+    guarded("post /api/v1/events/subscriptions", "", kept, &[create, ("task", "read"), ("tag", "create")], 403);
+    let one = "/api/v1/events/subscriptions/<subscription>";
+    guarded("delete /api/v1/events/subscriptions/{consumer}", one, Value::Null, &[delete], 403);
+
     let (create, read) = (("tasks", "create"), ("tasks", "read"));
     let (update, delete) = (("tasks", "update"), ("tasks", "delete"));
     guarded("get /api/v1/tasks", "", Value::Null, &[read], 403);
@@ -258,6 +288,29 @@ impl Fixtures<'_> {
             "job" => {
                 let body = self.filled(&job().to_string()).await;
                 id(&self.admin.post("/api/v1/tasks", serde_json::from_str(&body).unwrap()).await)
+            }
+            "webhook" => {
+                let body = json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] });
+                id(&self.admin.post("/api/v1/webhooks", body).await)
+            }
+            "subscription" => {
+                let body = json!({ "event": "nothing.#", "consumer": word, "handler": "log_event" });
+                assert_eq!(self.admin.post("/api/v1/events/subscriptions", body).await.status, 201);
+                word
+            }
+            "failed" => {
+                let consumer = Box::pin(self.made("subscription")).await;
+                let server = self.admin.server;
+                server
+                    .sql(&format!(
+                        "INSERT INTO svc_events (id, topic, payload, depth, occurred_at) VALUES ('{consumer}', 't', '{{}}', 0, 0)"
+                    ))
+                    .await;
+                let columns = "(event_seq, consumer, handler, status, dead, attempts)";
+                let values =
+                    format!("SELECT seq, '{consumer}', 'log_event', 'failed', TRUE, 5 FROM svc_events WHERE id = '{consumer}'");
+                server.sql(&format!("INSERT INTO svc_deliveries {columns} {values}")).await;
+                consumer
             }
             other => panic!("no fixture {other}"),
         }

@@ -65,7 +65,7 @@ impl App {
                     connection.give_role(&user.id, &role.id).await?;
                     connection.await_claim(&user.id, now).await?;
                     if let Some(event) = event {
-                        connection.emit(event).await?;
+                        event.emit(connection).await?;
                     }
                     Ok(true)
                 })

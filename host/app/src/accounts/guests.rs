@@ -82,7 +82,7 @@ impl App {
                     }
                     connection.insert_session(session).await?;
                     if let Some(event) = event {
-                        connection.emit(event).await?;
+                        event.emit(connection).await?;
                     }
                     Ok(())
                 })
@@ -108,7 +108,7 @@ impl App {
                 if connection.delete_user(&id).await?
                     && let Some(event) = event
                 {
-                    connection.emit(event).await?;
+                    event.emit(connection).await?;
                 }
                 Ok(())
             })
@@ -121,7 +121,7 @@ impl App {
     pub(crate) async fn delete_old_guests(&self, before: i64) -> Result<u64> {
         let mut deleted = 0;
         loop {
-            let (template, clock) = (self.user_event(&Caller::system(), "deleted", "", json!({})), self.clock.clone());
+            let template = self.user_event(&Caller::system(), "deleted", "", json!({}));
             let gone = self
                 .change_accounts(move |connection| {
                     Box::pin(async move {
@@ -133,9 +133,8 @@ impl App {
                             }
                             gone += u64::from(connection.delete_user(&id).await?);
                             if let Some(mut event) = template.clone() {
-                                event.id = clock.id(event.occurred_at);
                                 event.payload = json!({ "userId": id, "actor": null }).to_string();
-                                connection.emit(event).await?;
+                                event.emit(connection).await?;
                             }
                         }
                         Ok(gone)

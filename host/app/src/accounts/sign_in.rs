@@ -56,7 +56,7 @@ impl App {
                             && carry_over(connection, &registry, guest, &user_id).await?
                             && let Some(event) = upgraded
                         {
-                            connection.emit(event).await?;
+                            event.emit(connection).await?;
                         }
                         connection.insert_session(session).await?;
                         Ok(true)

@@ -99,7 +99,7 @@ impl App {
                         }
                         connection.insert_session(session).await?;
                         for event in created.into_iter().chain(upgraded.filter(|_| carried)) {
-                            connection.emit(event).await?;
+                            event.emit(connection).await?;
                         }
                         Ok(Outcome::Done)
                     })

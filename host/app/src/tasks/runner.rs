@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result, Retry};
-use blockbase_store::{NewEvent, ReadCost, TaskRow, TaskRunRow};
+use blockbase_store::{ReadCost, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
@@ -14,6 +14,7 @@ use super::kind::{BLOCK_ACTION, Kind};
 use super::{TASKS, next_run, render_run};
 use crate::App;
 use crate::caller::Caller;
+use crate::platform_event::PlatformEvent;
 
 /// How long a run is believed to be under way without a word of it.
 const LEASE: Duration = Duration::from_secs(60);
@@ -122,16 +123,15 @@ impl App {
     /// database that no other process has, those are all.
     pub async fn fail_abandoned_runs(&self, at_boot: bool) -> Result<()> {
         let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
-        let (template, clock) = (self.run_event(&Caller::system()), self.clock.clone());
+        let template = self.run_event(&Caller::system());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     let error = "The instance that ran it ended before the run did.";
                     for (run, name) in connection.fail_abandoned_runs(now, error, all).await? {
                         if let Some(mut event) = template.clone() {
-                            event.id = clock.id(event.occurred_at);
                             event.payload = run_payload(&name, &run, &Value::Null, &Value::Null).to_string();
-                            connection.emit(event).await?;
+                            event.emit(connection).await?;
                         }
                     }
                     Ok(())
@@ -239,7 +239,7 @@ impl App {
                 Box::pin(async move {
                     let is_ended = connection.end_run(&ended).await?;
                     if let Some(event) = event.filter(|_| is_ended) {
-                        connection.emit(event).await?;
+                        event.emit(connection).await?;
                     }
                     connection.trim_task_runs(&ended.task_id, RUNS_KEPT).await?;
                     Ok(is_ended)
@@ -255,7 +255,7 @@ impl App {
     }
 
     /// An event of a run that failed, still without its payload.
-    fn run_event(&self, caller: &Caller) -> Option<NewEvent> {
+    fn run_event(&self, caller: &Caller) -> Option<PlatformEvent> {
         self.platform_event(caller, "task.run.failed".to_owned(), String::new())
     }
 

@@ -18,7 +18,7 @@ const INSERT_ROWS_MAX: usize = 100;
 
 const INSERT_PARAMS_MAX: usize = 60_000;
 
-pub(super) async fn insert_many(
+pub(crate) async fn insert_many(
     connection: &mut Connection,
     context: &WriteContext,
     object: &Arc<Object>,

@@ -35,7 +35,7 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
     }
 }
 
-async fn create(connection: &mut Connection, plan: CreatePlan, context: &WriteContext) -> Result<WriteAnswer> {
+pub(crate) async fn create(connection: &mut Connection, plan: CreatePlan, context: &WriteContext) -> Result<WriteAnswer> {
     let object = &plan.object;
     check_references(connection, context, object, plan.values.iter().enumerate()).await?;
     let statement = sql::insert(connection.dialect(), object, &[&plan]);

@@ -158,6 +158,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         super::blocks::schemas(),
         super::auth::schemas(),
         super::accounts::schemas(),
+        super::events::schemas(),
         super::tasks::schemas(),
     ] {
         schemas.extend(more.as_object().cloned().unwrap_or_default());

@@ -6,7 +6,7 @@ use blockbase_app::Visible;
 use serde_json::{Map, Value, json};
 
 use super::operation::Paths;
-use super::{accounts, actions, auth, blocks, components, data, platform, schema_api, tasks};
+use super::{accounts, actions, auth, blocks, components, data, events, platform, schema_api, tasks};
 
 /// What the document tells of the service's settings.
 pub(super) struct Service {
@@ -26,11 +26,12 @@ exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key t
 Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
 
 /// Tags in the order in which documentation shows them.
-const TAGS: [(&str, &str); 11] = [
+const TAGS: [(&str, &str); 12] = [
     ("data", "What objects there are to read and write."),
     ("actions", "Actions that installed blocks declare."),
     ("schema", "Objects, fields and relationships, defined at run time."),
-    ("events", "What happens to records, as it happens."),
+    ("events", "What happens, as it happens, and who gets to know of it."),
+    ("webhooks", "Events sent to other services, signed."),
     ("blocks", "Sandboxed extensions, installed at run time."),
     ("auth", "Sign-up, sign-in, guests and sessions."),
     ("roles", "Roles: named lists of what their holders may do."),
@@ -57,6 +58,7 @@ pub(super) fn build(visible: &Visible, service: &Service) -> Value {
     blocks::describe(&mut paths);
     auth::describe(&mut paths);
     accounts::describe(&mut paths);
+    events::describe(&mut paths);
     tasks::describe(&mut paths);
     let fixed = TAGS.iter().map(|(name, description)| json!({ "name": name, "description": description }));
     let tags: Vec<Value> = fixed.chain(tags).collect();

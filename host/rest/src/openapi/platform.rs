@@ -1,32 +1,11 @@
-//! The event stream, this document, health.
+//! This document, health.
 
 use serde_json::json;
 
 use super::components::schema;
-use super::operation::{Caller, Operation, Paths, headers, query_parameter};
+use super::operation::{Caller, Operation, Paths, headers};
 
 pub(super) fn describe(paths: &mut Paths) {
-    let topics = query_parameter(
-        "topics",
-        "Topic patterns, separated by commas: `*` stands for one segment, `#` for any number. 50 at most; `data.#` by default.",
-        json!({ "type": "string", "examples": ["data.task.#"] }),
-    );
-    let body = json!({
-        "text/event-stream": {
-            "schema": {
-                "type": "string",
-                "description": "A frame an event: `id:` its id, `data:` `{ id, topic, payload, occurredAt }`. A comment every 15 seconds.",
-            },
-        },
-    });
-    let stream = Operation::new("events.stream", "events", "Follow events as they happen")
-        .describe("Server-Sent Events from now on; events that the caller may not read are left out. Nothing is sent again.")
-        .parameter(topics)
-        .without(&[403])
-        .problems(&[400])
-        .response(200, json!({ "description": "The stream.", "headers": headers(&[]), "content": body }));
-    paths.add("get", "/api/v1/events/stream", stream);
-
     let known = json!({
         "name": "If-None-Match",
         "in": "header",

@@ -167,7 +167,11 @@ pub(crate) fn fetch(driver: &mut Driver, statement: &Statement) -> Result<Vec<Ro
                     ValueRef::Null => Cell::Null,
                     ValueRef::Integer(number) => Cell::Integer(number),
                     ValueRef::Real(_) => return Err(DbError::Other("a real in a system row".into())),
-                    ValueRef::Text(text) => Cell::Text(utf8(text)?.to_owned()),
+                    // Bytes that are no text are not text: the row is told from the others by whoever reads it.
+                    ValueRef::Text(text) => match std::str::from_utf8(text) {
+                        Ok(text) => Cell::Text(text.to_owned()),
+                        Err(_) => Cell::Bytes(text.to_owned()),
+                    },
                     ValueRef::Blob(bytes) => Cell::Bytes(bytes.to_owned()),
                 });
             }

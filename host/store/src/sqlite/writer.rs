@@ -163,6 +163,7 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &
     let effects = std::mem::take(&mut connection.effects);
     let failure = match outcome {
         Ok(()) => {
+            blockbase_telemetry::commit_batch(jobs.len());
             if let Some(version) = effects.schema_version {
                 schema.0.store(version * 2, Ordering::Release);
             }
@@ -176,8 +177,10 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &
             Some(format!("the commit failed: {error:?}"))
         }
     };
-    if failure.is_none() && !effects.events.is_empty() {
-        on_commit(effects.events);
+    if failure.is_none()
+        && let Some(commit) = effects.commit()
+    {
+        on_commit(commit);
     }
     for job in jobs {
         job.answer(failure.as_deref());
@@ -189,9 +192,12 @@ fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &Sche
     for job in jobs {
         batch(connection, "SAVEPOINT svc_job")?;
         let effects = &connection.effects;
-        let (events, counts, search) = (effects.events.len(), effects.counts.len(), effects.search.len());
+        let (events, topics) = (effects.events.len(), effects.topics.len());
+        let (counts, search) = (effects.counts.len(), effects.search.len());
         if !job.run(connection) {
             connection.effects.events.truncate(events);
+            // A group that has nothing to get after all is looked at in vain, and that is all.
+            connection.effects.topics.truncate(topics);
             connection.effects.counts.truncate(counts);
             connection.effects.search.truncate(search);
             connection.effects.schema_version = None;

@@ -1,0 +1,254 @@
+//! Deliveries: claimed, settled, listed, tried again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_query::{Action, Paging};
+use blockbase_schema::{Code, Error, Result, time};
+use blockbase_store::{Claim, Claimed, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::App;
+use crate::caller::Caller;
+use crate::records::pagination_json;
+use crate::subscriptions::{EVENTS, Subscription};
+
+/// Attempts that a delivery has.
+pub const ATTEMPTS_MAX: i64 = 5;
+/// The longest pause between two attempts, in bases of the backoff.
+const BACKOFF_CAP: i64 = 60;
+/// How often the server may end in the middle of one delivery before it is given up.
+const LOST_CLAIMS_MAX: i64 = 50;
+/// Bytes of payloads claimed at once, but for the first.
+const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
+/// Longest error text kept, in characters.
+const ERROR_CHARS_MAX: usize = 1000;
+
+/// How an attempt ended, as whoever made it sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    Delivered,
+    /// It is tried again, as long as there are attempts.
+    Failed(String),
+    /// It is not tried again.
+    Dead(String),
+    /// It was not begun.
+    Released,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub seq: i64,
+    /// Attempts that had ended before it.
+    pub attempts: i64,
+    pub attempt: Attempt,
+}
+
+/// A claim with what it is known by.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    pub token: String,
+    pub claimed: Claimed,
+}
+
+/// Which entries of the ledger are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerRequest {
+    pub status: Option<String>,
+    pub consumer: Option<String>,
+    pub is_dead: Option<bool>,
+}
+
+/// `{ eventId, topic, consumer, handler, status, attempts, error, nextAttemptAt, deliveredAt, occurredAt, dead }`.
+fn render(row: &LedgerRow) -> Value {
+    json!({
+        "eventId": row.event_id,
+        "topic": row.topic,
+        "consumer": row.consumer,
+        "handler": row.handler,
+        "status": row.status,
+        "attempts": row.attempts,
+        "error": row.error,
+        "nextAttemptAt": row.next_attempt_at.map(time::format_datetime),
+        "deliveredAt": row.delivered_at.map(time::format_datetime),
+        "occurredAt": time::format_datetime(row.occurred_at),
+        "dead": row.is_dead,
+    })
+}
+
+/// The pause after so many attempts: the base, doubled with each, up to a cap.
+fn backoff(base_ms: i64, attempts: i64) -> i64 {
+    let doubled = u32::try_from(attempts - 1).ok().and_then(|times| 1_i64.checked_shl(times)).unwrap_or(BACKOFF_CAP);
+    base_ms.saturating_mul(doubled.clamp(1, BACKOFF_CAP))
+}
+
+/// Error text as it is kept: within its bound, and nothing that Postgres' text cannot hold.
+fn kept(error: &str) -> String {
+    error.replace('\0', "\u{fffd}").chars().take(ERROR_CHARS_MAX).collect()
+}
+
+/// What the ledger is to hold of an attempt.
+pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (i64, Outcome) {
+    let attempts = ended.attempts + 1;
+    let outcome = match ended.attempt {
+        Attempt::Delivered => Outcome::Delivered,
+        Attempt::Released => Outcome::Released,
+        Attempt::Failed(error) if attempts < ATTEMPTS_MAX => {
+            Outcome::Failed { error: kept(&error), retry_ms: backoff(retry_base_ms, attempts) }
+        }
+        Attempt::Failed(error) | Attempt::Dead(error) => Outcome::Dead { error: kept(&error) },
+    };
+    (ended.seq, outcome)
+}
+
+impl App {
+    /// Claims up to `limit` deliveries of a group for as long as `lease`; `in_flight` are claimed here already.
+    pub async fn claim_deliveries(&self, consumer: &str, limit: usize, in_flight: usize, lease: Duration) -> Result<Lease> {
+        let claim = Claim {
+            consumer: consumer.to_owned(),
+            token: Uuid::new_v4().to_string(),
+            limit,
+            in_flight,
+            lease_ms: i64::try_from(lease.as_millis()).unwrap_or(i64::MAX),
+            bytes_max: CLAIM_BYTES_MAX,
+            claims_max: LOST_CLAIMS_MAX,
+        };
+        let token = claim.token.clone();
+        let claimed =
+            self.store.write(move |connection| Box::pin(async move { Ok(connection.claim_deliveries(&claim).await?) })).await?;
+        Ok(Lease { token, claimed })
+    }
+
+    /// Stores how attempts ended: of how many the claim did not hold any more, so that nothing was stored.
+    pub async fn settle_deliveries(&self, consumer: &str, token: &str, ended: Vec<Ended>) -> Result<u64> {
+        let outcomes: Vec<(i64, Outcome)> = ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
+        self.until_uncontended(|| {
+            let (consumer, token, outcomes) = (consumer.to_owned(), token.to_owned(), outcomes.clone());
+            self.store.write(move |connection| {
+                Box::pin(async move { Ok(connection.settle_deliveries(&consumer, &token, outcomes).await?) })
+            })
+        })
+        .await
+    }
+
+    /// The groups that have something due, of those that this instance serves.
+    pub async fn groups_with_work(&self) -> Result<Vec<String>> {
+        let subscriptions = self.subscriptions();
+        let groups: Vec<String> = subscriptions
+            .iter()
+            .filter(|subscription| !subscription.per_instance)
+            .map(|subscription| subscription.consumer.clone())
+            .collect();
+        if groups.is_empty() {
+            return Ok(groups);
+        }
+        self.store
+            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.groups_with_work(groups).await?) }))
+            .await
+    }
+
+    /// Ends the claims of the process that had the database before, where no other can have it.
+    pub(crate) async fn release_claims(&self) -> Result<()> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        let released = self.store.write(|connection| Box::pin(async move { Ok(connection.release_claims().await?) })).await?;
+        if released > 0 {
+            tracing::info!(event.deliveries = released, "deliveries that were under way when the server ended are due again");
+        }
+        Ok(())
+    }
+
+    /// How many deliveries each group has to get, and the age of the oldest in milliseconds.
+    pub async fn queue_depths(&self) -> Result<(Vec<QueueDepth>, i64)> {
+        let (depths, oldest) =
+            self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.queue_depths().await?) })).await?;
+        Ok((depths, oldest.map_or(0, |oldest| (self.clock.now() - oldest).max(0))))
+    }
+
+    /// A page of the ledger as `{ data, pagination }`, the newest event first.
+    ///
+    /// # Errors
+    /// `invalid_value` for a status that there is not.
+    pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
+        caller.require(EVENTS, Action::Read)?;
+        let LedgerRequest { status, consumer, is_dead } = request;
+        if let Some(status) = status.as_ref().filter(|status| !["pending", "delivered", "failed"].contains(&status.as_str())) {
+            let message = format!("`status` is pending, delivered or failed; it is {status:?}.");
+            return Err(Error::new(Code::InvalidValue, message).with_field("status"));
+        }
+        let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (limit, offset) = (bound(paging.limit), bound(paging.offset));
+        let filter = LedgerFilter { status, consumer, is_dead };
+        let (rows, total) = self
+            .store
+            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
+            .await?;
+        let total = u64::try_from(total).unwrap_or(0);
+        let data = Value::Array(rows.iter().map(render).collect());
+        let has_next_page = paging.offset + paging.limit < total;
+        Ok(format!(r#"{{"data":{data},"pagination":{}}}"#, pagination_json(paging, Some(total), has_next_page)))
+    }
+
+    /// Makes a delivery that failed due at once, with all its attempts: its entry.
+    ///
+    /// # Errors
+    /// `not_found` where there is none, or its group is no more; `conflict` where it did not fail.
+    pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Value> {
+        caller.require(EVENTS, Action::Update)?;
+        let missing = || Error::new(Code::NotFound, "There is no such delivery, or its consumer group is no more.");
+        if !self.settings.events_enabled {
+            return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
+        }
+        let (event_id, consumer) = (event_id.to_owned(), consumer.to_owned());
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
+                    if entry.status != "failed" {
+                        let message = format!("This delivery is {}; only one that failed is tried again.", entry.status);
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    if !connection.group_exists(&consumer).await? {
+                        return Err(missing());
+                    }
+                    connection.reset_delivery(&event_id, &consumer).await?;
+                    let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
+                    Ok(render(&entry))
+                })
+            })
+            .await
+    }
+
+    /// How long a delivery that fails now waits, which had so many attempts before; `None` where it has none left.
+    pub fn retry_pause(&self, attempts: i64) -> Option<Duration> {
+        let ended = attempts + 1;
+        let pause = u64::try_from(backoff(self.settings.retry_base_ms, ended)).unwrap_or(u64::MAX);
+        (ended < ATTEMPTS_MAX).then(|| Duration::from_millis(pause))
+    }
+
+    /// What serves a group at this moment; `None` where nothing does.
+    pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
+        self.subscriptions().get(consumer).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backoff_doubles_up_to_its_cap() {
+        let pauses: Vec<i64> = (1..=9).map(|attempts| backoff(5000, attempts)).collect();
+        assert_eq!(pauses, [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
+        assert_eq!(backoff(1, 1000), 60);
+    }
+
+    #[test]
+    fn errors_are_kept_within_bounds() {
+        assert_eq!(kept("a\0b"), "a\u{fffd}b");
+        assert_eq!(kept(&"é".repeat(2000)).chars().count(), ERROR_CHARS_MAX);
+    }
+}

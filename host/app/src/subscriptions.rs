@@ -1,0 +1,395 @@
+//! Subscriptions: which consumer groups get which events, and what handles them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{Connection, NewDelivery, ReadCost, SubscriptionRow};
+use parking_lot::RwLock;
+use serde_json::{Map, Value, json};
+
+use crate::App;
+use crate::caller::Caller;
+use crate::persist::{PERSIST_EVENT, PersistConfig};
+use crate::topic::{Reach, TopicPattern};
+use crate::webhooks::Webhook;
+
+/// The handler that logs what it gets.
+pub(crate) const LOG_EVENT: &str = "log_event";
+/// What the ledger says of a webhook's deliveries.
+const WEBHOOK: &str = "webhook";
+/// The groups of webhooks begin with it.
+pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
+/// How many handlers' writes may lead to a write whose event still goes to blocks.
+const CAUSATION_DEPTH_MAX: i64 = 8;
+const PERSIST_PER_INSTANCE: &str = "`persist_event` is not for every instance: each would write the same record.";
+const TOO_DEEP: &str = "causation depth";
+/// Topics whose groups are remembered.
+const TOPICS_REMEMBERED: usize = 10_000;
+/// Longest name of a consumer group in bytes.
+const CONSUMER_BYTES_MAX: usize = 100;
+/// Most subscriptions that are made over the API.
+const SUBSCRIPTIONS_MAX: usize = 1000;
+/// Permission resource of events, their subscriptions and their deliveries.
+pub(crate) const EVENTS: &str = "events";
+
+/// Built-in handlers that `requires.handlers` and subscriptions may name.
+pub(crate) const BUILT_IN_HANDLERS: [&str; 2] = [LOG_EVENT, PERSIST_EVENT];
+
+/// Whether a subscription's handler is one of the service's own.
+pub fn is_built_in(handler: &str) -> bool {
+    BUILT_IN_HANDLERS.contains(&handler)
+}
+
+/// What gets the events of a subscription.
+#[derive(Clone, Debug)]
+pub enum Target {
+    LogEvent,
+    PersistEvent(Arc<PersistConfig>),
+    Webhook(Arc<Webhook>),
+    Block {
+        block: String,
+        handler: String,
+        config: Value,
+    },
+    /// The stored subscription cannot be served; why.
+    Broken(String),
+}
+
+/// A consumer group.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    pub consumer: String,
+    /// As the ledger names it.
+    pub handler: String,
+    pub target: Target,
+    /// Every instance gets each event, not one of them.
+    pub per_instance: bool,
+    patterns: Vec<TopicPattern>,
+}
+
+impl Subscription {
+    fn of_row(row: SubscriptionRow) -> Subscription {
+        // It was checked when it was stored; one that a newer server stored must not keep this one from the others.
+        let pattern = TopicPattern::parse(&row.topic).map_err(|error| error.message);
+        let config = serde_json::from_str::<Value>(&row.config).map_err(|error| error.to_string());
+        let read = |config: Value| match row.handler.split_once('.') {
+            None if row.handler == LOG_EVENT => Ok(Target::LogEvent),
+            None if row.handler == PERSIST_EVENT => PersistConfig::read(&config).map(|read| Target::PersistEvent(Arc::new(read))),
+            Some((block, handler)) => Ok(Target::Block { block: block.to_owned(), handler: handler.to_owned(), config }),
+            None => Err(Error::invalid_request(format!("There is no handler `{}`.", row.handler))),
+        };
+        let read = |config: Value| match read(config)? {
+            Target::PersistEvent(_) if row.per_instance => Err(refused("perInstance", PERSIST_PER_INSTANCE.to_owned())),
+            target => Ok(target),
+        };
+        let target = config.and_then(|config| read(config).map_err(|error| error.message)).unwrap_or_else(Target::Broken);
+        Subscription {
+            consumer: row.consumer,
+            handler: row.handler,
+            target,
+            per_instance: row.per_instance,
+            patterns: pattern.into_iter().collect(),
+        }
+    }
+
+    fn of_webhook(webhook: Webhook) -> Subscription {
+        Subscription {
+            consumer: format!("{WEBHOOK_CONSUMER}{}", webhook.id),
+            handler: WEBHOOK.to_owned(),
+            patterns: webhook.topics.iter().filter_map(|topic| TopicPattern::parse(topic).ok()).collect(),
+            target: Target::Webhook(Arc::new(webhook)),
+            per_instance: false,
+        }
+    }
+
+    pub fn patterns(&self) -> &[TopicPattern] {
+        &self.patterns
+    }
+
+    pub fn matches(&self, topic: &str) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+
+    fn delivery(&self, depth: i64) -> NewDelivery {
+        let is_too_deep = depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. });
+        NewDelivery { consumer: self.consumer.clone(), handler: self.handler.clone(), dead: is_too_deep.then_some(TOO_DEEP) }
+    }
+}
+
+/// The subscriptions that get events, at one version of them.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    pub(crate) version: i64,
+    list: Vec<Arc<Subscription>>,
+    /// What an event of a topic is delivered to, as long as it is not too deep.
+    by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
+}
+
+impl Subscriptions {
+    /// Those of this moment; disabled webhooks and those of disabled blocks get nothing.
+    pub(crate) async fn load(connection: &mut Connection) -> Result<Subscriptions> {
+        let version = connection.version("subscriptions").await?;
+        let disabled: HashSet<String> =
+            connection.disabled_blocks().await?.into_iter().map(|name| format!("block:{name}")).collect();
+        let rows = connection.subscriptions().await?.into_iter();
+        let stored = rows.filter(|row| !row.source.as_ref().is_some_and(|source| disabled.contains(source)));
+        let mut list: Vec<Arc<Subscription>> = stored.map(Subscription::of_row).map(Arc::new).collect();
+        for row in connection.webhooks().await?.into_iter().filter(|row| row.enabled) {
+            let id = row.id.clone();
+            match Webhook::of_row(row) {
+                Ok(webhook) => list.push(Arc::new(Subscription::of_webhook(webhook))),
+                Err(error) => tracing::error!(webhook.id = id, error.cause = %error, "a stored webhook cannot be read"),
+            }
+        }
+        Ok(Subscriptions { version, list, by_topic: RwLock::default() })
+    }
+
+    /// What an event is delivered to.
+    pub(crate) fn deliveries(&self, topic: &str, depth: i64) -> Arc<[NewDelivery]> {
+        if depth <= CAUSATION_DEPTH_MAX
+            && let Some(known) = self.by_topic.read().get(topic)
+        {
+            return Arc::clone(known);
+        }
+        let matching = self.list.iter().filter(|subscription| !subscription.per_instance && subscription.matches(topic));
+        let deliveries: Arc<[NewDelivery]> = matching.map(|subscription| subscription.delivery(depth)).collect();
+        if depth <= CAUSATION_DEPTH_MAX {
+            let mut by_topic = self.by_topic.write();
+            if by_topic.len() < TOPICS_REMEMBERED {
+                by_topic.insert(topic.to_owned(), Arc::clone(&deliveries));
+            }
+        }
+        deliveries
+    }
+
+    /// The same with one group that gets the event whatever it subscribed to.
+    pub(crate) fn deliveries_and(&self, topic: &str, consumer: &str) -> Arc<[NewDelivery]> {
+        let asked = self.get(consumer).map(|subscription| subscription.delivery(0));
+        let others = self.deliveries(topic, 0);
+        others.iter().filter(|delivery| delivery.consumer != consumer).cloned().chain(asked).collect()
+    }
+
+    pub fn get(&self, consumer: &str) -> Option<&Arc<Subscription>> {
+        self.list.iter().find(|subscription| subscription.consumer == consumer)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Subscription>> {
+        self.list.iter()
+    }
+}
+
+/// What making a subscription takes.
+#[derive(Clone, Debug)]
+pub struct NewSubscription {
+    /// Topic pattern.
+    pub event: String,
+    pub consumer: String,
+    pub handler: String,
+    pub config: Map<String, Value>,
+    pub per_instance: bool,
+}
+
+/// `{ event, consumer, handler, config, perInstance, source }`.
+fn render(row: &SubscriptionRow) -> Value {
+    let config: Value = serde_json::from_str(&row.config).unwrap_or_default();
+    json!({
+        "event": row.topic,
+        "consumer": row.consumer,
+        "handler": row.handler,
+        "config": config,
+        "perInstance": row.per_instance,
+        "source": row.source,
+    })
+}
+
+fn refused(field: &str, message: String) -> Error {
+    Error::new(Code::InvalidValue, message).with_field(field)
+}
+
+fn check_consumer(consumer: &str) -> Result<()> {
+    let fits = consumer.starts_with(|first: char| first.is_ascii_lowercase())
+        && consumer.len() <= CONSUMER_BYTES_MAX
+        && consumer.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-:.".contains(&byte));
+    if fits && !consumer.starts_with(WEBHOOK_CONSUMER) {
+        return Ok(());
+    }
+    Err(refused(
+        "consumer",
+        format!(
+            "`consumer` names a group: it begins with a small letter, holds small letters, digits, `_`, `-`, `.` and `:`, \
+             {CONSUMER_BYTES_MAX} at most, and does not begin with `{WEBHOOK_CONSUMER}`."
+        ),
+    ))
+}
+
+impl App {
+    /// The subscriptions that get events, as this instance knows them.
+    pub fn subscriptions(&self) -> Arc<Subscriptions> {
+        Arc::clone(&self.subscriptions.read())
+    }
+
+    /// Demands that the caller may read every event that `pattern` can match: nobody sends elsewhere what they may not see.
+    ///
+    /// # Errors
+    /// `forbidden`, naming what they cannot read.
+    pub(crate) fn may_subscribe(&self, caller: &Caller, pattern: &TopicPattern) -> Result<()> {
+        match pattern.reach() {
+            Reach::Object(object) => caller.require(object, Action::Read),
+            Reach::Platform => caller.require(EVENTS, Action::Read),
+            // Objects that are still to come match as well.
+            Reach::Everything => caller.require("*", Action::Read),
+        }
+    }
+
+    /// All stored subscriptions but those of webhooks.
+    pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<Value>> {
+        caller.require(EVENTS, Action::Read)?;
+        let rows =
+            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await?;
+        Ok(rows.iter().map(render).collect())
+    }
+
+    /// Makes a subscription that a built-in handler serves.
+    ///
+    /// # Errors
+    /// `invalid_value` naming what does not fit; `unique_violation` where the group exists; `forbidden` where the caller may not
+    /// read what it would get, or not write where it would go.
+    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Value> {
+        caller.require(EVENTS, Action::Create)?;
+        check_consumer(&new.consumer)?;
+        let pattern = TopicPattern::parse(&new.event).map_err(|error| refused("event", error.message))?;
+        if !is_built_in(&new.handler) {
+            let message =
+                format!("`handler` is one of {}. Blocks declare subscriptions of their own.", BUILT_IN_HANDLERS.join(", "));
+            return Err(refused("handler", message));
+        }
+        self.may_subscribe(caller, &pattern)?;
+        let config = Value::Object(new.config);
+        match new.handler.as_str() {
+            PERSIST_EVENT => {
+                let persist = PersistConfig::read(&config)?;
+                caller.require(&persist.object, Action::Create)?;
+                persist.check(&self.registry())?;
+                if new.per_instance {
+                    return Err(refused("perInstance", PERSIST_PER_INSTANCE.to_owned()));
+                }
+            }
+            _ if config.as_object().is_some_and(|config| !config.is_empty()) => {
+                return Err(refused("config", format!("`{}` takes no configuration.", new.handler)));
+            }
+            _ => {}
+        }
+        let row = SubscriptionRow {
+            consumer: new.consumer,
+            topic: new.event,
+            handler: new.handler,
+            config: config.to_string(),
+            per_instance: new.per_instance,
+            source: None,
+        };
+        let answer = render(&row);
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    if connection.subscriptions().await?.len() >= SUBSCRIPTIONS_MAX {
+                        let message = format!("There are {SUBSCRIPTIONS_MAX} subscriptions, the most that there can be.");
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    let consumer = row.consumer.clone();
+                    match connection.insert_subscription(row).await? {
+                        true => Ok(()),
+                        false => {
+                            Err(Error::new(Code::UniqueViolation, format!("There is a consumer group `{consumer}` already."))
+                                .with_field("consumer"))
+                        }
+                    }
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        Ok(answer)
+    }
+
+    /// Deletes a subscription that was made over the API; what it still had to get is dropped.
+    ///
+    /// # Errors
+    /// `conflict` for one that a block declared.
+    pub async fn delete_subscription(&self, caller: &Caller, consumer: &str) -> Result<()> {
+        caller.require(EVENTS, Action::Delete)?;
+        let consumer = consumer.to_owned();
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    if connection.delete_subscription(&consumer).await? {
+                        return Ok(());
+                    }
+                    match connection.subscriptions().await?.iter().any(|row| row.consumer == consumer) {
+                        true => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),
+                        false => Err(Error::not_found("subscription")),
+                    }
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        self.sweep_deliveries().await.map(|_| ())
+    }
+
+    /// Brings what is kept of the subscriptions up to the database.
+    pub(crate) async fn refresh_subscriptions(&self) -> Result<()> {
+        let fresh =
+            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Subscriptions::load(connection).await })).await?;
+        let mut known = self.subscriptions.write();
+        // Of two refreshes at the same time the older may come last.
+        if fresh.version >= known.version {
+            *known = Arc::new(fresh);
+        }
+        let version = known.version;
+        drop(known);
+        self.subscriptions_changed.send_replace(version);
+        Ok(())
+    }
+
+    /// Drops what groups still had to get that are no more: how many deliveries. In small transactions, so that writes go on.
+    pub async fn sweep_deliveries(&self) -> Result<u64> {
+        let (gone, up_to) = self
+            .store
+            .read(ReadCost::Scan, |connection| {
+                Box::pin(async move {
+                    let unsettled = connection.groups_unsettled().await?;
+                    let known: HashSet<String> = connection
+                        .subscriptions()
+                        .await?
+                        .into_iter()
+                        .map(|row| row.consumer)
+                        .chain(connection.webhooks().await?.into_iter().map(|row| format!("{WEBHOOK_CONSUMER}{}", row.id)))
+                        .collect();
+                    let up_to = connection.last_event_seq().await?;
+                    Ok((unsettled.into_iter().filter(|group| !known.contains(group)).collect::<Vec<_>>(), up_to))
+                })
+            })
+            .await?;
+        let mut dropped = 0;
+        for consumer in gone {
+            loop {
+                let drop = || {
+                    let group = consumer.clone();
+                    self.store.write(move |connection| {
+                        Box::pin(async move { Ok(connection.drop_deliveries(&group, up_to, DROPPED_AT_ONCE).await?) })
+                    })
+                };
+                match self.until_uncontended(drop).await? {
+                    0 => break,
+                    now => dropped += now,
+                }
+            }
+        }
+        Ok(dropped)
+    }
+}
+
+/// Deliveries dropped in one transaction.
+const DROPPED_AT_ONCE: i64 = 500;

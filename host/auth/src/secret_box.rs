@@ -1,0 +1,96 @@
+//! Secrets at rest: encrypted under a key of the master secret, with the key's id beside them.
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use hkdf::Hkdf;
+use sha2::Sha256;
+
+const NONCE_BYTES: usize = 24;
+const KEY_ID_BYTES: usize = 8;
+
+/// A secret as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Which key it was encrypted under, in hex. It tells nothing of the key.
+    pub key_id: String,
+    /// The nonce and the ciphertext with its tag, in hex.
+    pub ciphertext: String,
+}
+
+/// Why a stored secret cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsealed {
+    /// It was encrypted under another master secret.
+    OtherKey,
+    /// It is not what was stored, or not for this purpose.
+    Broken,
+}
+
+/// Encrypts what is stored and has to be read again.
+#[derive(Clone)]
+pub struct SecretBox {
+    cipher: XChaCha20Poly1305,
+    key_id: String,
+}
+
+impl SecretBox {
+    /// # Errors
+    /// The secret cannot be a key.
+    pub fn new(master_secret: &[u8]) -> Result<SecretBox, String> {
+        let derive = Hkdf::<Sha256>::new(Some(b"blockbase secrets at rest"), master_secret);
+        let (mut key, mut key_id) = ([0; 32], [0; KEY_ID_BYTES]);
+        derive.expand(b"key 1", &mut key).map_err(|error| error.to_string())?;
+        derive.expand(b"key id 1", &mut key_id).map_err(|error| error.to_string())?;
+        let cipher = XChaCha20Poly1305::new_from_slice(&key).map_err(|error| error.to_string())?;
+        Ok(SecretBox { cipher, key_id: hex::encode(key_id) })
+    }
+
+    /// Encrypts `secret`; `purpose` says what it is of, and is needed to read it.
+    ///
+    /// # Errors
+    /// The machine gives no randomness.
+    pub fn seal(&self, purpose: &str, secret: &str) -> Result<Sealed, String> {
+        let mut nonce = [0; NONCE_BYTES];
+        getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
+        let payload = Payload { msg: secret.as_bytes(), aad: purpose.as_bytes() };
+        let encrypted = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|error| error.to_string())?;
+        Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode([&nonce[..], &encrypted].concat()) })
+    }
+
+    /// # Errors
+    /// It was sealed under another key or for another purpose, or was changed.
+    pub fn open(&self, purpose: &str, sealed: &Sealed) -> Result<String, Unsealed> {
+        if sealed.key_id != self.key_id {
+            return Err(Unsealed::OtherKey);
+        }
+        let bytes = hex::decode(&sealed.ciphertext).map_err(|_| Unsealed::Broken)?;
+        let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealed::Broken)?;
+        let payload = Payload { msg: encrypted, aad: purpose.as_bytes() };
+        let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Unsealed::Broken)?;
+        String::from_utf8(opened).map_err(|_| Unsealed::Broken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_key_and_purpose_open_a_secret() {
+        let here = SecretBox::new(b"a master secret of some length").expect("a box");
+        let elsewhere = SecretBox::new(b"another master secret of length").expect("a box");
+        let sealed = here.seal("webhook:1", "whsec_x").expect("randomness");
+        assert_eq!(here.open("webhook:1", &sealed).as_deref(), Ok("whsec_x"));
+        assert!(!sealed.ciphertext.contains(&hex::encode("whsec_x")));
+        assert_ne!(here.seal("webhook:1", "whsec_x").expect("randomness"), sealed);
+        assert_eq!(here.open("webhook:2", &sealed), Err(Unsealed::Broken));
+        assert_eq!(elsewhere.open("webhook:1", &sealed), Err(Unsealed::OtherKey));
+        let mut changed = sealed.clone();
+        changed.ciphertext.replace_range(50..52, if changed.ciphertext[50..52] == *"00" { "01" } else { "00" });
+        assert_eq!(here.open("webhook:1", &changed), Err(Unsealed::Broken));
+        for broken in ["", "zz", "00"] {
+            changed.ciphertext = broken.to_owned();
+            assert_eq!(here.open("webhook:1", &changed), Err(Unsealed::Broken));
+        }
+    }
+}

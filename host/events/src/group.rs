@@ -1,0 +1,408 @@
+//! One consumer group, served: deliveries claimed, handed over, settled.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use blockbase_app::{Attempt, Ended, PersistConfig, Subscription, Target, UNDECODABLE};
+use blockbase_store::{ClaimedDelivery, ClaimedEvent};
+use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span, observe_delivery};
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::dispatcher::{Dispatcher, Running};
+use crate::webhook;
+
+/// Deliveries of a webhook under way at a time; one alone while its endpoint does not answer.
+const WEBHOOK_CALLS_MAX: usize = 16;
+/// Calls without an answer after which an endpoint counts as away.
+const UNANSWERED_MAX: u32 = 3;
+/// Deliveries of a block's handler under way at a time.
+const BLOCK_CALLS_MAX: usize = 8;
+/// Deliveries claimed for each one that can be under way.
+const CLAIMED_AHEAD: usize = 4;
+/// Deliveries that a built-in handler gets at once.
+const BATCH_MAX: usize = 200;
+/// Time of a batch of a built-in handler.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(20);
+/// What a lease holds beyond the time of two attempts.
+const LEASE_MARGIN: Duration = Duration::from_secs(5);
+/// What has to be left of a lease, beyond the time of an attempt, for one to begin.
+const START_MARGIN: Duration = Duration::from_millis(500);
+/// Pause where another instance claims for the group, or the database does not answer.
+const CONTENDED_PAUSE: Duration = Duration::from_millis(5);
+const FAILURE_PAUSE: Duration = Duration::from_secs(1);
+
+/// How a target is served.
+struct Manner {
+    /// Attempts under way at a time.
+    slots: usize,
+    /// Deliveries claimed at a time.
+    claimed: usize,
+    timeout: Duration,
+}
+
+/// What an attempt says when it has ended.
+struct Report {
+    token: Arc<str>,
+    ended: Ended,
+    /// Whether whoever was called answered.
+    answered: bool,
+}
+
+/// Why an attempt failed.
+pub(crate) struct Failed {
+    /// A stable name of it.
+    pub(crate) kind: &'static str,
+    /// What the ledger keeps.
+    pub(crate) problem: String,
+    /// Whether whoever was called answered.
+    pub(crate) answered: bool,
+}
+
+/// What the tasks of one group share.
+struct Group {
+    dispatcher: Arc<Dispatcher>,
+    consumer: String,
+    /// Places of attempts under way.
+    slots: Arc<Semaphore>,
+    reports: mpsc::UnboundedSender<Report>,
+}
+
+/// Serves a group until nothing is due any more.
+pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running: Arc<Running>) {
+    let (reports, mut reported) = mpsc::unbounded_channel();
+    let group = Arc::new(Group { dispatcher, consumer, slots: Arc::new(Semaphore::new(0)), reports });
+    let (dispatcher, consumer) = (&group.dispatcher, group.consumer.as_str());
+    let (mut in_flight, mut unanswered, mut slots) = (0_usize, 0_u32, 0_usize);
+    let mut gathered = Vec::new();
+    // Whether a claim may find something; whether the last one left something.
+    let (mut may_find, mut left_over) = (true, false);
+    loop {
+        may_find |= running.take_more();
+        let subscription = if dispatcher.is_draining() { None } else { dispatcher.app.subscription(consumer) };
+        match subscription.filter(|_| may_find) {
+            Some(subscription) => {
+                let manner = group.manner(&subscription.target, unanswered);
+                slots = resize(&group.slots, slots, manner.slots);
+                // Room for a quarter at least, so that claims are worth their transaction.
+                if in_flight * 4 <= manner.claimed * 3 {
+                    let found = claim(&group, &subscription, &manner, in_flight).await;
+                    in_flight += found.in_flight;
+                    (may_find, left_over) = (found.again, found.left_over);
+                    if may_find || in_flight == 0 {
+                        continue;
+                    }
+                }
+            }
+            None if in_flight == 0 => match dispatcher.is_over(consumer, &running) {
+                true => return,
+                false => continue,
+            },
+            None => {}
+        }
+        tokio::select! {
+            count = reported.recv_many(&mut gathered, BATCH_MAX) => {
+                in_flight -= count;
+                for report in &gathered {
+                    unanswered = if report.answered { 0 } else { unanswered.saturating_add(1) };
+                }
+                settle(&group, std::mem::take(&mut gathered)).await;
+                may_find |= left_over;
+            }
+            () = running.more(), if !may_find => {}
+        }
+    }
+}
+
+/// Makes the number of places another one.
+fn resize(slots: &Semaphore, now: usize, wanted: usize) -> usize {
+    match wanted.checked_sub(now) {
+        Some(more) => slots.add_permits(more),
+        // Those in use go when they are given back: what cannot be taken now is taken the next time.
+        None => return now - slots.forget_permits(now - wanted),
+    }
+    wanted
+}
+
+/// What a claim gave.
+#[derive(Default)]
+struct Found {
+    in_flight: usize,
+    /// Whether to claim again at once.
+    again: bool,
+    /// Whether there is something that becomes free when what is under way has ended.
+    left_over: bool,
+}
+
+async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Manner, in_flight: usize) -> Found {
+    let again = Found { again: true, ..Found::default() };
+    let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
+    let lease = manner.timeout * 2 + LEASE_MARGIN;
+    // By the clock that goes on while a process is stopped.
+    let until = Instant::now() + lease;
+    let limit = manner.claimed - in_flight;
+    let claimed = pace.run(app, app.claim_deliveries(&group.consumer, limit, in_flight, lease)).await;
+    let lease = match claimed {
+        Ok(lease) => lease,
+        Err(error) => {
+            tracing::warn!(event.consumer = group.consumer, error.cause = %error, "deliveries could not be claimed");
+            tokio::time::sleep(FAILURE_PAUSE).await;
+            return again;
+        }
+    };
+    if lease.claimed.given_up > 0 {
+        tracing::error!(
+            event.consumer = group.consumer,
+            event.deliveries = lease.claimed.given_up,
+            "deliveries were given up: the server ended each time while they were under way"
+        );
+    }
+    if lease.claimed.is_contended {
+        tokio::time::sleep(CONTENDED_PAUSE).await;
+        return again;
+    }
+    let has_more = lease.claimed.has_more;
+    let (token, deliveries) = (Arc::<str>::from(lease.token), lease.claimed.deliveries);
+    match &subscription.target {
+        Target::LogEvent => {
+            let reports = deliveries.iter().map(|delivery| group.log(subscription, &token, delivery)).collect();
+            settle(group, reports).await;
+            Found { again: has_more && !deliveries.is_empty(), ..Found::default() }
+        }
+        Target::PersistEvent(config) => {
+            persist(group, subscription, config, &token, &deliveries).await;
+            Found { again: has_more && !deliveries.is_empty(), ..Found::default() }
+        }
+        Target::Webhook(_) | Target::Block { .. } | Target::Broken(_) => {
+            let count = deliveries.len();
+            for chain in chains(deliveries) {
+                let (group, subscription, token) = (Arc::clone(group), Arc::clone(subscription), Arc::clone(&token));
+                let timeout = manner.timeout;
+                tokio::spawn(async move { group.hand_over(chain, &subscription, &token, until, timeout).await });
+            }
+            Found { in_flight: count, again: false, left_over: has_more }
+        }
+    }
+}
+
+/// Deliveries of one record one after the other, those of different ones side by side.
+fn chains(deliveries: Vec<ClaimedDelivery>) -> Vec<Vec<ClaimedDelivery>> {
+    let mut chains: Vec<Vec<ClaimedDelivery>> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for delivery in deliveries {
+        match &delivery.record_id {
+            None => chains.push(vec![delivery]),
+            Some(record) => {
+                let place = *places.entry(record.clone()).or_insert(chains.len());
+                match chains.get_mut(place) {
+                    Some(chain) => chain.push(delivery),
+                    None => chains.push(vec![delivery]),
+                }
+            }
+        }
+    }
+    chains
+}
+
+/// Stores how attempts ended, and has the group looked at again when retries are due.
+async fn settle(group: &Group, reports: Vec<Report>) {
+    let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
+    let mut by_token: HashMap<Arc<str>, Vec<Ended>> = HashMap::new();
+    for report in reports {
+        by_token.entry(report.token).or_default().push(report.ended);
+    }
+    for (token, ended) in by_token {
+        plan_retries(group, &ended);
+        let count = ended.len();
+        match pace.run(app, app.settle_deliveries(&group.consumer, &token, ended)).await {
+            Ok(0) => {}
+            Ok(lost) => warn_of_lost(group, lost),
+            Err(error) => {
+                // The leases run out, and the events are delivered again.
+                tracing::warn!(event.consumer = group.consumer, event.deliveries = count, error.cause = %error, "the outcome of deliveries could not be stored");
+                tokio::time::sleep(FAILURE_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn warn_of_lost(group: &Group, lost: u64) {
+    for _ in 0..lost {
+        telemetry::lease_lost();
+    }
+    tracing::warn!(
+        event.consumer = group.consumer,
+        event.deliveries = lost,
+        "deliveries took longer than their lease, or were reset meanwhile; their outcome is not stored"
+    );
+}
+
+fn plan_retries(group: &Group, ended: &[Ended]) {
+    let mut pauses: Vec<Duration> = ended
+        .iter()
+        .filter(|ended| matches!(ended.attempt, Attempt::Failed(_)))
+        .filter_map(|ended| group.dispatcher.app.retry_pause(ended.attempts))
+        .collect();
+    pauses.sort();
+    pauses.dedup();
+    for pause in pauses {
+        group.dispatcher.wake_later(group.consumer.clone(), pause);
+    }
+}
+
+async fn persist(
+    group: &Group,
+    subscription: &Subscription,
+    config: &PersistConfig,
+    token: &str,
+    deliveries: &[ClaimedDelivery],
+) {
+    if deliveries.is_empty() {
+        return;
+    }
+    let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
+    let began = Instant::now();
+    match pace.run(app, app.persist_deliveries(&group.consumer, token, config, deliveries)).await {
+        Ok(ended) => {
+            count_persisted(group, subscription, deliveries, &ended, began.elapsed());
+            plan_retries(group, &ended);
+            let lost = deliveries.len() - ended.len();
+            if lost > 0 {
+                warn_of_lost(group, lost as u64);
+            }
+        }
+        Err(error) => {
+            tracing::warn!(event.consumer = group.consumer, error.cause = %error, "events could not be persisted");
+            let all = deliveries.iter().map(|delivery| Report {
+                token: Arc::from(token),
+                ended: Ended { seq: delivery.seq, attempts: delivery.attempts, attempt: Attempt::Failed(error.message.clone()) },
+                answered: true,
+            });
+            settle(group, all.collect()).await;
+        }
+    }
+}
+
+/// A batch is one transaction: each of its events took a share of it.
+fn count_persisted(group: &Group, subscription: &Subscription, deliveries: &[ClaimedDelivery], ended: &[Ended], took: Duration) {
+    let share = took / u32::try_from(deliveries.len().max(1)).unwrap_or(u32::MAX);
+    let topics: HashMap<i64, &str> =
+        deliveries.iter().filter_map(|delivery| Some((delivery.seq, delivery.event.as_ref()?.topic.as_str()))).collect();
+    for ended in ended {
+        let Some(topic) = topics.get(&ended.seq) else {
+            group.undecodable(ended.seq);
+            continue;
+        };
+        let (outcome, kind) = match ended.attempt {
+            Attempt::Delivered => (Outcome::Success, None),
+            _ => (Outcome::Failed, Some("not_persisted")),
+        };
+        telemetry::delivery(topic, &group.consumer, &subscription.handler, outcome, share);
+        end_span(&event_span(topic, &group.consumer, &subscription.handler), outcome, kind);
+    }
+}
+
+impl Group {
+    fn manner(&self, target: &Target, unanswered: u32) -> Manner {
+        let settings = &self.dispatcher.settings;
+        let of = |slots: usize, timeout| Manner { slots, claimed: slots * CLAIMED_AHEAD, timeout };
+        match target {
+            Target::LogEvent | Target::PersistEvent(_) => Manner { slots: 1, claimed: BATCH_MAX, timeout: BATCH_TIMEOUT },
+            // An endpoint that is away is not knocked at by many at a time.
+            Target::Webhook(_) if unanswered >= UNANSWERED_MAX => {
+                Manner { slots: 1, claimed: 1, timeout: settings.webhook_timeout }
+            }
+            Target::Webhook(_) => of(WEBHOOK_CALLS_MAX, settings.webhook_timeout),
+            Target::Block { .. } | Target::Broken(_) => of(BLOCK_CALLS_MAX, settings.handler_timeout),
+        }
+    }
+
+    fn log(&self, subscription: &Subscription, token: &Arc<str>, delivery: &ClaimedDelivery) -> Report {
+        let attempt = match &delivery.event {
+            None => self.undecodable(delivery.seq),
+            Some(event) => {
+                let began = Instant::now();
+                let span = event_span(&event.topic, &self.consumer, &subscription.handler);
+                span.in_scope(|| log_event(&self.consumer, event));
+                end_span(&span, Outcome::Success, None);
+                telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Success, began.elapsed());
+                Attempt::Delivered
+            }
+        };
+        let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
+        Report { token: Arc::clone(token), ended, answered: true }
+    }
+
+    /// An event that cannot be read cannot be delivered, today or tomorrow.
+    fn undecodable(&self, seq: i64) -> Attempt {
+        telemetry::undecodable();
+        tracing::error!(event.consumer = self.consumer, event.seq = seq, "a stored event cannot be read; its delivery is dead");
+        Attempt::Dead(UNDECODABLE.to_owned())
+    }
+
+    /// Hands deliveries over, one after the other.
+    async fn hand_over(
+        &self,
+        chain: Vec<ClaimedDelivery>,
+        subscription: &Subscription,
+        token: &Arc<str>,
+        until: Instant,
+        timeout: Duration,
+    ) {
+        for delivery in chain {
+            let (seq, attempts) = (delivery.seq, delivery.attempts);
+            let place = self.slots.acquire().await;
+            let (attempt, answered) = match delivery.event {
+                _ if !self.may_begin(until, timeout) => (Attempt::Released, true),
+                None => (self.undecodable(seq), true),
+                Some(event) => {
+                    let (topic, handler) = (event.topic.clone(), &subscription.handler);
+                    let attempt = self.attempt(&subscription.target, event, attempts, timeout);
+                    match observe_delivery(&topic, &self.consumer, handler, |failed: &Failed| failed.kind, attempt).await {
+                        Ok(()) => (Attempt::Delivered, true),
+                        Err(failed) => (Attempt::Failed(failed.problem), failed.answered),
+                    }
+                }
+            };
+            drop(place);
+            let report = Report { token: Arc::clone(token), ended: Ended { seq, attempts, attempt }, answered };
+            // The group waits for every report before it ends.
+            let _ = self.reports.send(report);
+        }
+    }
+
+    /// Whether an attempt would end within its lease, the server does not end, and the group is still to get anything.
+    fn may_begin(&self, until: Instant, timeout: Duration) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        left >= timeout + START_MARGIN
+            && !self.dispatcher.is_draining()
+            && self.dispatcher.app.subscription(&self.consumer).is_some()
+    }
+
+    async fn attempt(&self, target: &Target, event: ClaimedEvent, attempts: i64, timeout: Duration) -> Result<(), Failed> {
+        let Dispatcher { app, settings, .. } = &*self.dispatcher;
+        match target {
+            Target::Webhook(webhook) => webhook::send(app, &settings.client, webhook, &event, timeout).await,
+            Target::Block { block, handler, config } => {
+                let _place = self.dispatcher.block_calls.acquire().await;
+                let delivered = app.deliver_to_block(block, handler, config, event, attempts).await;
+                delivered.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })
+            }
+            Target::Broken(problem) => Err(Failed { kind: "broken_subscription", problem: problem.clone(), answered: true }),
+            Target::LogEvent | Target::PersistEvent(_) => {
+                Err(Failed { kind: "internal", problem: "the handler takes events in batches".to_owned(), answered: true })
+            }
+        }
+    }
+}
+
+/// The handler `log_event`.
+pub(crate) fn log_event(consumer: &str, event: &ClaimedEvent) {
+    tracing::info!(
+        event.id = event.id,
+        event.topic = event.topic,
+        event.consumer = consumer,
+        event.payload = event.payload,
+        "event"
+    );
+}

@@ -1,0 +1,109 @@
+//! Hints that there is something to deliver: from this process's commits, and from other instances.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_app::App;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// How long hints for other instances gather.
+const GATHER: Duration = Duration::from_millis(50);
+/// Pause after the database did not answer.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Gathers which consumer groups have something to get.
+#[derive(Clone, Default)]
+pub struct Nudges(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    gathered: Mutex<Gathered>,
+    /// For the dispatcher.
+    some: Notify,
+    /// For the other instances.
+    own: Notify,
+}
+
+#[derive(Default)]
+struct Gathered {
+    groups: BTreeSet<String>,
+    /// Another instance has something, it is not said for whom.
+    elsewhere: bool,
+}
+
+/// What was gathered.
+pub(crate) enum Nudge {
+    Groups(BTreeSet<String>),
+    Anything,
+}
+
+impl Nudges {
+    /// Takes what a commit of this process left for consumer groups.
+    pub fn committed(&self, groups: BTreeSet<String>) {
+        if groups.is_empty() {
+            return;
+        }
+        self.0.gathered.lock().groups.extend(groups);
+        self.0.some.notify_one();
+        self.0.own.notify_one();
+    }
+
+    fn elsewhere(&self) {
+        self.0.gathered.lock().elsewhere = true;
+        self.0.some.notify_one();
+    }
+
+    pub(crate) async fn next(&self) -> Nudge {
+        loop {
+            let gathered = std::mem::take(&mut *self.0.gathered.lock());
+            if gathered.elsewhere {
+                return Nudge::Anything;
+            }
+            if !gathered.groups.is_empty() {
+                return Nudge::Groups(gathered.groups);
+            }
+            self.0.some.notified().await;
+        }
+    }
+}
+
+/// Tells other instances of commits here, a few times a second at most, and hears of theirs.
+pub(crate) fn share(app: Arc<App>, nudges: Nudges) {
+    let instance = Uuid::new_v4().to_string();
+    tokio::spawn(tell(Arc::clone(&app), nudges.clone(), instance.clone()));
+    tokio::spawn(hear(app, nudges, instance));
+}
+
+async fn tell(app: Arc<App>, nudges: Nudges, instance: String) {
+    loop {
+        nudges.0.own.notified().await;
+        let name = instance.clone();
+        let told = app
+            .store()
+            .read(blockbase_store::ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.hint(&name).await?) }));
+        if let Err(error) = told.await {
+            tracing::debug!(error.cause = %error, "other instances could not be told of deliveries; they look by themselves");
+        }
+        tokio::time::sleep(GATHER).await;
+    }
+}
+
+async fn hear(app: Arc<App>, nudges: Nudges, instance: String) {
+    loop {
+        match app.store().listen().await {
+            Ok(None) => return,
+            Ok(Some(mut hints)) => {
+                while let Ok(from) = hints.next().await {
+                    if from != instance {
+                        nudges.elsewhere();
+                    }
+                }
+            }
+            Err(error) => tracing::debug!(error.cause = %error, "hints of other instances cannot be heard"),
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}

@@ -1,0 +1,42 @@
+//! How much of the database the dispatcher takes while requests write.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use blockbase_app::App;
+use tokio::sync::Semaphore;
+
+/// Transactions of the dispatcher at a time.
+const TRANSACTIONS_MAX: usize = 4;
+/// While requests write, how long a place rests after a transaction, in times of what the transaction took.
+const REST: u32 = 3;
+/// The longest rest.
+const REST_MAX: Duration = Duration::from_millis(250);
+
+/// Lets the dispatcher's transactions in, so that a backlog does not slow requests down.
+pub(crate) struct Pace {
+    places: Semaphore,
+    writes_seen: AtomicU64,
+}
+
+impl Pace {
+    pub(crate) fn new(app: &App) -> Pace {
+        // On SQLite one writer runs them all, one after the other.
+        let places = if app.is_shared() { TRANSACTIONS_MAX } else { 1 };
+        Pace { places: Semaphore::new(places), writes_seen: AtomicU64::new(0) }
+    }
+
+    /// Runs a transaction in its turn.
+    pub(crate) async fn run<T>(&self, app: &App, transaction: impl Future<Output = T>) -> T {
+        let place = self.places.acquire().await;
+        let began = Instant::now();
+        let answer = transaction.await;
+        let writes = app.writes();
+        // Requests have written since the last time that somebody looked.
+        if self.writes_seen.swap(writes, Ordering::Relaxed) != writes {
+            tokio::time::sleep((began.elapsed() * REST).min(REST_MAX)).await;
+        }
+        drop(place);
+        answer
+    }
+}

@@ -1,0 +1,26 @@
+//! Names to addresses that may be reached.
+
+use std::net::SocketAddr;
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+
+use crate::address::{AddressPolicy, Refused};
+
+/// Resolves as the system does, and leaves out what must not be reached.
+pub(crate) struct CheckedResolver(pub(crate) AddressPolicy);
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let policy = self.0;
+        Box::pin(async move {
+            let name = name.as_str().to_owned();
+            let resolved: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let allowed: Vec<SocketAddr> = resolved.iter().copied().filter(|address| policy.allows(address.ip())).collect();
+            match (allowed.is_empty(), resolved.first()) {
+                (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
+                (true, Some(address)) => Err(Refused::Private(format!("{name} ({})", address.ip())).into()),
+                (true, None) => Err(format!("{name} has no address").into()),
+            }
+        })
+    }
+}

@@ -1,0 +1,26 @@
+//! TLS as the outbound client speaks it.
+
+use std::sync::Arc;
+
+use rustls::{ClientConfig, RootCertStore};
+
+/// TLS 1.2 and 1.3 on ring, trusting what the machine trusts.
+///
+/// # Errors
+/// A sentence for the operator.
+pub(crate) fn config() -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    let native = rustls_native_certs::load_native_certs();
+    for error in &native.errors {
+        tracing::warn!(error.cause = %error, "some of the machine's certificate authorities cannot be read");
+    }
+    roots.add_parsable_certificates(native.certs);
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}

@@ -1,0 +1,256 @@
+//! The stream, recent events, deliveries, subscriptions, webhooks.
+
+use serde_json::{Value, json};
+
+use super::components::{exact_object, instant, schema};
+use super::filters::paging_parameters;
+use super::operation::{Operation, Paths, headers as response_headers, path_parameter, query_parameter};
+
+const STATUSES: [&str; 3] = ["pending", "delivered", "failed"];
+
+pub(super) fn schemas() -> Value {
+    let text = json!({ "type": "string" });
+    let maybe_text = json!({ "type": ["string", "null"] });
+    let id = json!({ "type": "string", "format": "uuid" });
+    let maybe_instant = json!({ "type": ["string", "null"], "format": "date-time" });
+    json!({
+        "SvcEvent": exact_object(json!({
+            "id": id,
+            "topic": text,
+            "payload": { "type": "object" },
+            "occurredAt": instant(),
+        })),
+        "SvcDelivery": exact_object(json!({
+            "eventId": id,
+            "topic": text,
+            "consumer": text,
+            "handler": text,
+            "status": { "type": "string", "enum": STATUSES },
+            "attempts": { "type": "integer", "minimum": 0 },
+            "error": maybe_text,
+            "nextAttemptAt": maybe_instant,
+            "deliveredAt": maybe_instant,
+            "occurredAt": instant(),
+            "dead": { "type": "boolean", "description": "It failed, and no attempts are left." },
+        })),
+        "SvcSubscription": exact_object(json!({
+            "event": { "type": "string", "description": "Topic pattern." },
+            "consumer": text,
+            "handler": text,
+            "config": { "type": "object" },
+            "perInstance": { "type": "boolean" },
+            "source": { "type": ["string", "null"], "description": "`block:<name>` where a block declared it." },
+        })),
+        "SvcWebhook": exact_object(json!({
+            "id": id,
+            "name": maybe_text,
+            "url": { "type": "string", "format": "uri" },
+            "topics": { "type": "array", "items": text },
+            "headers": { "type": "object", "additionalProperties": text },
+            "enabled": { "type": "boolean" },
+            "source": { "type": ["string", "null"], "description": "`block:<name>` where a block declared it." },
+            "createdAt": instant(),
+            "updatedAt": instant(),
+        })),
+    })
+}
+
+fn list_of(name: &str) -> Value {
+    json!({ "type": "array", "items": schema(name) })
+}
+
+pub(super) fn describe(paths: &mut Paths) {
+    stream(paths);
+    events(paths);
+    subscriptions(paths);
+    webhooks(paths);
+}
+
+fn stream(paths: &mut Paths) {
+    let topics =
+        "Topic patterns, separated by commas: `*` stands for one segment, `#` for any number. 50 at most; `data.#` by default.";
+    let patterns = json!({ "type": "string", "examples": ["data.task.#"] });
+    let since = "The id of an event: first comes what the outbox holds after it, then what happens, without a gap.";
+    let frame = "A frame an event: `id:` its id, `data:` `{ id, topic, payload, occurredAt }`. A comment every 15 seconds.";
+    let frames = json!({ "text/event-stream": { "schema": { "type": "string", "description": frame } } });
+    let stream = Operation::new("events.stream", "events", "Follow events as they are committed")
+        .describe("Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, `data` its envelope as JSON. Events that the caller may not read are left out.")
+        .parameter(query_parameter("topics", topics, patterns))
+        .parameter(query_parameter("since", since, json!({ "type": "string", "format": "uuid" })))
+        .without(&[403])
+        .problems(&[400, 404])
+        .response(200, json!({ "description": "The stream.", "headers": response_headers(&[]), "content": frames }));
+    paths.add("get", "/api/v1/events/stream", stream);
+}
+
+fn operation(verb: &str, summary: &str) -> Operation {
+    Operation::new(format!("events.{verb}"), "events", summary).describe(format!("{summary}. Needs the permission on `events`."))
+}
+
+fn events(paths: &mut Paths) {
+    let topic = "All topics that begin with it; a pattern where it holds `*` or `#`.";
+    let limit = json!({ "type": "integer", "minimum": 1, "default": 50 });
+    let recent = operation("list", "List recent events, newest first")
+        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through the newest 100,000 events. `limit` is 500 at most.")
+        .parameter(query_parameter("topic", topic, json!({ "type": "string" })))
+        .parameter(query_parameter("limit", "How many.", limit))
+        .problems(&[400])
+        .answers_data(200, "The events.", list_of("SvcEvent"));
+    paths.add("get", "/api/v1/events", recent);
+
+    let page = json!({
+        "type": "object",
+        "properties": { "data": list_of("SvcDelivery"), "pagination": schema("SvcPagination") },
+        "required": ["data", "pagination"],
+        "additionalProperties": false,
+    });
+    let status = json!({ "type": "string", "enum": STATUSES });
+    let deliveries = operation("listDeliveries", "List deliveries, those of the newest events first")
+        .parameter(query_parameter("status", "Only those.", status))
+        .parameter(query_parameter("consumer", "Only those of one consumer group.", json!({ "type": "string" })))
+        .parameter(query_parameter("dead", "Only those that are dead, or are not.", json!({ "type": "boolean" })))
+        .parameters(paging_parameters())
+        .problems(&[400])
+        .answers(200, "A page of the ledger.", page);
+    paths.add("get", "/api/v1/events/deliveries", deliveries);
+    let body = json!({
+        "type": "object",
+        "properties": { "eventId": { "type": "string" }, "consumer": { "type": "string" } },
+        "required": ["eventId", "consumer"],
+        "additionalProperties": false,
+    });
+    let retry = operation("retryDelivery", "Try a delivery again that failed")
+        .describe("It is due at once and has all its attempts again. Needs update on `events`. One that did not fail is 409.")
+        .json_body(body)
+        .problems(&[404, 409])
+        .answers_data(200, "The delivery.", schema("SvcDelivery"));
+    paths.add("post", "/api/v1/events/deliveries/retry", retry);
+}
+
+fn subscriptions(paths: &mut Paths) {
+    let base = "/api/v1/events/subscriptions";
+    let list = operation("listSubscriptions", "List subscriptions")
+        .describe("Those made here and those that blocks declare; webhooks have a list of their own.")
+        .answers_data(200, "The subscriptions.", list_of("SvcSubscription"));
+    paths.add("get", base, list);
+    let body = json!({
+        "type": "object",
+        "properties": {
+            "event": { "type": "string", "description": "Topic pattern.", "examples": ["data.order.#"] },
+            "consumer": { "type": "string", "pattern": "^[a-z][a-z0-9_:.\\-]*$", "maxLength": 100 },
+            "handler": { "type": "string", "enum": ["log_event", "persist_event"] },
+            "config": { "type": ["object", "null"], "description": "Of `persist_event`: `{ object, map: { <column>: <token> } }`." },
+            "perInstance": { "type": ["boolean", "null"] },
+        },
+        "required": ["event", "consumer", "handler"],
+        "additionalProperties": false,
+    });
+    let create = operation("createSubscription", "Let a built-in handler have events")
+        .describe("Needs create on `events`, read on what it subscribes to and, for `persist_event`, create on its object.")
+        .json_body(body)
+        .problems(&[409])
+        .answers_data(201, "The new subscription.", schema("SvcSubscription"));
+    paths.add("post", base, create);
+    let consumer = path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
+    let delete = operation("deleteSubscription", "Delete a subscription")
+        .describe("What it still had to get is dropped. One that a block declared goes with the block: 409.")
+        .parameter(consumer)
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The subscription is gone.");
+    paths.add("delete", "/api/v1/events/subscriptions/{consumer}", delete);
+}
+
+fn webhooks(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| {
+        let described = format!("{summary}. Needs the permission on `webhooks`.");
+        Operation::new(format!("webhooks.{verb}"), "webhooks", summary).describe(described)
+    };
+    let webhook = || path_parameter("id", "The webhook's id.", json!({ "type": "string" }));
+    let base = "/api/v1/webhooks";
+    paths.add(
+        "get",
+        base,
+        operation("list", "List webhooks, newest first").answers_data(200, "The webhooks.", list_of("SvcWebhook")),
+    );
+    let topics =
+        json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 50, "examples": [["data.#"]] });
+    let headers = json!({ "type": ["object", "null"], "additionalProperties": { "type": "string" } });
+    let body = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
+            "url": { "type": "string", "format": "uri", "examples": ["https://example.com/hook"] },
+            "topics": topics,
+            "headers": headers,
+            "enabled": { "type": ["boolean", "null"] },
+        },
+        "required": ["url", "topics"],
+        "additionalProperties": false,
+    });
+    let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "Shown this once." });
+    let made = json!({
+        "type": "object",
+        "properties": { "data": schema("SvcWebhook"), "secret": secret },
+        "required": ["data", "secret"],
+        "additionalProperties": false,
+    });
+    let create = operation("create", "Make a webhook")
+        .describe("Needs create on `webhooks` and read on what it subscribes to. Each request carries `x-svc-signature: t=<unix seconds>,v1=<hex>`, the HMAC-SHA256 of `<t>.<body>` under the secret.")
+        .json_body(body)
+        .problems(&[409])
+        .answers(201, "The new webhook and its secret.", made);
+    paths.add("post", base, create);
+    let base = "/api/v1/webhooks/{id}";
+    let get = operation("get", "Get a webhook").parameter(webhook()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The webhook.", schema("SvcWebhook")));
+    let changes = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
+            "url": { "type": ["string", "null"], "format": "uri" },
+            "topics": { "type": ["array", "null"], "items": { "type": "string" }, "minItems": 1, "maxItems": 50 },
+            "headers": headers,
+            "enabled": { "type": ["boolean", "null"] },
+        },
+        "additionalProperties": false,
+    });
+    let update = operation("update", "Change a webhook")
+        .describe("What happened while it was disabled is not sent later. Needs update on `webhooks`, and read on what it sends where that or the URL changes.")
+        .parameter(webhook())
+        .json_body(changes)
+        .problems(&[404, 409])
+        .answers_data(200, "The webhook as it is now.", schema("SvcWebhook"));
+    paths.add("patch", base, update);
+    let delete = operation("delete", "Delete a webhook")
+        .describe("What it still had to send is dropped. One that a block declared goes with the block: 409.")
+        .parameter(webhook())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The webhook is gone.");
+    paths.add("delete", base, delete);
+    let sent = json!({
+        "type": "object",
+        "properties": { "eventId": { "type": "string", "format": "uuid" } },
+        "required": ["eventId"],
+        "additionalProperties": false,
+    });
+    let test = operation("test", "Send a test event to a webhook")
+        .describe("An event `webhook.test.<id>` goes through the whole pipeline. A disabled webhook is 409. Needs update on `webhooks`.")
+        .parameter(webhook())
+        .problems(&[400, 404, 409])
+        .answers_data(202, "The event is on its way.", sent);
+    paths.add("post", "/api/v1/webhooks/{id}/test", test);
+    let rotated = json!({
+        "type": "object",
+        "properties": { "secret": secret },
+        "required": ["secret"],
+        "additionalProperties": false,
+    });
+    let rotate = operation("rotateSecret", "Give a webhook a new secret")
+        .describe(
+            "The one before it signs as well for 24 hours: the signature header has two `v1` then. Needs update on `webhooks`.",
+        )
+        .parameter(webhook())
+        .problems(&[400, 404])
+        .answers(200, "The new secret.", rotated);
+    paths.add("post", "/api/v1/webhooks/{id}/rotate-secret", rotate);
+}

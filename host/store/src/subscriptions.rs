@@ -1,0 +1,79 @@
+//! Stored subscriptions.
+
+use crate::connection::Connection;
+use crate::error::DbError;
+
+/// A stored subscription: which events a consumer group gets, and what handles them.
+#[derive(Clone, Debug)]
+pub struct SubscriptionRow {
+    pub consumer: String,
+    /// Topic pattern.
+    pub topic: String,
+    pub handler: String,
+    /// JSON text.
+    pub config: String,
+    pub per_instance: bool,
+    /// `block:<name>` where a block declared it.
+    pub source: Option<String>,
+}
+
+impl Connection {
+    /// In the order of their groups' names.
+    pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {
+        let rows = self
+            .fetch(
+                "SELECT consumer, topic, handler, config, per_instance, source FROM svc_subscriptions ORDER BY consumer",
+                Vec::new(),
+            )
+            .await?;
+        rows.iter()
+            .map(|row| {
+                Ok(SubscriptionRow {
+                    consumer: row.text(0)?,
+                    topic: row.text(1)?,
+                    handler: row.text(2)?,
+                    config: row.text(3)?,
+                    per_instance: row.boolean(4)?,
+                    source: row.optional_text(5)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Whether a subscription or a webhook has this group.
+    pub async fn group_exists(&mut self, consumer: &str) -> Result<bool, DbError> {
+        let sql = "SELECT 1 FROM svc_subscriptions WHERE consumer = $1 \
+                   UNION ALL SELECT 1 FROM svc_webhooks WHERE 'webhook:' || id = $1 LIMIT 1";
+        Ok(!self.fetch(sql, vec![consumer.into()]).await?.is_empty())
+    }
+
+    /// `false` where the group exists.
+    pub async fn insert_subscription(&mut self, row: SubscriptionRow) -> Result<bool, DbError> {
+        let inserted = self
+            .run(
+                "INSERT INTO svc_subscriptions (consumer, topic, handler, config, per_instance, source) \
+                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (consumer) DO NOTHING",
+                vec![
+                    row.consumer.into(),
+                    row.topic.into(),
+                    row.handler.into(),
+                    row.config.into(),
+                    row.per_instance.into(),
+                    row.source.into(),
+                ],
+            )
+            .await?;
+        Ok(inserted == 1)
+    }
+
+    /// Removes a subscription that no block declared.
+    pub async fn delete_subscription(&mut self, consumer: &str) -> Result<bool, DbError> {
+        let sql = "DELETE FROM svc_subscriptions WHERE consumer = $1 AND source IS NULL";
+        Ok(self.run(sql, vec![consumer.into()]).await? == 1)
+    }
+
+    /// Removes what a block subscribed to.
+    pub async fn delete_subscriptions_of(&mut self, source: &str) -> Result<(), DbError> {
+        self.run("DELETE FROM svc_subscriptions WHERE source = $1", vec![source.into()]).await.map(|_| ())
+    }
+}

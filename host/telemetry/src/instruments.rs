@@ -1,0 +1,249 @@
+//! The instruments, and the functions that record on them. docs/telemetry.md describes each.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use opentelemetry::KeyValue;
+use opentelemetry::metrics::{Counter, Histogram, MeterProvider, ObservableGauge, UpDownCounter};
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use parking_lot::Mutex;
+
+/// The instrumentation scope of everything that is recorded.
+pub(crate) const SCOPE: &str = "blockbase";
+/// Upper bounds of durations in milliseconds.
+const MILLISECONDS: [f64; 14] =
+    [1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 30_000.0];
+/// Upper bounds of a request's duration in seconds, as the semantic conventions advise.
+const REQUEST_SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
+/// Upper bounds of the jobs of one commit.
+const JOBS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+
+/// Set once telemetry is on.
+static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
+
+/// How something ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Success,
+    Failed,
+}
+
+impl Outcome {
+    /// The value of the attribute `svc.outcome`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Success => "success",
+            Outcome::Failed => "failed",
+        }
+    }
+}
+
+/// What the dispatcher last saw of the ledger.
+struct Queue {
+    pending: Vec<(String, u64)>,
+    oldest_age_seconds: f64,
+}
+
+pub(crate) struct Instruments {
+    exports_traces: bool,
+    published: Counter<u64>,
+    deliveries: Counter<u64>,
+    delivery_duration: Histogram<f64>,
+    undecodable: Counter<u64>,
+    leases_lost: Counter<u64>,
+    streams: UpDownCounter<i64>,
+    invocations: Counter<u64>,
+    action_duration: Histogram<f64>,
+    batch_size: Histogram<u64>,
+    pub(crate) request_duration: Histogram<f64>,
+    queue: Arc<Mutex<Option<Queue>>>,
+    _observed: (ObservableGauge<u64>, ObservableGauge<f64>),
+    /// Dropping the last one would flush, and hold up a process that is to end at once.
+    _provider: SdkMeterProvider,
+}
+
+impl Instruments {
+    pub(crate) fn new(provider: SdkMeterProvider, exports_traces: bool) -> Instruments {
+        let meter = provider.meter(SCOPE);
+        let milliseconds = |name: &'static str, what: &'static str| {
+            meter.f64_histogram(name).with_unit("ms").with_description(what).with_boundaries(MILLISECONDS.to_vec()).build()
+        };
+        let counter = |name: &'static str, unit: &'static str, what: &'static str| {
+            meter.u64_counter(name).with_unit(unit).with_description(what).build()
+        };
+        let queue: Arc<Mutex<Option<Queue>>> = Arc::default();
+        let (depth, lag) = (Arc::clone(&queue), Arc::clone(&queue));
+        let instruments = Instruments {
+            exports_traces,
+            published: counter("svc.event.published", "{event}", "Events that were committed"),
+            deliveries: counter("svc.event.deliveries", "{delivery}", "Attempts to deliver an event to a handler"),
+            delivery_duration: milliseconds("svc.event.delivery.duration", "Time of one attempt to deliver an event"),
+            undecodable: counter("svc.event.undecodable", "{event}", "Events that could not be read back"),
+            leases_lost: counter("svc.event.leases.lost", "{lease}", "Deliveries whose lease ran out under their handler"),
+            streams: meter
+                .i64_up_down_counter("svc.event.streams")
+                .with_unit("{stream}")
+                .with_description("Open event streams")
+                .build(),
+            invocations: counter("svc.action.invocations", "{call}", "Calls of an action's handler"),
+            action_duration: milliseconds("svc.action.duration", "Time of one call of an action's handler"),
+            batch_size: meter
+                .u64_histogram("svc.store.batch.size")
+                .with_unit("{job}")
+                .with_description("Writes of one commit on SQLite")
+                .with_boundaries(JOBS.to_vec())
+                .build(),
+            request_duration: meter
+                .f64_histogram("http.server.request.duration")
+                .with_unit("s")
+                .with_description("Time until a request's answer began")
+                .with_boundaries(REQUEST_SECONDS.to_vec())
+                .build(),
+            _observed: (
+                meter
+                    .u64_observable_gauge("svc.event.queue.depth")
+                    .with_unit("{delivery}")
+                    .with_description("Deliveries that wait, by consumer group")
+                    .with_callback(move |gauge| {
+                        for (consumer, pending) in depth.lock().iter().flat_map(|queue| &queue.pending) {
+                            gauge.observe(*pending, &[KeyValue::new("svc.event.consumer", consumer.clone())]);
+                        }
+                    })
+                    .build(),
+                meter
+                    .f64_observable_gauge("svc.event.outbox.lag")
+                    .with_unit("s")
+                    .with_description("Age of the oldest delivery that waits")
+                    .with_callback(move |gauge| {
+                        if let Some(queue) = &*lag.lock() {
+                            gauge.observe(queue.oldest_age_seconds, &[]);
+                        }
+                    })
+                    .build(),
+            ),
+            queue,
+            _provider: provider,
+        };
+        // A series that begins at nought, so that its first increase is seen as one.
+        for counter in [&instruments.undecodable, &instruments.leases_lost] {
+            counter.add(0, &[]);
+        }
+        instruments.streams.add(0, &[]);
+        instruments
+    }
+
+    /// Makes the instruments those of the process; the first call counts.
+    pub(crate) fn install(self) {
+        let _ = INSTRUMENTS.set(self);
+    }
+}
+
+/// The instruments, while telemetry is on.
+pub(crate) fn instruments() -> Option<&'static Instruments> {
+    INSTRUMENTS.get()
+}
+
+/// Whether anything is recorded.
+pub fn is_on() -> bool {
+    INSTRUMENTS.get().is_some()
+}
+
+/// Whether spans go anywhere.
+pub(crate) fn exports_traces() -> bool {
+    INSTRUMENTS.get().is_some_and(|instruments| instruments.exports_traces)
+}
+
+/// The topic as an attribute: what is made up per webhook counts as one.
+fn topic_attribute(topic: &str) -> KeyValue {
+    let topic = if topic.starts_with("webhook.test.") { "webhook.test" } else { topic };
+    KeyValue::new("svc.event.topic", topic.to_owned())
+}
+
+fn milliseconds(took: Duration) -> f64 {
+    took.as_secs_f64() * 1000.0
+}
+
+/// Counts an event that was committed.
+pub fn event_published(topic: &str) {
+    if let Some(instruments) = instruments() {
+        instruments.published.add(1, &[topic_attribute(topic)]);
+    }
+}
+
+/// Counts an attempt to deliver an event.
+pub fn delivery(topic: &str, consumer: &str, handler: &str, outcome: Outcome, took: Duration) {
+    if let Some(instruments) = instruments() {
+        let attributes = [
+            topic_attribute(topic),
+            KeyValue::new("svc.event.consumer", consumer.to_owned()),
+            KeyValue::new("svc.event.handler", handler.to_owned()),
+            KeyValue::new("svc.outcome", outcome.as_str()),
+        ];
+        instruments.deliveries.add(1, &attributes);
+        instruments.delivery_duration.record(milliseconds(took), &attributes);
+    }
+}
+
+/// Counts a call of an action's handler.
+pub fn action(block: &str, name: &str, outcome: Outcome, took: Duration) {
+    if let Some(instruments) = instruments() {
+        let attributes = [
+            KeyValue::new("svc.block", block.to_owned()),
+            KeyValue::new("svc.action", name.to_owned()),
+            KeyValue::new("svc.outcome", outcome.as_str()),
+        ];
+        instruments.invocations.add(1, &attributes);
+        instruments.action_duration.record(milliseconds(took), &attributes);
+    }
+}
+
+/// Counts a delivery whose lease ran out under its handler.
+pub fn lease_lost() {
+    if let Some(instruments) = instruments() {
+        instruments.leases_lost.add(1, &[]);
+    }
+}
+
+/// Counts an event that could not be read back.
+pub fn undecodable() {
+    if let Some(instruments) = instruments() {
+        instruments.undecodable.add(1, &[]);
+    }
+}
+
+/// Records how many writes one commit of SQLite holds.
+pub fn commit_batch(jobs: usize) {
+    if let Some(instruments) = instruments() {
+        instruments.batch_size.record(jobs as u64, &[]);
+    }
+}
+
+/// Tells what waits: the pending deliveries of each consumer group, and the age of the oldest, 0 where none waits.
+///
+/// Each call replaces what the one before said. Until the first there is nothing to show.
+pub fn set_queue(pending: Vec<(String, u64)>, oldest_age_seconds: f64) {
+    if let Some(instruments) = instruments() {
+        *instruments.queue.lock() = Some(Queue { pending, oldest_age_seconds });
+    }
+}
+
+/// Counts an event stream as open until what it returns is dropped.
+pub fn stream_opened() -> OpenStream {
+    if let Some(instruments) = instruments() {
+        instruments.streams.add(1, &[]);
+    }
+    OpenStream(())
+}
+
+/// An event stream among those that are open.
+#[must_use = "the stream counts as open while this lives"]
+#[derive(Debug)]
+pub struct OpenStream(());
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        if let Some(instruments) = instruments() {
+            instruments.streams.add(-1, &[]);
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Telemetry: metrics for Prometheus, metrics and traces by OTLP.
+//!
+//! Whatever there is to measure is recorded through the functions here, which do nothing until [`init`] has run: one look at
+//! a `OnceLock` then. This crate must not know of any other of the workspace, nor of HTTP: it is told names, numbers and times.
+#![forbid(unsafe_code)]
+
+mod http;
+mod instruments;
+mod observe;
+mod pipeline;
+mod spans;
+
+pub use http::{RequestStart, request_answered, request_span};
+pub use instruments::{
+    OpenStream, Outcome, action, commit_batch, delivery, event_published, is_on, lease_lost, set_queue, stream_opened,
+    undecodable,
+};
+pub use observe::{observe_action, observe_delivery};
+pub use pipeline::{Collector, PROMETHEUS_CONTENT_TYPE, Settings, Telemetry, init};
+pub use spans::{TARGET, action_span, end_span, event_span};

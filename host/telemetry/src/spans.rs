@@ -1,0 +1,56 @@
+//! Spans that are exported. They have a target of their own, so that the log does not show them and nothing else is exported.
+
+use tracing::Span;
+use tracing::field::Empty;
+
+use crate::instruments::{Outcome, exports_traces};
+
+/// The target of every exported span.
+pub const TARGET: &str = "blockbase.telemetry";
+
+/// The span of a call of an action's handler.
+pub fn action_span(block: &str, name: &str) -> Span {
+    if !exports_traces() {
+        return Span::none();
+    }
+    tracing::info_span!(
+        target: TARGET,
+        "action",
+        otel.name = %format_args!("action {block}.{name}"),
+        otel.status_code = Empty,
+        svc.block = block,
+        svc.action = name,
+        svc.outcome = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// The span of an attempt to deliver an event.
+pub fn event_span(topic: &str, consumer: &str, handler: &str) -> Span {
+    if !exports_traces() {
+        return Span::none();
+    }
+    tracing::info_span!(
+        target: TARGET,
+        "event",
+        otel.name = %format_args!("event {topic}"),
+        otel.kind = "consumer",
+        otel.status_code = Empty,
+        svc.event.topic = topic,
+        svc.event.consumer = consumer,
+        svc.event.handler = handler,
+        svc.outcome = Empty,
+        "error.type" = Empty,
+    )
+}
+
+/// Writes how it ended into an action's or an event's span; `error_type` is a stable code.
+pub fn end_span(span: &Span, outcome: Outcome, error_type: Option<&str>) {
+    span.record("svc.outcome", outcome.as_str());
+    if outcome == Outcome::Failed {
+        span.record("otel.status_code", "ERROR");
+    }
+    if let Some(error_type) = error_type {
+        span.record("error.type", error_type);
+    }
+}

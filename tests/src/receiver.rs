@@ -1,0 +1,155 @@
+//! A receiver of webhooks: what tests point the service at.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// A request that arrived.
+#[derive(Clone, Debug)]
+pub struct Received {
+    pub at: Instant,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Received {
+    /// The body as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).expect("JSON")
+    }
+
+    #[track_caller]
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().expect("text")
+    }
+
+    /// The event's id.
+    pub fn id(&self) -> String {
+        self.header("x-svc-event-id").to_owned()
+    }
+}
+
+/// How a request is answered.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    Status(u16),
+    /// With a body.
+    Text(u16, String),
+    Redirect(String),
+    /// After a while, 200.
+    After(Duration),
+    /// Never.
+    Hang,
+}
+
+type Script = Arc<dyn Fn(usize, &Received) -> Reply + Send + Sync>;
+
+struct Shared {
+    received: Mutex<Vec<Received>>,
+    script: Mutex<Script>,
+}
+
+/// An HTTP server that keeps what arrives. It ends when it is dropped.
+pub struct Receiver {
+    pub url: String,
+    port: u16,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Receiver {
+    /// One that answers 200.
+    pub async fn start() -> Receiver {
+        Receiver::on_port(0).await
+    }
+
+    async fn on_port(port: u16) -> Receiver {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let script: Script = Arc::new(|_, _| Reply::Status(200));
+        let shared = Arc::new(Shared { received: Mutex::default(), script: Mutex::new(script) });
+        let router = axum::Router::new().fallback(take).with_state(Arc::clone(&shared));
+        let task = tokio::spawn(async move {
+            axum::serve(listener, router).await.expect("a server");
+        });
+        Receiver { url: format!("http://127.0.0.1:{port}/hook"), port, shared, task }
+    }
+
+    /// From now on answers as `script` says, which gets the number of the request, from 0, and the request.
+    pub fn answer(&self, script: impl Fn(usize, &Received) -> Reply + Send + Sync + 'static) {
+        *self.shared.script.lock().expect("no poison") = Arc::new(script);
+    }
+
+    /// Ends, as a machine does that is switched off: nothing listens any more.
+    pub async fn stop(self) -> u16 {
+        self.task.abort();
+        // The task holds the listener.
+        while !self.task.is_finished() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        self.port
+    }
+
+    /// Listens on a port where one was stopped.
+    pub async fn start_again(port: u16) -> Receiver {
+        Receiver::on_port(port).await
+    }
+
+    pub fn received(&self) -> Vec<Received> {
+        self.shared.received.lock().expect("no poison").clone()
+    }
+
+    pub fn count(&self) -> usize {
+        self.shared.received.lock().expect("no poison").len()
+    }
+
+    /// Waits until so many requests have arrived; all that have.
+    #[track_caller]
+    pub fn wait_for(&self, count: usize) -> impl Future<Output = Vec<Received>> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let deadline = Instant::now() + Duration::from_secs(30);
+            while self.count() < count {
+                assert!(Instant::now() < deadline, "{caller}: {} of {count} requests arrived", self.count());
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            self.received()
+        }
+    }
+}
+
+async fn take(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let received = Received { at: Instant::now(), headers, body };
+    let script = Arc::clone(&*shared.script.lock().expect("no poison"));
+    let number = {
+        let mut all = shared.received.lock().expect("no poison");
+        all.push(received.clone());
+        all.len() - 1
+    };
+    let status = |status: u16| StatusCode::from_u16(status).expect("a status");
+    match script(number, &received) {
+        Reply::Status(code) => status(code).into_response(),
+        Reply::Text(code, text) => (status(code), text).into_response(),
+        Reply::Redirect(to) => {
+            (StatusCode::FOUND, [(header::LOCATION, HeaderValue::from_str(&to).expect("a header"))]).into_response()
+        }
+        Reply::After(pause) => {
+            tokio::time::sleep(pause).await;
+            StatusCode::OK.into_response()
+        }
+        Reply::Hang => std::future::pending().await,
+    }
+}
