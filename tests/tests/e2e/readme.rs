@@ -66,6 +66,20 @@ on_both_engines! {
     }
 }
 
+/// A port that nobody listens on, another one each time.
+fn free_port() -> String {
+    static GIVEN: std::sync::Mutex<Vec<u16>> = std::sync::Mutex::new(Vec::new());
+    loop {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut given = GIVEN.lock().unwrap();
+        if !given.contains(&port) {
+            given.push(port);
+            return port.to_string();
+        }
+    }
+}
+
 on_both_engines! {
     async fn the_tour_of_identity_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
@@ -86,5 +100,23 @@ on_both_engines! {
         // One refusal is part of it, and Ann's list has her own note alone.
         assert_eq!(text.matches(r#"{"error""#).count(), 1, "{all}");
         assert_eq!(text.matches(r#""text":"of the admin""#).count(), 1, "{all}");
+    }
+
+    async fn the_tour_of_webhooks_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
+        let port = free_port();
+        let (text, all) = run(&include_str!("../../../docs/webhooks.md").replace("4100", &port), &server).await;
+        for part in [
+            r#""consumer":"audit","handler":"persist_event""#,
+            "received data.order.created",
+            "received webhook.test.",
+            r#""topic":"data.order.created","record":{"id":""#,
+            r#""handler":"webhook","status":"delivered","attempts":1"#,
+            r#""handler":"persist_event","status":"delivered","attempts":1"#,
+            r#"{"data":[{"id":""#,
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        assert!(!text.contains(r#"{"error""#), "{all}");
     }
 }
