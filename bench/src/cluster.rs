@@ -102,7 +102,7 @@ impl Cluster {
         format!("postgres://bench@127.0.0.1:{}/{database}", self.port)
     }
 
-    async fn connect(&self, database: &str) -> PgConnection {
+    pub(crate) async fn connect(&self, database: &str) -> PgConnection {
         let deadline = Instant::now() + START_TIME_MAX;
         loop {
             // A server that still starts takes the connection and refuses the session.

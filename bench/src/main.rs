@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and one that cannot go on has failed")]
 
+mod events;
 mod identity;
 mod run;
 
@@ -87,6 +88,8 @@ enum Command {
     },
     /// What knowing the caller costs: enforcement, sign-ins, the identity verdict
     Identity(identity::Options),
+    /// What events cost and how soon they arrive: latency, throughput, streams, a backlog
+    Events(events::Options),
 }
 
 fn main() {
@@ -94,6 +97,7 @@ fn main() {
     match arguments.command {
         Some(Command::Floor { database }) => floor::serve(&database),
         Some(Command::Identity(options)) => identity::run(&options),
+        Some(Command::Events(options)) => events::run(&options),
         None => run::run(arguments.options),
     }
 }

@@ -132,7 +132,7 @@ fn aggregate_sum(side: &Side) -> MakeRequest {
     })
 }
 
-fn create(side: &Side) -> MakeRequest {
+pub(crate) fn create(side: &Side) -> MakeRequest {
     let side = side.clone();
     Arc::new(move |_, _| request("POST", side.items, side.token.as_deref(), Some(&new_record(&side))))
 }

@@ -7,7 +7,7 @@ ALTER TABLE svc_deliveries ADD COLUMN claims BIGINT NOT NULL DEFAULT 0;
 DROP INDEX svc_deliveries_due;
 CREATE INDEX svc_deliveries_pending ON svc_deliveries (consumer, event_seq) WHERE status = 'pending';
 CREATE INDEX svc_deliveries_retries ON svc_deliveries (consumer, next_attempt_at, event_seq) WHERE status = 'failed' AND NOT dead;
-CREATE INDEX svc_deliveries_dead ON svc_deliveries (event_seq) WHERE dead;
+CREATE INDEX svc_deliveries_failed ON svc_deliveries (event_seq) WHERE status = 'failed';
 
 INSERT INTO svc_versions VALUES ('subscriptions', 0);
 

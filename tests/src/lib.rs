@@ -11,7 +11,7 @@ mod server;
 
 pub use blocks::{example_block, pack};
 pub use exposition::Exposition;
-pub use postgres::new_database;
+pub use postgres::{Cluster, new_database};
 pub use receiver::{Received, Receiver, Reply};
 pub use server::{
     Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, http_client, postgres_rows, target_directory,

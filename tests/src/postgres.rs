@@ -1,4 +1,4 @@
-//! A private Postgres cluster for the test process, started from the distribution's binaries.
+//! Private Postgres clusters, started from the distribution's binaries: one for the test process, others for tests that end it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,11 +8,15 @@ use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-struct Cluster {
+/// How long a cluster may take to start.
+const START_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A Postgres of its own. It ends when it is dropped.
+pub struct Cluster {
     port: u16,
     /// Its standard input is the cluster's life: when this process ends, however it does, the shell stops the server.
-    _shell: Child,
-    _directory: tempfile::TempDir,
+    shell: Child,
+    directory: tempfile::TempDir,
 }
 
 fn binaries() -> PathBuf {
@@ -48,35 +52,16 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-fn start() -> Cluster {
-    let directory = tempfile::tempdir().expect("a directory");
-    let data = directory.path().join("data");
-    std::fs::create_dir(&data).expect("a directory");
-    if is_root() {
-        for path in [directory.path(), &data] {
-            let done = Command::new("chown").arg("postgres:postgres").arg(path).status().expect("chown");
-            assert!(done.success());
-        }
-    }
-    let binaries = binaries();
-    let made = as_postgres_user(&binaries.join("initdb"))
-        .arg("-D")
-        .arg(&data)
-        .args(["-U", "test", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"])
-        .current_dir(directory.path())
-        .stdout(Stdio::null())
-        .status()
-        .expect("initdb");
-    assert!(made.success());
-    let port = free_port();
-    let server = binaries.join("postgres");
+/// Runs the server on a cluster's data, and waits until it listens.
+fn run(directory: &Path, port: u16) -> Child {
+    let data = directory.join("data");
     let script = format!(
         "'{}' -D '{}' -p {port} -h 127.0.0.1 -c unix_socket_directories='' -c fsync=off -c max_connections=400 -c logging_collector=off & \
          child=$!; cat > /dev/null; kill -INT $child; wait $child",
-        server.display(),
+        binaries().join("postgres").display(),
         data.display()
     );
-    let log = std::fs::File::create(directory.path().join("log")).expect("a file");
+    let log = std::fs::File::options().create(true).append(true).open(directory.join("log")).expect("a file");
     let shell = as_postgres_user(Path::new("/bin/sh"))
         .arg("-c")
         .arg(script)
@@ -86,22 +71,78 @@ fn start() -> Cluster {
         .stderr(log)
         .spawn()
         .expect("a shell");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + START_TIME_MAX;
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
         assert!(Instant::now() < deadline, "Postgres does not start");
         std::thread::sleep(Duration::from_millis(50));
     }
-    Cluster { port, _shell: shell, _directory: directory }
+    shell
 }
 
-/// The URL of a new, empty database.
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        drop(self.shell.stdin.take());
+        let _ = self.shell.wait();
+    }
+}
+
+impl Cluster {
+    /// Makes and starts one. Blocks the thread meanwhile.
+    pub fn start() -> Cluster {
+        let directory = tempfile::tempdir().expect("a directory");
+        let data = directory.path().join("data");
+        std::fs::create_dir(&data).expect("a directory");
+        if is_root() {
+            for path in [directory.path(), &data] {
+                let done = Command::new("chown").arg("postgres:postgres").arg(path).status().expect("chown");
+                assert!(done.success());
+            }
+        }
+        let made = as_postgres_user(&binaries().join("initdb"))
+            .arg("-D")
+            .arg(&data)
+            .args(["-U", "test", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync"])
+            .current_dir(directory.path())
+            .stdout(Stdio::null())
+            .status()
+            .expect("initdb");
+        assert!(made.success());
+        let port = free_port();
+        let shell = run(directory.path(), port);
+        Cluster { port, shell, directory }
+    }
+
+    /// The URL of a new, empty database.
+    pub async fn new_database(&self, name: &str) -> String {
+        new_database_at(self.port, name).await
+    }
+
+    /// Ends it at once, as a crash does: every session is cut, nothing is written down any more.
+    pub fn crash(&mut self) {
+        let file = std::fs::read_to_string(self.directory.path().join("data/postmaster.pid")).expect("a running server");
+        let process = file.lines().next().expect("a process id");
+        assert!(Command::new("kill").args(["-QUIT", process]).status().expect("kill").success());
+        drop(self.shell.stdin.take());
+        self.shell.wait().expect("an end");
+    }
+
+    /// Starts it again after a crash.
+    pub fn start_again(&mut self) {
+        self.shell = run(self.directory.path(), self.port);
+    }
+}
+
+/// The URL of a new, empty database in the cluster that the tests share.
 pub async fn new_database() -> String {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
     static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let port = tokio::task::spawn_blocking(|| CLUSTER.get_or_init(start).port).await.expect("a cluster");
-    let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+    let port = tokio::task::spawn_blocking(|| CLUSTER.get_or_init(Cluster::start).port).await.expect("a cluster");
+    new_database_at(port, &format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed))).await
+}
+
+async fn new_database_at(port: u16, name: &str) -> String {
     let base = format!("postgres://test@127.0.0.1:{port}");
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + START_TIME_MAX;
     let mut connection = loop {
         // A server that still starts takes the connection and refuses the session.
         match PgConnection::connect(&format!("{base}/postgres")).await {

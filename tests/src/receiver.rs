@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 use tokio::net::TcpListener;
-use tokio::task::JoinHandle;
+use tokio::runtime::Runtime;
 
 /// A request that arrived.
 #[derive(Clone, Debug)]
@@ -61,13 +61,29 @@ pub struct Receiver {
     pub url: String,
     port: u16,
     shared: Arc<Shared>,
-    task: JoinHandle<()>,
+    /// It has threads of its own: with it end the connections that are open.
+    runtime: Option<Runtime>,
 }
 
 impl Drop for Receiver {
     fn drop(&mut self) {
-        self.task.abort();
+        self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
     }
+}
+
+/// Listens on a port, any free one for 0.
+async fn listen(port: u16, shared: Arc<Shared>) -> (Runtime, u16) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime for the receiver");
+    let router = axum::Router::new().fallback(take).with_state(shared);
+    let (bound, is_bound) = tokio::sync::oneshot::channel();
+    runtime.spawn(async move {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
+        let _ = bound.send(listener.local_addr().expect("an address").port());
+        axum::serve(listener, router).await.expect("a server");
+    });
+    let port = is_bound.await.expect("the port is free");
+    (runtime, port)
 }
 
 impl Receiver {
@@ -77,15 +93,10 @@ impl Receiver {
     }
 
     async fn on_port(port: u16) -> Receiver {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
-        let port = listener.local_addr().expect("an address").port();
         let script: Script = Arc::new(|_, _| Reply::Status(200));
         let shared = Arc::new(Shared { received: Mutex::default(), script: Mutex::new(script) });
-        let router = axum::Router::new().fallback(take).with_state(Arc::clone(&shared));
-        let task = tokio::spawn(async move {
-            axum::serve(listener, router).await.expect("a server");
-        });
-        Receiver { url: format!("http://127.0.0.1:{port}/hook"), port, shared, task }
+        let (runtime, port) = listen(port, Arc::clone(&shared)).await;
+        Receiver { url: format!("http://127.0.0.1:{port}/hook"), port, shared, runtime: Some(runtime) }
     }
 
     /// From now on answers as `script` says, which gets the number of the request, from 0, and the request.
@@ -93,19 +104,29 @@ impl Receiver {
         *self.shared.script.lock().expect("no poison") = Arc::new(script);
     }
 
-    /// Ends, as a machine does that is switched off: nothing listens any more.
-    pub async fn stop(self) -> u16 {
-        self.task.abort();
-        // The task holds the listener.
-        while !self.task.is_finished() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+    /// Ends, as a machine does that is switched off: nothing listens any more, and open connections are gone.
+    pub async fn stop(mut self) -> u16 {
+        self.go_away().await;
         self.port
     }
 
     /// Listens on a port where one was stopped.
     pub async fn start_again(port: u16) -> Receiver {
         Receiver::on_port(port).await
+    }
+
+    /// As `stop`, but what arrived is kept, and it can come back.
+    pub async fn go_away(&mut self) {
+        self.runtime.take().into_iter().for_each(Runtime::shutdown_background);
+        while tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
+    /// Listens again where it did before it went away.
+    pub async fn come_back(&mut self) {
+        let (runtime, _) = listen(self.port, Arc::clone(&self.shared)).await;
+        self.runtime = Some(runtime);
     }
 
     pub fn received(&self) -> Vec<Received> {

@@ -56,11 +56,13 @@ pub struct ServerBuilder {
     environment: Vec<(String, String)>,
     database: Option<String>,
     directory: Option<Arc<tempfile::TempDir>>,
+    /// Run instead of the binary.
+    program: Option<PathBuf>,
 }
 
 impl ServerBuilder {
     pub fn new(engine: Engine) -> ServerBuilder {
-        ServerBuilder { engine, environment: Vec::new(), database: None, directory: None }
+        ServerBuilder { engine, environment: Vec::new(), database: None, directory: None, program: None }
     }
 
     pub fn env(mut self, name: &str, value: &str) -> ServerBuilder {
@@ -74,6 +76,12 @@ impl ServerBuilder {
         self
     }
 
+    /// By this program, which becomes the binary in the same process.
+    pub fn program(mut self, program: PathBuf) -> ServerBuilder {
+        self.program = Some(program);
+        self
+    }
+
     /// Where the server will run.
     ///
     /// # Panics
@@ -84,7 +92,7 @@ impl ServerBuilder {
 
     /// A command with a clean environment, in a directory of its own.
     fn command(&self, directory: &Path) -> Command {
-        let mut command = Command::new(blockbase());
+        let mut command = Command::new(self.program.as_deref().unwrap_or_else(|| blockbase()));
         command
             .arg("serve")
             .current_dir(directory)

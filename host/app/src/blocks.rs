@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{BlockLogRow, BlockRow, BlockVersionRow, ClaimedEvent, ReadCost, SubscriptionRow};
+use blockbase_store::{BlockLogRow, BlockRow, BlockVersionRow, ClaimedEvent, ReadCost, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -14,8 +14,11 @@ use serde_json::{Value, json};
 use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::manifest::{ActionDeclaration, Manifest, RunAs};
+use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::platform_event::PlatformEvent;
-use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
+use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in, may_subscribe};
+use crate::topic::TopicPattern;
+use crate::webhooks::{NewWebhook, insert};
 
 /// A file that passed every check and can be run.
 #[derive(Debug)]
@@ -209,8 +212,29 @@ impl App {
         let prepared = self.runtime()?.prepare(file.clone()).await?;
         let manifest = &prepared.manifest;
         self.check_consent(caller, manifest)?;
+        self.check_subscriptions(caller, manifest)?;
         self.check_requirements(manifest)?;
-        let report = json!({ "permissions": manifest.permissions, "webhooks": [] });
+        let mut webhooks = Vec::with_capacity(manifest.webhooks.len());
+        for declared in &manifest.webhooks {
+            let new = NewWebhook {
+                name: Some(declared.name.clone()),
+                url: declared.url.clone(),
+                topics: declared.topics.clone(),
+                headers: declared.headers.clone(),
+                enabled: true,
+            };
+            let source = Some(format!("block:{}", manifest.name));
+            webhooks.push(
+                self.new_webhook(caller, new, source)
+                    .map_err(|error| error.within(format_args!("Webhook `{}`", declared.name)))?,
+            );
+        }
+        let shown = |(row, secret): &(WebhookRow, String)| match dry_run {
+            true => json!({ "name": row.name, "url": row.url }),
+            false => json!({ "id": row.id, "name": row.name, "url": row.url, "secret": secret }),
+        };
+        let shown: Vec<Value> = webhooks.iter().map(shown).collect();
+        let report = json!({ "permissions": manifest.permissions, "webhooks": shown });
         if self.blocks.read().contains_key(&manifest.name) {
             return Err(block_exists(&manifest.name));
         }
@@ -269,6 +293,9 @@ impl App {
                             return Err(Error::new(Code::Conflict, message));
                         }
                     }
+                    for (webhook, _) in &webhooks {
+                        insert(connection, webhook).await?;
+                    }
                     if let Some(event) = event {
                         event.emit(connection).await?;
                     }
@@ -297,6 +324,19 @@ impl App {
                         permission.resource
                     ),
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody lets a block have events that they may not read, or write records that they may not make.
+    fn check_subscriptions(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+        for declared in &manifest.subscriptions {
+            let within = |error: Error| error.within(format_args!("Subscription `{}`", declared.consumer));
+            may_subscribe(caller, &TopicPattern::parse(&declared.event)?).map_err(within)?;
+            if declared.handler == PERSIST_EVENT {
+                let config = PersistConfig::read(&Value::Object(declared.config.clone())).map_err(within)?;
+                caller.require(&config.object, Action::Create).map_err(within)?;
             }
         }
         Ok(())
@@ -411,6 +451,7 @@ impl App {
                         }
                     }
                     connection.delete_subscriptions_of(&format!("block:{key}")).await?;
+                    connection.delete_webhooks_of(&format!("block:{key}")).await?;
                     if !connection.delete_block(&key).await? {
                         return Err(Error::not_found("block"));
                     }
@@ -422,7 +463,8 @@ impl App {
             })
             .await?;
         self.refresh().await?;
-        self.sweep_deliveries().await.map(|_| ())
+        self.group_gone.notify_one();
+        Ok(())
     }
 
     /// An enabled block and the place of an action in its manifest, which the caller may call.

@@ -18,8 +18,9 @@ use crate::subscriptions::{EVENTS, Subscription};
 pub const ATTEMPTS_MAX: i64 = 5;
 /// The longest pause between two attempts, in bases of the backoff.
 const BACKOFF_CAP: i64 = 60;
-/// How often the server may end in the middle of one delivery before it is given up.
-const LOST_CLAIMS_MAX: i64 = 50;
+/// How often the server may end in the middle of one delivery before it is given up: twice among others, then as often as there are
+/// attempts with none beside it that ended a server before.
+const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// Bytes of payloads claimed at once, but for the first.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
 /// Longest error text kept, in characters.
@@ -104,13 +105,22 @@ pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (i64, Outcome) {
 }
 
 impl App {
-    /// Claims up to `limit` deliveries of a group for as long as `lease`; `in_flight` are claimed here already.
-    pub async fn claim_deliveries(&self, consumer: &str, limit: usize, in_flight: usize, lease: Duration) -> Result<Lease> {
+    /// Claims up to `limit` deliveries of a group for as long as `lease`; `in_flight` are claimed here already. What is new is looked
+    /// for behind the number `after`.
+    pub async fn claim_deliveries(
+        &self,
+        consumer: &str,
+        limit: usize,
+        in_flight: usize,
+        after: i64,
+        lease: Duration,
+    ) -> Result<Lease> {
         let claim = Claim {
             consumer: consumer.to_owned(),
             token: Uuid::new_v4().to_string(),
             limit,
             in_flight,
+            after,
             lease_ms: i64::try_from(lease.as_millis()).unwrap_or(i64::MAX),
             bytes_max: CLAIM_BYTES_MAX,
             claims_max: LOST_CLAIMS_MAX,
@@ -171,13 +181,13 @@ impl App {
     /// A page of the ledger as `{ data, pagination }`, the newest event first.
     ///
     /// # Errors
-    /// `invalid_value` for a status that there is not.
+    /// `invalid_request` for a status that there is not.
     pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
         caller.require(EVENTS, Action::Read)?;
         let LedgerRequest { status, consumer, is_dead } = request;
         if let Some(status) = status.as_ref().filter(|status| !["pending", "delivered", "failed"].contains(&status.as_str())) {
             let message = format!("`status` is pending, delivered or failed; it is {status:?}.");
-            return Err(Error::new(Code::InvalidValue, message).with_field("status"));
+            return Err(Error::invalid_request(message));
         }
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
@@ -211,8 +221,12 @@ impl App {
                         let message = format!("This delivery is {}; only one that failed is tried again.", entry.status);
                         return Err(Error::new(Code::Conflict, message));
                     }
-                    if !connection.group_exists(&consumer).await? {
-                        return Err(missing());
+                    match connection.group_is_active(&consumer).await? {
+                        Some(true) => {}
+                        Some(false) => {
+                            return Err(Error::new(Code::Conflict, "Its consumer group is disabled. Enable it first."));
+                        }
+                        None => return Err(missing()),
                     }
                     connection.reset_delivery(&event_id, &consumer).await?;
                     let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;

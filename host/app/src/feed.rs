@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use blockbase_query::Action;
 use blockbase_schema::Result;
-use blockbase_store::{CommittedEvent, FEED_PAGE, ReadCost};
+use blockbase_store::{CommittedEvent, EventPage, ReadCost};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinHandle;
 
 use crate::App;
 use crate::caller::Caller;
@@ -16,14 +17,12 @@ use crate::topic::TopicPattern;
 
 /// Events that a reader may be behind before it is cut off.
 const BEHIND_MAX: usize = 1024;
-/// Events handed out at once. Before the next ones, readers that are behind have a moment: a commit of any size reaches those that
+/// Events of one commit handed out at once, and the pause before its next ones: so a commit of many events reaches readers that
 /// keep up.
-const BURST: usize = 256;
-/// How far behind a reader may be before the next burst without a moment's wait.
-const BEHIND_AT_BURST: usize = BEHIND_MAX / 2;
-/// Length of a moment, and how many of them there are at most before a burst.
-const MOMENT: Duration = Duration::from_millis(2);
-const MOMENTS_MAX: u32 = 50;
+const BURST: usize = 64;
+const BURST_PAUSE: Duration = Duration::from_millis(1);
+/// Commits that may wait to be handed out before there is no pause any more.
+const WAITING_MAX: usize = 1000;
 
 /// Hands committed events to all readers.
 #[derive(Clone)]
@@ -31,6 +30,8 @@ pub struct Feed {
     queue: mpsc::UnboundedSender<Vec<Arc<CommittedEvent>>>,
     sender: broadcast::Sender<Arc<CommittedEvent>>,
     position: Arc<AtomicI64>,
+    /// Whether the position is known.
+    started: watch::Sender<bool>,
 }
 
 /// Takes committed events out of the feed's queue and hands them on. Runs once, in the background.
@@ -45,7 +46,10 @@ impl Feed {
         let (queue, taken) = mpsc::unbounded_channel();
         let sender = broadcast::channel(BEHIND_MAX).0;
         let position = Arc::new(AtomicI64::new(0));
-        (Feed { queue, sender: sender.clone(), position: Arc::clone(&position) }, FeedPump { queue: taken, sender, position })
+        (
+            Feed { queue, sender: sender.clone(), position: Arc::clone(&position), started: watch::Sender::new(false) },
+            FeedPump { queue: taken, sender, position },
+        )
     }
 
     /// Takes events in the order of their commits.
@@ -57,6 +61,13 @@ impl Feed {
     /// Says that everything up to `seq` happened before the feed began.
     pub fn start_at(&self, seq: i64) {
         self.position.fetch_max(seq, Ordering::SeqCst);
+        self.started.send_replace(true);
+    }
+
+    /// Waits until the feed has begun.
+    async fn started(&self) {
+        // The sender is the feed itself, so that it cannot be gone.
+        let _ = self.started.subscribe().wait_for(|started| *started).await;
     }
 
     /// The number of the last event that was handed out, or is about to be.
@@ -72,8 +83,7 @@ impl Feed {
     /// The same, and before it what the outbox holds after the event number `seq`.
     pub fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, seq: i64) -> FeedReader {
         let mut reader = self.read(patterns);
-        // What was handed out before it subscribed is in the outbox; what is handed out from here on, it gets.
-        reader.replay = Some(Replay { app, page: Vec::new().into_iter(), up_to: self.position() });
+        reader.replay = Some(Replay::new(app));
         reader.seen = seq;
         reader
     }
@@ -83,8 +93,10 @@ impl FeedPump {
     /// Runs as long as the feed is there.
     pub async fn run(mut self) {
         while let Some(events) = self.queue.recv().await {
-            for burst in events.chunks(BURST) {
-                self.wait_for_readers().await;
+            for (number, burst) in events.chunks(BURST).enumerate() {
+                if number > 0 && self.queue.len() < WAITING_MAX {
+                    tokio::time::sleep(BURST_PAUSE).await;
+                }
                 for event in burst {
                     // First, so that a reader which subscribes in between looks for it in the outbox.
                     self.position.fetch_max(event.seq, Ordering::SeqCst);
@@ -92,15 +104,6 @@ impl FeedPump {
                     let _ = self.sender.send(Arc::clone(event));
                 }
             }
-        }
-    }
-
-    async fn wait_for_readers(&self) {
-        for _ in 0..MOMENTS_MAX {
-            if self.sender.len() <= BEHIND_AT_BURST {
-                return;
-            }
-            tokio::time::sleep(MOMENT).await;
         }
     }
 }
@@ -118,7 +121,25 @@ pub struct FeedReader {
 struct Replay {
     app: Arc<App>,
     page: std::vec::IntoIter<Arc<CommittedEvent>>,
-    up_to: i64,
+    /// Where it goes live: known once the feed has begun.
+    up_to: Option<i64>,
+    /// A read that is under way, and goes on where its reader looks at something else meanwhile.
+    reading: Option<JoinHandle<Result<EventPage>>>,
+}
+
+impl Replay {
+    /// Of a reader that has subscribed: what was handed out before is in the outbox, what comes from here on it gets.
+    fn new(app: Arc<App>) -> Replay {
+        Replay { app, page: Vec::new().into_iter(), up_to: None, reading: None }
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        if let Some(reading) = &self.reading {
+            reading.abort();
+        }
+    }
 }
 
 impl FeedReader {
@@ -142,7 +163,9 @@ impl FeedReader {
                 continue;
             }
             self.seen = event.seq;
-            if self.patterns.iter().any(|pattern| pattern.matches(&event.topic)) && may_see(caller, &event) {
+            if self.patterns.iter().any(|pattern| pattern.matches(&event.topic))
+                && may_see(caller, event.object.as_deref(), event.owner.as_deref())
+            {
                 return Some(event);
             }
         }
@@ -159,22 +182,39 @@ impl FeedReader {
         if let Some(event) = replay.page.next() {
             return Ok(Some(event));
         }
-        let (after, up_to) = (self.seen, replay.up_to);
-        let page = replay
-            .app
-            .store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.events_between(after, up_to).await?) }))
-            .await?;
-        if !page.is_empty() {
-            replay.page = page.into_iter();
+        let feed = replay.app.feed().clone();
+        let up_to = match replay.up_to {
+            Some(up_to) => up_to,
+            None => {
+                feed.started().await;
+                *replay.up_to.insert(feed.position())
+            }
+        };
+        let (app, after) = (Arc::clone(&replay.app), self.seen);
+        let reading = replay.reading.get_or_insert_with(|| {
+            tokio::spawn(async move {
+                app.store
+                    .read(ReadCost::Scan, move |connection| {
+                        Box::pin(async move { Ok(connection.events_between(after, up_to).await?) })
+                    })
+                    .await
+            })
+        });
+        let page = reading.await;
+        replay.reading = None;
+        let page = page.map_err(blockbase_schema::Error::internal)??;
+        if let Some(last) = page.last {
+            if page.events.is_empty() {
+                self.seen = last;
+            }
+            replay.page = page.events.into_iter();
             return Ok(None);
         }
         self.seen = self.seen.max(up_to);
         // It took so long that what came meanwhile is more than a reader may be behind: that is in the outbox too.
         if self.receiver.len() > BEHIND_MAX / 2 {
-            let feed = replay.app.feed();
             self.receiver = feed.sender.subscribe();
-            replay.up_to = feed.position();
+            replay.up_to = Some(feed.position());
             return Ok(None);
         }
         self.replay = None;
@@ -196,10 +236,8 @@ impl FeedReader {
                     }
                 }
                 Err(RecvError::Lagged(_)) => {
-                    let feed = app.feed();
-                    self.receiver = feed.sender.subscribe();
-                    let up_to = feed.position();
-                    self.replay = Some(Replay { app: Arc::clone(app), page: Vec::new().into_iter(), up_to });
+                    self.receiver = app.feed().sender.subscribe();
+                    self.replay = Some(Replay::new(Arc::clone(app)));
                 }
                 Err(RecvError::Closed) => return None,
             }
@@ -208,17 +246,31 @@ impl FeedReader {
 }
 
 /// `data.<object>.…` needs read on the object, by the row's owner where the grant is for own rows; all else needs read on `events`.
-pub(crate) fn may_see(caller: &Caller, event: &CommittedEvent) -> bool {
-    match &event.object {
-        Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(event.owner.as_deref())),
+fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> bool {
+    match object {
+        Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(owner)),
         None => caller.holds("events", Action::Read),
     }
 }
 
 /// Events of the outbox looked through for one answer, at most.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
+/// The same in one statement.
+const HEADS_AT_ONCE: i64 = 2_000;
+/// Bytes of one answer, but for its first event: older ones are left out.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl App {
+    /// Lets the feed begin after what is there, where this process alone writes. On Postgres whoever follows the outbox does.
+    pub(crate) async fn start_feed(&self) -> Result<()> {
+        if !self.is_shared() {
+            let read =
+                self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
+            self.feed.start_at(read.await?);
+        }
+        Ok(())
+    }
+
     /// The number of an event, after which a stream goes on.
     ///
     /// # Errors
@@ -241,22 +293,38 @@ impl App {
     pub async fn recent_events(&self, caller: &Caller, topic: Option<TopicFilter>, limit: usize) -> Result<String> {
         caller.require("events", Action::Read)?;
         let (mut before, mut looked_through) = (i64::MAX, 0);
-        let mut found: Vec<Arc<CommittedEvent>> = Vec::new();
+        let mut found: Vec<i64> = Vec::new();
         while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
-            let page = self
+            let heads = self
                 .store
                 .read(ReadCost::Scan, move |connection| {
-                    Box::pin(async move { Ok(connection.events_before(before, FEED_PAGE).await?) })
+                    Box::pin(async move { Ok(connection.event_heads_before(before, HEADS_AT_ONCE).await?) })
                 })
                 .await?;
-            let Some(last) = page.last() else { break };
+            let Some(last) = heads.last() else { break };
             before = last.seq;
-            looked_through += FEED_PAGE;
-            let matching = page.into_iter().filter(|event| topic.as_ref().is_none_or(|topic| topic.matches(&event.topic)));
-            found.extend(matching.filter(|event| may_see(caller, event)).take(limit - found.len()));
+            looked_through += HEADS_AT_ONCE;
+            let matching = heads.iter().filter(|head| topic.as_ref().is_none_or(|topic| topic.matches(&head.topic)));
+            let seen = matching.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
+            found.extend(seen.take(limit - found.len()).map(|head| head.seq));
         }
-        let envelopes: Vec<&str> = found.iter().map(|event| event.envelope()).collect();
-        Ok(format!("[{}]", envelopes.join(",")))
+        let mut list = String::from("[");
+        for seq in found {
+            let event = self
+                .store
+                .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
+                .await?;
+            let Some(event) = event else { continue };
+            if list.len() > 1 {
+                if list.len() + event.envelope().len() > ANSWER_BYTES_MAX {
+                    break;
+                }
+                list.push(',');
+            }
+            list.push_str(event.envelope());
+        }
+        list.push(']');
+        Ok(list)
     }
 }
 

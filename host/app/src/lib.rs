@@ -42,7 +42,7 @@ use blockbase_outbound::AddressPolicy;
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
 pub use api_keys::NewKey;
@@ -111,6 +111,8 @@ pub struct App {
     pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
     /// Told when they are other ones.
     pub(crate) subscriptions_changed: watch::Sender<i64>,
+    /// Told when a consumer group is no more.
+    pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     blocks_version: Mutex<i64>,
     pub(crate) identities: Arc<identity::IdentityCache>,
@@ -151,6 +153,7 @@ impl App {
             schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),
             subscriptions_changed: watch::Sender::new(0),
+            group_gone: Notify::new(),
             blocks: RwLock::default(),
             blocks_version: Mutex::new(-1),
             identities: Arc::default(),
@@ -170,6 +173,7 @@ impl App {
         }
         app.seed_tasks().await?;
         app.release_claims().await?;
+        app.start_feed().await?;
         app.fail_abandoned_runs(true).await?;
         if let Some(role) = app.settings.signup_role.clone() {
             let known = app
@@ -229,6 +233,11 @@ impl App {
 
     pub fn feed(&self) -> &Feed {
         &self.feed
+    }
+
+    /// Waits until a consumer group is no more, whose deliveries are to be dropped.
+    pub async fn group_gone(&self) {
+        self.group_gone.notified().await;
     }
 
     /// Tells of each change of the subscriptions.

@@ -104,6 +104,11 @@ impl Subscription {
         }
     }
 
+    /// Whether so many handlers' writes led to an event that a block does not get it any more.
+    pub fn is_too_deep(&self, depth: i64) -> bool {
+        depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. })
+    }
+
     pub fn patterns(&self) -> &[TopicPattern] {
         &self.patterns
     }
@@ -113,8 +118,11 @@ impl Subscription {
     }
 
     fn delivery(&self, depth: i64) -> NewDelivery {
-        let is_too_deep = depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. });
-        NewDelivery { consumer: self.consumer.clone(), handler: self.handler.clone(), dead: is_too_deep.then_some(TOO_DEEP) }
+        NewDelivery {
+            consumer: self.consumer.clone(),
+            handler: self.handler.clone(),
+            dead: self.is_too_deep(depth).then_some(TOO_DEEP),
+        }
     }
 }
 
@@ -123,6 +131,7 @@ impl Subscription {
 pub struct Subscriptions {
     pub(crate) version: i64,
     list: Vec<Arc<Subscription>>,
+    places: HashMap<String, usize>,
     /// What an event of a topic is delivered to, as long as it is not too deep.
     by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
 }
@@ -136,14 +145,16 @@ impl Subscriptions {
         let rows = connection.subscriptions().await?.into_iter();
         let stored = rows.filter(|row| !row.source.as_ref().is_some_and(|source| disabled.contains(source)));
         let mut list: Vec<Arc<Subscription>> = stored.map(Subscription::of_row).map(Arc::new).collect();
-        for row in connection.webhooks().await?.into_iter().filter(|row| row.enabled) {
+        let is_active = |source: &Option<String>| !source.as_ref().is_some_and(|source| disabled.contains(source));
+        for row in connection.webhooks().await?.into_iter().filter(|row| row.enabled && is_active(&row.source)) {
             let id = row.id.clone();
             match Webhook::of_row(row) {
                 Ok(webhook) => list.push(Arc::new(Subscription::of_webhook(webhook))),
                 Err(error) => tracing::error!(webhook.id = id, error.cause = %error, "a stored webhook cannot be read"),
             }
         }
-        Ok(Subscriptions { version, list, by_topic: RwLock::default() })
+        let places = list.iter().enumerate().map(|(place, subscription)| (subscription.consumer.clone(), place)).collect();
+        Ok(Subscriptions { version, list, places, by_topic: RwLock::default() })
     }
 
     /// What an event is delivered to.
@@ -172,7 +183,7 @@ impl Subscriptions {
     }
 
     pub fn get(&self, consumer: &str) -> Option<&Arc<Subscription>> {
-        self.list.iter().find(|subscription| subscription.consumer == consumer)
+        self.places.get(consumer).and_then(|place| self.list.get(*place))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Subscription>> {
@@ -224,23 +235,23 @@ fn check_consumer(consumer: &str) -> Result<()> {
     ))
 }
 
+/// Demands that the caller may read every event that `pattern` can match: nobody sends elsewhere what they may not see.
+///
+/// # Errors
+/// `forbidden`, naming what they cannot read.
+pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<()> {
+    match pattern.reach() {
+        Reach::Object(object) => caller.require(object, Action::Read),
+        Reach::Platform => caller.require(EVENTS, Action::Read),
+        // Objects that are still to come match as well.
+        Reach::Everything => caller.require("*", Action::Read),
+    }
+}
+
 impl App {
     /// The subscriptions that get events, as this instance knows them.
     pub fn subscriptions(&self) -> Arc<Subscriptions> {
         Arc::clone(&self.subscriptions.read())
-    }
-
-    /// Demands that the caller may read every event that `pattern` can match: nobody sends elsewhere what they may not see.
-    ///
-    /// # Errors
-    /// `forbidden`, naming what they cannot read.
-    pub(crate) fn may_subscribe(&self, caller: &Caller, pattern: &TopicPattern) -> Result<()> {
-        match pattern.reach() {
-            Reach::Object(object) => caller.require(object, Action::Read),
-            Reach::Platform => caller.require(EVENTS, Action::Read),
-            // Objects that are still to come match as well.
-            Reach::Everything => caller.require("*", Action::Read),
-        }
     }
 
     /// All stored subscriptions but those of webhooks.
@@ -265,7 +276,7 @@ impl App {
                 format!("`handler` is one of {}. Blocks declare subscriptions of their own.", BUILT_IN_HANDLERS.join(", "));
             return Err(refused("handler", message));
         }
-        self.may_subscribe(caller, &pattern)?;
+        may_subscribe(caller, &pattern)?;
         let config = Value::Object(new.config);
         match new.handler.as_str() {
             PERSIST_EVENT => {
@@ -335,7 +346,8 @@ impl App {
             })
             .await?;
         self.refresh_subscriptions().await?;
-        self.sweep_deliveries().await.map(|_| ())
+        self.group_gone.notify_one();
+        Ok(())
     }
 
     /// Brings what is kept of the subscriptions up to the database.

@@ -11,7 +11,7 @@ use url::Url;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::subscriptions::WEBHOOK_CONSUMER;
+use crate::subscriptions::{WEBHOOK_CONSUMER, may_subscribe};
 use crate::topic::TopicPattern;
 
 /// Permission resource.
@@ -181,9 +181,23 @@ fn check_headers(headers: &Map<String, Value>) -> Result<()> {
     }
 }
 
+fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
+    if topics.is_empty() || topics.len() > TOPICS_MAX {
+        return Err(refused("topics", format!("`topics` holds 1 to {TOPICS_MAX} patterns.")));
+    }
+    for topic in topics {
+        let pattern = TopicPattern::parse(topic).map_err(|error| refused("topics", error.message))?;
+        may_subscribe(caller, &pattern)?;
+    }
+    Ok(())
+}
+
 impl App {
     fn check_url(&self, text: &str) -> Result<()> {
         let url = Url::parse(text).map_err(|error| refused("url", format!("`url` is no absolute URL: {error}.")))?;
+        if text.contains(|character: char| character.is_whitespace() || character.is_control()) {
+            return Err(refused("url", "`url` holds a blank or a control character; percent-encode it."));
+        }
         if text.len() > URL_BYTES_MAX {
             return Err(refused("url", format!("`url` is longer than {URL_BYTES_MAX} bytes.")));
         }
@@ -191,17 +205,6 @@ impl App {
             return Err(refused("url", "`url` holds a user or a password. Send an `authorization` header instead."));
         }
         self.settings.addresses.check_url(&url).map_err(|refusal| refused("url", format!("`url` cannot be called: {refusal}.")))
-    }
-
-    fn check_topics(&self, caller: &Caller, topics: &[String]) -> Result<()> {
-        if topics.is_empty() || topics.len() > TOPICS_MAX {
-            return Err(refused("topics", format!("`topics` holds 1 to {TOPICS_MAX} patterns.")));
-        }
-        for topic in topics {
-            let pattern = TopicPattern::parse(topic).map_err(|error| refused("topics", error.message))?;
-            self.may_subscribe(caller, &pattern)?;
-        }
-        Ok(())
     }
 
     fn new_secret(&self, id: &str) -> Result<(String, (String, String))> {
@@ -224,9 +227,11 @@ impl App {
     }
 
     pub async fn webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
+        caller.require(WEBHOOKS, Action::Read)?;
         let id = id.to_owned();
-        let found = self.list_webhooks(caller).await?.into_iter().find(|webhook| webhook["id"] == *id);
-        found.ok_or_else(|| Error::not_found("webhook"))
+        let found =
+            self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { held(connection, &id).await })).await?;
+        Ok(render(&found))
     }
 
     /// Makes a webhook: the webhook, and its secret, which is shown this once.
@@ -235,10 +240,29 @@ impl App {
     /// `invalid_value` naming what does not fit; `forbidden` where the caller may not read what it would send.
     pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Value, String)> {
         caller.require(WEBHOOKS, Action::Create)?;
+        let (row, secret) = self.new_webhook(caller, new, None)?;
+        let answer = render(&row);
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    insert(connection, &row).await
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        Ok((answer, secret))
+    }
+
+    /// A webhook that passed every check, ready to be stored, and its secret. `source` is `block:<name>` where a block declares it.
+    ///
+    /// # Errors
+    /// As [`App::create_webhook`].
+    pub(crate) fn new_webhook(&self, caller: &Caller, new: NewWebhook, source: Option<String>) -> Result<(WebhookRow, String)> {
         check_name(new.name.as_ref())?;
         self.check_url(&new.url)?;
         check_headers(&new.headers)?;
-        self.check_topics(caller, &new.topics)?;
+        check_topics(caller, &new.topics)?;
         let now = self.clock.now();
         let id = self.clock.id(now).to_string();
         let (secret, stored) = self.new_secret(&id)?;
@@ -249,27 +273,13 @@ impl App {
             topics: json!(new.topics).to_string(),
             headers: Value::Object(new.headers).to_string(),
             enabled: new.enabled,
-            source: None,
+            source,
             secret: stored,
             previous: None,
             created_at: now,
             updated_at: now,
         };
-        let answer = render(&row);
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    connection.raise_version("subscriptions").await?;
-                    if connection.count_webhooks().await? >= WEBHOOKS_MAX {
-                        let message = format!("There are {WEBHOOKS_MAX} webhooks, the most that there can be.");
-                        return Err(Error::new(Code::Conflict, message));
-                    }
-                    Ok(connection.insert_webhook(&row).await?)
-                })
-            })
-            .await?;
-        self.refresh_subscriptions().await?;
-        Ok((answer, secret))
+        Ok((row, secret))
     }
 
     /// Changes a webhook. Enabling one does not send what happened while it was disabled.
@@ -286,21 +296,12 @@ impl App {
             check_headers(headers)?;
         }
         if let Some(topics) = &changes.topics {
-            self.check_topics(caller, topics)?;
+            check_topics(caller, topics)?;
         }
         // Whoever sends it elsewhere sees what it sends.
-        let redirected = changes.url.is_some() && changes.topics.is_none();
+        let is_redirected = changes.url.is_some() && changes.topics.is_none();
         let now = self.clock.now();
-        let (id, checked_by) = (id.to_owned(), caller.clone());
-        let patterns = |row: &WebhookRow| serde_json::from_str::<Vec<String>>(&row.topics).map_err(Error::internal);
-        if redirected {
-            let known = id.clone();
-            let row = self
-                .store
-                .read(ReadCost::Rows, move |connection| Box::pin(async move { held(connection, &known).await }))
-                .await?;
-            self.check_topics(&checked_by, &patterns(&row)?)?;
-        }
+        let (id, caller) = (id.to_owned(), caller.clone());
         let answer = self
             .store
             .write(move |connection| {
@@ -312,6 +313,9 @@ impl App {
                     if row.source.is_some() && !is_only_switched {
                         let message = "A block declared this webhook: it can be enabled and disabled, and goes with the block.";
                         return Err(Error::new(Code::Conflict, message));
+                    }
+                    if is_redirected {
+                        check_topics(&caller, &serde_json::from_str::<Vec<String>>(&row.topics).map_err(Error::internal)?)?;
                     }
                     row.name = name.unwrap_or(row.name);
                     row.url = url.unwrap_or(row.url);
@@ -348,7 +352,8 @@ impl App {
             })
             .await?;
         self.refresh_subscriptions().await?;
-        self.sweep_deliveries().await.map(|_| ())
+        self.group_gone.notify_one();
+        Ok(())
     }
 
     /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
@@ -400,4 +405,13 @@ impl App {
 
 async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {
     connection.held_webhook(id).await?.ok_or_else(|| Error::not_found("webhook"))
+}
+
+/// Stores a new webhook, where there is room for one.
+pub(crate) async fn insert(connection: &mut Connection, row: &WebhookRow) -> Result<()> {
+    if connection.count_webhooks().await? >= WEBHOOKS_MAX {
+        let message = format!("There are {WEBHOOKS_MAX} webhooks, the most that there can be.");
+        return Err(Error::new(Code::Conflict, message));
+    }
+    Ok(connection.insert_webhook(row).await?)
 }

@@ -97,9 +97,6 @@ fn check(manifest: &Manifest) -> Result<()> {
             return Err(invalid(format!("The resource {:?} has to be `{name}:` and a name.", resource.name)));
         }
     }
-    if !manifest.webhooks.is_empty() {
-        return Err(invalid("This server does not provision webhooks of blocks yet; leave `webhooks` out."));
-    }
     if !manifest.permissions.secrets.is_empty() || !manifest.permissions.http.is_empty() {
         return Err(invalid("This server does not offer secrets or http to blocks yet; leave them out of `permissions`."));
     }

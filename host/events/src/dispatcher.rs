@@ -1,9 +1,9 @@
 //! The dispatcher: finds the consumer groups that have something to get, and lets each be served by a task of its own.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockbase_app::App;
 use parking_lot::Mutex;
@@ -15,6 +15,10 @@ use crate::group;
 use crate::nudges::{Nudge, Nudges};
 use crate::pace::Pace;
 
+/// Retries of a group that come due within so long are looked for once.
+const WAKE_STEP: Duration = Duration::from_millis(20);
+/// Calls without an answer after which an endpoint counts as away.
+const UNANSWERED_MAX: u32 = 3;
 /// Calls of blocks' handlers at a time, so that actions find a place as well.
 const BLOCK_CALLS_MAX: usize = 32;
 
@@ -25,6 +29,11 @@ pub(crate) struct Dispatcher {
     pub(crate) pace: Pace,
     pub(crate) block_calls: Arc<Semaphore>,
     groups: Mutex<HashMap<String, Arc<Running>>>,
+    /// Groups that will be woken, each with the instant in steps of [`WAKE_STEP`].
+    planned: Mutex<HashSet<(String, u128)>>,
+    /// How many calls of each group were not answered, one after the other.
+    unanswered: Mutex<HashMap<String, u32>>,
+    began: Instant,
     is_draining: AtomicBool,
     /// Told when a group is served.
     idle: Notify,
@@ -51,6 +60,24 @@ impl Running {
     }
 }
 
+/// Lets a group be served again where a defect ended its service.
+struct Guard {
+    dispatcher: Arc<Dispatcher>,
+    consumer: String,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut groups = self.dispatcher.groups.lock();
+            groups.remove(&self.consumer);
+            if groups.is_empty() {
+                self.dispatcher.idle.notify_waiters();
+            }
+        }
+    }
+}
+
 impl Dispatcher {
     pub(crate) fn new(app: Arc<App>, settings: Settings) -> Arc<Dispatcher> {
         Arc::new(Dispatcher {
@@ -59,6 +86,9 @@ impl Dispatcher {
             settings,
             block_calls: Arc::new(Semaphore::new(BLOCK_CALLS_MAX)),
             groups: Mutex::default(),
+            planned: Mutex::default(),
+            unanswered: Mutex::default(),
+            began: Instant::now(),
             is_draining: AtomicBool::new(false),
             idle: Notify::new(),
         })
@@ -104,16 +134,40 @@ impl Dispatcher {
         }
         let running = Arc::new(Running::default());
         groups.insert(consumer.clone(), Arc::clone(&running));
-        tokio::spawn(group::serve(Arc::clone(self), consumer, running));
+        let guard = Guard { dispatcher: Arc::clone(self), consumer: consumer.clone() };
+        tokio::spawn(async move {
+            group::serve(Arc::clone(&guard.dispatcher), consumer, running).await;
+        });
     }
 
-    /// Has a group served in a while.
-    pub(crate) fn wake_later(self: &Arc<Self>, consumer: String, pause: Duration) {
+    /// Has a group served in a while; once, however many of its deliveries wait for the same moment.
+    pub(crate) fn wake_later(self: &Arc<Self>, consumer: &str, pause: Duration) {
+        let step = (self.began.elapsed() + pause).as_millis() / WAKE_STEP.as_millis() + 1;
+        let plan = (consumer.to_owned(), step);
+        if !self.planned.lock().insert(plan.clone()) {
+            return;
+        }
         let dispatcher = Arc::clone(self);
         tokio::spawn(async move {
-            tokio::time::sleep(pause).await;
-            dispatcher.wake(consumer);
+            tokio::time::sleep(pause + WAKE_STEP).await;
+            dispatcher.planned.lock().remove(&plan);
+            dispatcher.wake(plan.0);
         });
+    }
+
+    /// Whether whoever a group calls did not answer the last few times, or was not called yet: a hundred that hang are then asked
+    /// a hundred times at once, and not sixteen times as often.
+    pub(crate) fn is_away(&self, consumer: &str) -> bool {
+        self.unanswered.lock().get(consumer).is_none_or(|unanswered| *unanswered >= UNANSWERED_MAX)
+    }
+
+    pub(crate) fn answered(&self, consumer: &str, answered: bool) {
+        let mut all = self.unanswered.lock();
+        match all.get_mut(consumer) {
+            Some(unanswered) if !answered => *unanswered = unanswered.saturating_add(1),
+            Some(unanswered) => *unanswered = 0,
+            None => drop(all.insert(consumer.to_owned(), if answered { 0 } else { UNANSWERED_MAX })),
+        }
     }
 
     /// Ends the service of a group, unless there is more by now.
@@ -133,9 +187,13 @@ impl Dispatcher {
         self.is_draining.load(Ordering::Acquire)
     }
 
+    pub(crate) fn begin_drain(&self) {
+        self.is_draining.store(true, Ordering::Release);
+    }
+
     /// Begins nothing any more, and waits for what is under way.
     pub(crate) async fn drain(&self) {
-        self.is_draining.store(true, Ordering::Release);
+        self.begin_drain();
         loop {
             let idle = self.idle.notified();
             {

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockbase_app::App;
 use blockbase_app::schema::Result;
-use blockbase_store::{CommittedEvent, FEED_PAGE, FeedMark, ReadCost};
+use blockbase_store::{EventPage, FeedMark, ReadCost};
 
 /// How often the outbox is looked at. Commits are seen within this time, on every instance.
 const POLL: Duration = Duration::from_millis(20);
@@ -16,6 +16,9 @@ const BREATH: Duration = Duration::from_millis(5);
 const PAUSE: Duration = Duration::from_secs(1);
 /// Marks kept while one transaction goes on and on.
 const MARKS_MAX: usize = 1024;
+/// How long a mark may wait before the log says so, and how often it does.
+const STALLED: Duration = Duration::from_secs(10);
+const WARNED_EVERY: Duration = Duration::from_secs(60);
 
 /// Up to which number the outbox is settled.
 ///
@@ -25,56 +28,67 @@ const MARKS_MAX: usize = 1024;
 /// commits: a number is drawn while the record's lock is held.
 #[derive(Default)]
 struct Settled {
-    marks: VecDeque<FeedMark>,
-    up_to: i64,
+    marks: VecDeque<(FeedMark, Instant)>,
+    /// `None` until the first mark is settled.
+    up_to: Option<i64>,
 }
 
 impl Settled {
-    /// Whether a number was given after the newest mark.
+    /// Whether a number was given after the newest mark, or there was no mark yet.
     fn is_behind(&self, last_seq: i64) -> bool {
-        last_seq > self.marks.back().map_or(self.up_to, |mark| mark.last_seq)
+        let known = self.marks.back().map(|(mark, _)| mark.last_seq).or(self.up_to);
+        known.is_none_or(|known| last_seq > known)
     }
 
     fn mark(&mut self, mark: FeedMark) {
-        let is_full = self.marks.len() == MARKS_MAX;
-        match self.marks.back_mut() {
-            Some(last) if is_full => *last = mark,
-            _ => self.marks.push_back(mark),
+        if self.marks.len() == MARKS_MAX {
+            self.marks.pop_back();
         }
+        self.marks.push_back((mark, Instant::now()));
     }
 
     /// Takes the oldest transaction that is under way.
     fn settle(&mut self, oldest: u64) {
-        while self.marks.front().is_some_and(|first| first.xid < oldest) {
-            self.up_to = self.marks.pop_front().map_or(self.up_to, |first| first.last_seq.max(self.up_to));
+        while let Some((mark, _)) = self.marks.front().filter(|(mark, _)| mark.xid < oldest) {
+            self.up_to = self.up_to.max(Some(mark.last_seq));
+            self.marks.pop_front();
         }
+    }
+
+    /// How long the oldest mark has waited.
+    fn waits_since(&self) -> Duration {
+        self.marks.front().map_or(Duration::ZERO, |(_, since)| since.elapsed())
     }
 }
 
 /// Follows the outbox and hands what was committed to the feed of this instance. Never ends.
 pub(crate) async fn follow(app: Arc<App>) {
     let mut settled = Settled::default();
-    let mut after = None;
+    let (mut after, mut warned) = (None, Instant::now());
     loop {
         let pause = match next(&app, &mut settled, after).await {
-            // What happened before the feed began is not its business.
-            Ok(_) if after.is_none() => {
-                if settled.marks.is_empty() {
-                    app.feed().start_at(settled.up_to);
-                    after = Some(settled.up_to);
+            Ok(page) => {
+                if let (None, Some(up_to)) = (after, settled.up_to) {
+                    // What happened before the feed began is not its business.
+                    app.feed().start_at(up_to);
                 }
-                POLL
-            }
-            Ok(events) => {
-                let is_page = i64::try_from(events.len()) == Ok(FEED_PAGE);
-                let last = events.last().map(|event| event.seq);
-                if !events.is_empty() {
-                    app.feed().publish(events);
+                after = page.last.or(settled.up_to);
+                let is_behind = after < settled.up_to;
+                if !page.events.is_empty() {
+                    app.feed().publish(page.events);
                 }
-                after = if is_page { last } else { Some(settled.up_to) };
-                if is_page { BREATH } else { POLL }
+                if settled.waits_since() > STALLED && warned.elapsed() > WARNED_EVERY {
+                    warned = Instant::now();
+                    tracing::warn!(
+                        event.stalled_ms = settled.waits_since().as_millis(),
+                        "the event stream waits for a transaction of the Postgres cluster that does not end; see pg_stat_activity and pg_prepared_xacts"
+                    );
+                }
+                if is_behind { BREATH } else { POLL }
             }
             Err(error) => {
+                // A server that crashed may give the same transaction numbers again.
+                settled.marks.clear();
                 tracing::warn!(error.cause = %error, "the outbox could not be read for the event stream");
                 PAUSE
             }
@@ -84,7 +98,7 @@ pub(crate) async fn follow(app: Arc<App>) {
 }
 
 /// Brings what is settled up to this moment: the next events.
-async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<Vec<Arc<CommittedEvent>>> {
+async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<EventPage> {
     let store = app.store();
     let last_seq =
         store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) })).await?;
@@ -97,8 +111,10 @@ async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<Ve
             store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.oldest_transaction().await?) })).await?;
         settled.settle(oldest);
     }
-    let up_to = settled.up_to;
-    let Some(after) = after.filter(|after| *after < up_to) else { return Ok(Vec::new()) };
+    let (Some(after), Some(up_to)) = (after, settled.up_to) else { return Ok(EventPage::default()) };
+    if after >= up_to {
+        return Ok(EventPage::default());
+    }
     store
         .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.events_between(after, up_to).await?) }))
         .await
@@ -111,21 +127,22 @@ mod tests {
     #[test]
     fn numbers_settle_when_the_transactions_before_them_have_ended() {
         let mut settled = Settled::default();
-        assert!(!settled.is_behind(0) && settled.is_behind(5));
+        assert!(settled.is_behind(0), "the first mark is taken in any case");
         settled.mark(FeedMark { last_seq: 5, xid: 100 });
         settled.settle(100);
-        assert_eq!(settled.up_to, 0, "the mark's own transaction is the oldest");
+        assert_eq!(settled.up_to, None, "the mark's own transaction is the oldest");
+        settled.mark(FeedMark { last_seq: 6, xid: 102 });
         settled.settle(101);
-        assert_eq!(settled.up_to, 5);
-        settled.mark(FeedMark { last_seq: 7, xid: 103 });
+        assert_eq!(settled.up_to, Some(5), "it begins though there are younger marks");
         settled.mark(FeedMark { last_seq: 9, xid: 106 });
         settled.settle(102);
-        assert_eq!(settled.up_to, 5, "102 may have drawn 6 or 7");
+        assert_eq!(settled.up_to, Some(5), "102 may have drawn 6");
         assert!(!settled.is_behind(9) && settled.is_behind(10));
         settled.settle(105);
-        assert_eq!(settled.up_to, 7, "105 may have drawn 8 or 9");
+        assert_eq!(settled.up_to, Some(6), "105 may have drawn 7 to 9");
         settled.settle(107);
-        assert_eq!(settled.up_to, 9);
+        assert_eq!(settled.up_to, Some(9));
+        assert!(!settled.is_behind(9) && settled.is_behind(10));
     }
 
     #[test]
@@ -137,6 +154,6 @@ mod tests {
         }
         assert!(settled.marks.len() <= MARKS_MAX);
         settled.settle(1_000_000);
-        assert_eq!(settled.up_to, 4999);
+        assert_eq!(settled.up_to, Some(4999));
     }
 }

@@ -1,21 +1,26 @@
 //! One consumer group, served: deliveries claimed, handed over, settled.
 
-use std::collections::HashMap;
+mod attempt;
+mod floor;
+
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use blockbase_app::{Attempt, Ended, PersistConfig, Subscription, Target, UNDECODABLE};
-use blockbase_store::{ClaimedDelivery, ClaimedEvent};
-use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span, observe_delivery};
+use blockbase_app::schema::Code;
+use blockbase_app::{Attempt, Ended, PersistConfig, Subscription, Target};
+use blockbase_store::ClaimedDelivery;
+use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span};
 use tokio::sync::{Semaphore, mpsc};
 
+pub(crate) use attempt::{Failed, deliver_to_block, log_event};
+use floor::Floor;
+
 use crate::dispatcher::{Dispatcher, Running};
-use crate::webhook;
 
 /// Deliveries of a webhook under way at a time; one alone while its endpoint does not answer.
 const WEBHOOK_CALLS_MAX: usize = 16;
-/// Calls without an answer after which an endpoint counts as away.
-const UNANSWERED_MAX: u32 = 3;
 /// Deliveries of a block's handler under way at a time.
 const BLOCK_CALLS_MAX: usize = 8;
 /// Deliveries claimed for each one that can be under way.
@@ -26,8 +31,6 @@ const BATCH_MAX: usize = 200;
 const BATCH_TIMEOUT: Duration = Duration::from_secs(20);
 /// What a lease holds beyond the time of two attempts.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// What has to be left of a lease, beyond the time of an attempt, for one to begin.
-const START_MARGIN: Duration = Duration::from_millis(500);
 /// Pause where another instance claims for the group, or the database does not answer.
 const CONTENDED_PAUSE: Duration = Duration::from_millis(5);
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
@@ -45,18 +48,8 @@ struct Manner {
 struct Report {
     token: Arc<str>,
     ended: Ended,
-    /// Whether whoever was called answered.
-    answered: bool,
-}
-
-/// Why an attempt failed.
-pub(crate) struct Failed {
-    /// A stable name of it.
-    pub(crate) kind: &'static str,
-    /// What the ledger keeps.
-    pub(crate) problem: String,
-    /// Whether whoever was called answered.
-    pub(crate) answered: bool,
+    /// Whether whoever was called answered; `None` where nobody was called.
+    answered: Option<bool>,
 }
 
 /// What the tasks of one group share.
@@ -66,14 +59,24 @@ struct Group {
     /// Places of attempts under way.
     slots: Arc<Semaphore>,
     reports: mpsc::UnboundedSender<Report>,
+    /// Whether the last claim left something that could have been claimed as well.
+    has_backlog: AtomicBool,
+    floor: Floor,
 }
 
 /// Serves a group until nothing is due any more.
 pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running: Arc<Running>) {
     let (reports, mut reported) = mpsc::unbounded_channel();
-    let group = Arc::new(Group { dispatcher, consumer, slots: Arc::new(Semaphore::new(0)), reports });
+    let group = Arc::new(Group {
+        dispatcher,
+        consumer,
+        slots: Arc::new(Semaphore::new(0)),
+        reports,
+        has_backlog: AtomicBool::new(false),
+        floor: Floor::default(),
+    });
     let (dispatcher, consumer) = (&group.dispatcher, group.consumer.as_str());
-    let (mut in_flight, mut unanswered, mut slots) = (0_usize, 0_u32, 0_usize);
+    let (mut in_flight, mut slots) = (0_usize, 0_usize);
     let mut gathered = Vec::new();
     // Whether a claim may find something; whether the last one left something.
     let (mut may_find, mut left_over) = (true, false);
@@ -82,7 +85,7 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
         let subscription = if dispatcher.is_draining() { None } else { dispatcher.app.subscription(consumer) };
         match subscription.filter(|_| may_find) {
             Some(subscription) => {
-                let manner = group.manner(&subscription.target, unanswered);
+                let manner = group.manner(&subscription.target, dispatcher.is_away(consumer));
                 slots = resize(&group.slots, slots, manner.slots);
                 // Room for a quarter at least, so that claims are worth their transaction.
                 if in_flight * 4 <= manner.claimed * 3 {
@@ -103,8 +106,8 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running
         tokio::select! {
             count = reported.recv_many(&mut gathered, BATCH_MAX) => {
                 in_flight -= count;
-                for report in &gathered {
-                    unanswered = if report.answered { 0 } else { unanswered.saturating_add(1) };
+                for answered in gathered.iter().filter_map(|report: &Report| report.answered) {
+                    dispatcher.answered(consumer, answered);
                 }
                 settle(&group, std::mem::take(&mut gathered)).await;
                 may_find |= left_over;
@@ -140,8 +143,9 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     let lease = manner.timeout * 2 + LEASE_MARGIN;
     // By the clock that goes on while a process is stopped.
     let until = Instant::now() + lease;
-    let limit = manner.claimed - in_flight;
-    let claimed = pace.run(app, app.claim_deliveries(&group.consumer, limit, in_flight, lease)).await;
+    let (limit, after) = (manner.claimed - in_flight, group.floor.after());
+    let claim = app.claim_deliveries(&group.consumer, limit, in_flight, after, lease);
+    let claimed = pace.run(app, group.is_backlog(), claim).await;
     let lease = match claimed {
         Ok(lease) => lease,
         Err(error) => {
@@ -162,16 +166,22 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
         return again;
     }
     let has_more = lease.claimed.has_more;
+    group.floor.found(lease.claimed.first_pending);
+    group.has_backlog.store(has_more && lease.claimed.deliveries.len() == limit, Ordering::Relaxed);
     let (token, deliveries) = (Arc::<str>::from(lease.token), lease.claimed.deliveries);
+    if deliveries.is_empty() {
+        // Where not all was looked at, it is now.
+        return Found { again: after > 0, left_over: has_more, ..Found::default() };
+    }
     match &subscription.target {
         Target::LogEvent => {
             let reports = deliveries.iter().map(|delivery| group.log(subscription, &token, delivery)).collect();
             settle(group, reports).await;
-            Found { again: has_more && !deliveries.is_empty(), ..Found::default() }
+            Found { again: has_more || after > 0, ..Found::default() }
         }
         Target::PersistEvent(config) => {
             persist(group, subscription, config, &token, &deliveries).await;
-            Found { again: has_more && !deliveries.is_empty(), ..Found::default() }
+            Found { again: has_more || after > 0, ..Found::default() }
         }
         Target::Webhook(_) | Target::Block { .. } | Target::Broken(_) => {
             let count = deliveries.len();
@@ -180,7 +190,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
                 let timeout = manner.timeout;
                 tokio::spawn(async move { group.hand_over(chain, &subscription, &token, until, timeout).await });
             }
-            Found { in_flight: count, again: false, left_over: has_more }
+            Found { in_flight: count, again: false, left_over: has_more || after > 0 }
         }
     }
 }
@@ -212,11 +222,15 @@ async fn settle(group: &Group, reports: Vec<Report>) {
         by_token.entry(report.token).or_default().push(report.ended);
     }
     for (token, ended) in by_token {
-        plan_retries(group, &ended);
-        let count = ended.len();
-        match pace.run(app, app.settle_deliveries(&group.consumer, &token, ended)).await {
-            Ok(0) => {}
-            Ok(lost) => warn_of_lost(group, lost),
+        let (count, pauses) = (ended.len(), retry_pauses(group, &ended));
+        match pace.run(app, group.is_backlog(), app.settle_deliveries(&group.consumer, &token, ended)).await {
+            Ok(lost) => {
+                // From now on: that is when the ledger began to count.
+                plan_retries(group, pauses);
+                if lost > 0 {
+                    warn_of_lost(group, lost);
+                }
+            }
             Err(error) => {
                 // The leases run out, and the events are delivered again.
                 tracing::warn!(event.consumer = group.consumer, event.deliveries = count, error.cause = %error, "the outcome of deliveries could not be stored");
@@ -237,16 +251,14 @@ fn warn_of_lost(group: &Group, lost: u64) {
     );
 }
 
-fn plan_retries(group: &Group, ended: &[Ended]) {
-    let mut pauses: Vec<Duration> = ended
-        .iter()
-        .filter(|ended| matches!(ended.attempt, Attempt::Failed(_)))
-        .filter_map(|ended| group.dispatcher.app.retry_pause(ended.attempts))
-        .collect();
-    pauses.sort();
-    pauses.dedup();
+fn retry_pauses(group: &Group, ended: &[Ended]) -> BTreeSet<Duration> {
+    let failed = ended.iter().filter(|ended| matches!(ended.attempt, Attempt::Failed(_)));
+    failed.filter_map(|ended| group.dispatcher.app.retry_pause(ended.attempts)).collect()
+}
+
+fn plan_retries(group: &Group, pauses: BTreeSet<Duration>) {
     for pause in pauses {
-        group.dispatcher.wake_later(group.consumer.clone(), pause);
+        group.dispatcher.wake_later(&group.consumer, pause);
     }
 }
 
@@ -262,23 +274,41 @@ async fn persist(
     }
     let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
     let began = Instant::now();
-    match pace.run(app, app.persist_deliveries(&group.consumer, token, config, deliveries)).await {
+    match pace.run(app, group.is_backlog(), app.persist_deliveries(&group.consumer, token, config, deliveries)).await {
         Ok(ended) => {
             count_persisted(group, subscription, deliveries, &ended, began.elapsed());
-            plan_retries(group, &ended);
+            plan_retries(group, retry_pauses(group, &ended));
             let lost = deliveries.len() - ended.len();
             if lost > 0 {
                 warn_of_lost(group, lost as u64);
             }
         }
+        // One of them spoils it for all, and it is not known which.
+        Err(error) if error.code == Code::Internal && deliveries.len() > 1 => {
+            for delivery in deliveries {
+                Box::pin(persist(group, subscription, config, token, std::slice::from_ref(delivery))).await;
+            }
+        }
         Err(error) => {
             tracing::warn!(event.consumer = group.consumer, error.cause = %error, "events could not be persisted");
-            let all = deliveries.iter().map(|delivery| Report {
-                token: Arc::from(token),
-                ended: Ended { seq: delivery.seq, attempts: delivery.attempts, attempt: Attempt::Failed(error.message.clone()) },
-                answered: true,
+            // The database is away or in the way: nobody's attempt.
+            let attempt = match error.code == Code::Internal && error.retry.is_none() {
+                true => Attempt::Failed(error.message),
+                false => Attempt::Released,
+            };
+            let is_released = attempt == Attempt::Released;
+            let reports = deliveries.iter().map(|delivery| {
+                if !is_released && let Some(event) = &delivery.event {
+                    let handler = &subscription.handler;
+                    telemetry::delivery(&event.topic, &group.consumer, handler, Outcome::Failed, began.elapsed());
+                }
+                let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt: attempt.clone() };
+                Report { token: Arc::from(token), ended, answered: None }
             });
-            settle(group, all.collect()).await;
+            settle(group, reports.collect()).await;
+            if is_released {
+                tokio::time::sleep(FAILURE_PAUSE).await;
+            }
         }
     }
 }
@@ -303,106 +333,19 @@ fn count_persisted(group: &Group, subscription: &Subscription, deliveries: &[Cla
 }
 
 impl Group {
-    fn manner(&self, target: &Target, unanswered: u32) -> Manner {
+    fn is_backlog(&self) -> bool {
+        self.has_backlog.load(Ordering::Relaxed)
+    }
+
+    fn manner(&self, target: &Target, is_away: bool) -> Manner {
         let settings = &self.dispatcher.settings;
         let of = |slots: usize, timeout| Manner { slots, claimed: slots * CLAIMED_AHEAD, timeout };
         match target {
             Target::LogEvent | Target::PersistEvent(_) => Manner { slots: 1, claimed: BATCH_MAX, timeout: BATCH_TIMEOUT },
             // An endpoint that is away is not knocked at by many at a time.
-            Target::Webhook(_) if unanswered >= UNANSWERED_MAX => {
-                Manner { slots: 1, claimed: 1, timeout: settings.webhook_timeout }
-            }
+            Target::Webhook(_) if is_away => Manner { slots: 1, claimed: 1, timeout: settings.webhook_timeout },
             Target::Webhook(_) => of(WEBHOOK_CALLS_MAX, settings.webhook_timeout),
             Target::Block { .. } | Target::Broken(_) => of(BLOCK_CALLS_MAX, settings.handler_timeout),
         }
     }
-
-    fn log(&self, subscription: &Subscription, token: &Arc<str>, delivery: &ClaimedDelivery) -> Report {
-        let attempt = match &delivery.event {
-            None => self.undecodable(delivery.seq),
-            Some(event) => {
-                let began = Instant::now();
-                let span = event_span(&event.topic, &self.consumer, &subscription.handler);
-                span.in_scope(|| log_event(&self.consumer, event));
-                end_span(&span, Outcome::Success, None);
-                telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Success, began.elapsed());
-                Attempt::Delivered
-            }
-        };
-        let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
-        Report { token: Arc::clone(token), ended, answered: true }
-    }
-
-    /// An event that cannot be read cannot be delivered, today or tomorrow.
-    fn undecodable(&self, seq: i64) -> Attempt {
-        telemetry::undecodable();
-        tracing::error!(event.consumer = self.consumer, event.seq = seq, "a stored event cannot be read; its delivery is dead");
-        Attempt::Dead(UNDECODABLE.to_owned())
-    }
-
-    /// Hands deliveries over, one after the other.
-    async fn hand_over(
-        &self,
-        chain: Vec<ClaimedDelivery>,
-        subscription: &Subscription,
-        token: &Arc<str>,
-        until: Instant,
-        timeout: Duration,
-    ) {
-        for delivery in chain {
-            let (seq, attempts) = (delivery.seq, delivery.attempts);
-            let place = self.slots.acquire().await;
-            let (attempt, answered) = match delivery.event {
-                _ if !self.may_begin(until, timeout) => (Attempt::Released, true),
-                None => (self.undecodable(seq), true),
-                Some(event) => {
-                    let (topic, handler) = (event.topic.clone(), &subscription.handler);
-                    let attempt = self.attempt(&subscription.target, event, attempts, timeout);
-                    match observe_delivery(&topic, &self.consumer, handler, |failed: &Failed| failed.kind, attempt).await {
-                        Ok(()) => (Attempt::Delivered, true),
-                        Err(failed) => (Attempt::Failed(failed.problem), failed.answered),
-                    }
-                }
-            };
-            drop(place);
-            let report = Report { token: Arc::clone(token), ended: Ended { seq, attempts, attempt }, answered };
-            // The group waits for every report before it ends.
-            let _ = self.reports.send(report);
-        }
-    }
-
-    /// Whether an attempt would end within its lease, the server does not end, and the group is still to get anything.
-    fn may_begin(&self, until: Instant, timeout: Duration) -> bool {
-        let left = until.saturating_duration_since(Instant::now());
-        left >= timeout + START_MARGIN
-            && !self.dispatcher.is_draining()
-            && self.dispatcher.app.subscription(&self.consumer).is_some()
-    }
-
-    async fn attempt(&self, target: &Target, event: ClaimedEvent, attempts: i64, timeout: Duration) -> Result<(), Failed> {
-        let Dispatcher { app, settings, .. } = &*self.dispatcher;
-        match target {
-            Target::Webhook(webhook) => webhook::send(app, &settings.client, webhook, &event, timeout).await,
-            Target::Block { block, handler, config } => {
-                let _place = self.dispatcher.block_calls.acquire().await;
-                let delivered = app.deliver_to_block(block, handler, config, event, attempts).await;
-                delivered.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })
-            }
-            Target::Broken(problem) => Err(Failed { kind: "broken_subscription", problem: problem.clone(), answered: true }),
-            Target::LogEvent | Target::PersistEvent(_) => {
-                Err(Failed { kind: "internal", problem: "the handler takes events in batches".to_owned(), answered: true })
-            }
-        }
-    }
-}
-
-/// The handler `log_event`.
-pub(crate) fn log_event(consumer: &str, event: &ClaimedEvent) {
-    tracing::info!(
-        event.id = event.id,
-        event.topic = event.topic,
-        event.consumer = consumer,
-        event.payload = event.payload,
-        "event"
-    );
 }

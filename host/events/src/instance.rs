@@ -6,18 +6,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use blockbase_app::{ATTEMPTS_MAX, App, Caller, Subscription, Target};
+use blockbase_app::{ATTEMPTS_MAX, Caller, Subscription, Target};
 use blockbase_store::{ClaimedEvent, CommittedEvent};
+use blockbase_telemetry::observe_delivery;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-use crate::group::log_event;
+use crate::dispatcher::Dispatcher;
+use crate::group::{Failed, deliver_to_block, log_event};
 
 /// Events of one subscription that may wait for another attempt.
 const RETRIES_MAX: usize = 1000;
 
 /// Keeps a task running for each such subscription. Never ends.
-pub(crate) async fn serve(app: Arc<App>) {
+pub(crate) async fn serve(dispatcher: Arc<Dispatcher>) {
+    let app = Arc::clone(&dispatcher.app);
     let mut changes = app.watch_subscriptions();
     let mut running: HashMap<String, JoinHandle<()>> = HashMap::new();
     loop {
@@ -35,7 +38,7 @@ pub(crate) async fn serve(app: Arc<App>) {
             is_wanted
         });
         for (key, subscription) in wanted {
-            let begin = || tokio::spawn(follow(Arc::clone(&app), Arc::clone(subscription)));
+            let begin = || tokio::spawn(follow(Arc::clone(&dispatcher), Arc::clone(subscription)));
             running.entry(key).or_insert_with(begin);
         }
         if changes.changed().await.is_err() {
@@ -44,58 +47,71 @@ pub(crate) async fn serve(app: Arc<App>) {
     }
 }
 
-async fn follow(app: Arc<App>, subscription: Arc<Subscription>) {
+async fn follow(dispatcher: Arc<Dispatcher>, subscription: Arc<Subscription>) {
+    let app = &dispatcher.app;
     let mut reader = app.feed().read(subscription.patterns().to_vec());
     let retries = Arc::new(Semaphore::new(RETRIES_MAX));
     let system = Caller::system();
-    while let Some(event) = reader.next_or_catch_up(&app, &system).await {
+    while let Some(event) = reader.next_or_catch_up(app, &system).await {
         let event = claimed(&event);
-        let Err(problem) = deliver(&app, &subscription, event.clone(), 0).await else { continue };
-        tracing::warn!(
-            event.id = event.id,
-            event.consumer = subscription.consumer,
-            "a delivery on this instance failed: {problem}"
-        );
-        // The next events go on meanwhile.
-        let Ok(place) = Arc::clone(&retries).try_acquire_owned() else {
-            tracing::error!(
+        let consumer = &subscription.consumer;
+        if subscription.is_too_deep(event.depth) {
+            tracing::warn!(
                 event.id = event.id,
-                event.consumer = subscription.consumer,
-                "too many deliveries wait; this one is given up"
+                event.consumer = consumer,
+                "too many handlers' writes led to this event; it is not delivered"
             );
             continue;
+        }
+        let Err(failed) = deliver(&dispatcher, &subscription, event.clone(), 0).await else { continue };
+        tracing::warn!(event.id = event.id, event.consumer = consumer, "a delivery on this instance failed: {}", failed.problem);
+        // The next events go on meanwhile.
+        let Ok(place) = Arc::clone(&retries).try_acquire_owned() else {
+            tracing::error!(event.id = event.id, event.consumer = consumer, "too many deliveries wait; this one is given up");
+            continue;
         };
-        let (app, subscription) = (Arc::clone(&app), Arc::clone(&subscription));
+        let (dispatcher, subscription) = (Arc::clone(&dispatcher), Arc::clone(&subscription));
         tokio::spawn(async move {
-            retry(&app, &subscription, event).await;
+            retry(&dispatcher, &subscription, event).await;
             drop(place);
         });
     }
 }
 
-async fn retry(app: &Arc<App>, subscription: &Subscription, event: ClaimedEvent) {
+async fn retry(dispatcher: &Dispatcher, subscription: &Subscription, event: ClaimedEvent) {
+    let app = &dispatcher.app;
     for attempts in 1..ATTEMPTS_MAX {
         let Some(pause) = app.retry_pause(attempts - 1) else { break };
         tokio::time::sleep(pause).await;
-        if deliver(app, subscription, event.clone(), attempts).await.is_ok() {
+        // It may be gone by now.
+        if app.subscription(&subscription.consumer).is_none()
+            || deliver(dispatcher, subscription, event.clone(), attempts).await.is_ok()
+        {
             return;
         }
     }
     tracing::error!(event.id = event.id, event.consumer = subscription.consumer, "a delivery on this instance is given up");
 }
 
-async fn deliver(app: &Arc<App>, subscription: &Subscription, event: ClaimedEvent, attempts: i64) -> Result<(), String> {
-    match &subscription.target {
-        Target::LogEvent => {
-            log_event(&subscription.consumer, &event);
-            Ok(())
+async fn deliver(dispatcher: &Dispatcher, subscription: &Subscription, event: ClaimedEvent, attempts: i64) -> Result<(), Failed> {
+    let (topic, consumer, handler) = (event.topic.clone(), &subscription.consumer, &subscription.handler);
+    let broken = |problem: String| Failed { kind: "broken_subscription", problem, answered: true };
+    let attempt = async {
+        match &subscription.target {
+            Target::LogEvent => {
+                log_event(consumer, &event);
+                Ok(())
+            }
+            Target::Block { block, handler, config } => {
+                let _call = dispatcher.block_calls.acquire().await;
+                let timeout = dispatcher.settings.handler_timeout;
+                deliver_to_block(&dispatcher.app, (block, handler, config), event, attempts, timeout).await
+            }
+            Target::Broken(problem) => Err(broken(problem.clone())),
+            Target::PersistEvent(_) | Target::Webhook(_) => Err(broken("this handler does not run on every instance".to_owned())),
         }
-        Target::Block { block, handler, config } => {
-            app.deliver_to_block(block, handler, config, event, attempts).await.map_err(|error| error.message)
-        }
-        Target::Broken(problem) => Err(problem.clone()),
-        Target::PersistEvent(_) | Target::Webhook(_) => Err("this handler does not run on every instance".to_owned()),
-    }
+    };
+    observe_delivery(&topic, consumer, handler, |failed: &Failed| failed.kind, attempt).await
 }
 
 fn claimed(event: &CommittedEvent) -> ClaimedEvent {

@@ -20,6 +20,7 @@ use blockbase_app::{App, FeedPump};
 use blockbase_outbound::Client;
 use blockbase_store::BlockLogRow;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use dispatcher::Dispatcher;
@@ -60,13 +61,25 @@ const LOG_LINES_MAX: usize = 500;
 /// The background work of a running server.
 pub struct Background {
     dispatcher: Option<Arc<Dispatcher>>,
+    /// What asks the database again and again.
+    pollers: Vec<JoinHandle<()>>,
 }
 
 impl Background {
+    /// Begins no delivery any more.
+    pub fn begin_drain(&self) {
+        if let Some(dispatcher) = &self.dispatcher {
+            dispatcher.begin_drain();
+        }
+    }
+
     /// Begins no delivery any more, and waits for those that are under way here.
     pub async fn drain(&self) {
         if let Some(dispatcher) = &self.dispatcher {
             dispatcher.drain().await;
+        }
+        for poller in &self.pollers {
+            poller.abort();
         }
     }
 }
@@ -79,48 +92,64 @@ pub fn start(
     pump: FeedPump,
     log_lines: mpsc::Receiver<BlockLogRow>,
 ) -> Background {
+    let mut pollers = Vec::new();
     tokio::spawn(store_logs(Arc::clone(app), log_lines));
     // Other instances change what is kept in memory; and so does a request here whose client went away between its commit
     // and its refresh.
-    tokio::spawn(every(REFRESH, Arc::clone(app), "the catalogue could not be compared with the database", |app| async move {
-        app.refresh().await
-    }));
-    tokio::spawn(every(TASKS, Arc::clone(app), "tasks that are due could not be begun", |app| async move {
+    pollers.push(tokio::spawn(every(
+        REFRESH,
+        Arc::clone(app),
+        "the catalogue could not be compared with the database",
+        |app| async move { app.refresh().await },
+    )));
+    pollers.push(tokio::spawn(every(TASKS, Arc::clone(app), "tasks that are due could not be begun", |app| async move {
         app.run_due_tasks().await
-    }));
-    tokio::spawn(every(SESSIONS, Arc::clone(app), "expired sessions could not be deleted", |app| async move {
+    })));
+    pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), "expired sessions could not be deleted", |app| async move {
         app.purge_sessions().await.map(|_| ())
-    }));
-    tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be looked after", |app| async move {
+    })));
+    pollers.push(tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be looked after", |app| async move {
         app.fail_abandoned_runs(false).await
-    }));
+    })));
     // One process alone writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {
-        tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
+        pollers.push(tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
             app.store().write(|connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await
-        }));
+        })));
     }
     if !app.settings().events_enabled {
-        return Background { dispatcher: None };
+        return Background { dispatcher: None, pollers };
     }
     tokio::spawn(pump.run());
     if app.is_shared() {
-        tokio::spawn(feed::follow(Arc::clone(app)));
+        pollers.push(tokio::spawn(feed::follow(Arc::clone(app))));
     }
-    tokio::spawn(every(SWEEP, Arc::clone(app), "deliveries of groups that are no more could not be dropped", |app| async move {
-        app.sweep_deliveries().await.map(|_| ())
-    }));
+    pollers.push(tokio::spawn(sweep(Arc::clone(app))));
     if blockbase_telemetry::is_on() {
         let problem = "the depth of the queues could not be read";
-        tokio::spawn(every(QUEUES, Arc::clone(app), problem, |app| async move { observe_queues(&app).await }));
+        pollers.push(tokio::spawn(every(QUEUES, Arc::clone(app), problem, |app| async move { observe_queues(&app).await })));
     }
     let dispatcher = Dispatcher::new(Arc::clone(app), settings);
-    tokio::spawn(instance::serve(Arc::clone(app)));
+    tokio::spawn(instance::serve(Arc::clone(&dispatcher)));
     if app.is_shared() {
         nudges::share(Arc::clone(app), nudges.clone());
     }
-    tokio::spawn(Arc::clone(&dispatcher).run(nudges));
-    Background { dispatcher: Some(dispatcher) }
+    pollers.push(tokio::spawn(Arc::clone(&dispatcher).run(nudges)));
+    Background { dispatcher: Some(dispatcher), pollers }
+}
+
+/// Drops deliveries of groups that are no more, at once, when one goes, and every so often.
+async fn sweep(app: Arc<App>) {
+    let mut ticks = interval(SWEEP);
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            () = app.group_gone() => {}
+        }
+        if let Err(error) = app.sweep_deliveries().await {
+            tracing::warn!(error.cause = %error, "deliveries of groups that are no more could not be dropped");
+        }
+    }
 }
 
 /// Tells telemetry how much waits to be delivered.

@@ -8,7 +8,7 @@ use url::{Host, Url};
 
 /// Networks that are not the public internet, of IANA's special-purpose registries: loopback, private, link-local (the metadata
 /// services of clouds among them), carrier-grade NAT, documentation, benchmarking, multicast, reserved.
-const NOT_PUBLIC: [&str; 29] = [
+const NOT_PUBLIC: [&str; 30] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -25,6 +25,8 @@ const NOT_PUBLIC: [&str; 29] = [
     "224.0.0.0/4",
     "240.0.0.0/4",
     "::/96",
+    // Addresses that a translator turns into those of IPv4.
+    "::ffff:0:0:0/96",
     "64:ff9b:1::/48",
     "100::/64",
     "100:0:0:1::/64",
@@ -103,13 +105,15 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// The IPv4 address inside one of NAT64 or 6to4.
+/// The IPv4 address inside one of NAT64, 6to4 or ISATAP.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bytes = address.octets();
     let of = |at: usize| Ipv4Addr::new(bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]);
     match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, _, _] => Some(of(12)),
         [0x2002, ..] => Some(of(2)),
+        // ISATAP.
+        [_, _, _, _, 0 | 0x200, 0x5efe, _, _] => Some(of(12)),
         _ => None,
     }
 }
@@ -151,6 +155,9 @@ mod tests {
             "fc00::1",
             "fd00:ec2::254",
             "64:ff9b::7f00:1",
+            "::ffff:0:7f00:1",
+            "2606:4700::5efe:7f00:1",
+            "2606:4700::200:5efe:a00:1",
             "64:ff9b::a9fe:a9fe",
             "2002:7f00:1::",
             "2002:a00:1::",

@@ -18,7 +18,11 @@ impl Resolve for CheckedResolver {
             let allowed: Vec<SocketAddr> = resolved.iter().copied().filter(|address| policy.allows(address.ip())).collect();
             match (allowed.is_empty(), resolved.first()) {
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
-                (true, Some(address)) => Err(Refused::Private(format!("{name} ({})", address.ip())).into()),
+                (true, Some(address)) => {
+                    // Whoever reads the ledger is not told what addresses there are inside.
+                    tracing::debug!(outbound.name = name, outbound.address = %address.ip(), "a name leads to an address that is refused");
+                    Err(Refused::Private(name).into())
+                }
                 (true, None) => Err(format!("{name} has no address").into()),
             }
         })

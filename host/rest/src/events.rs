@@ -43,6 +43,7 @@ pub(crate) async fn stream(
             Error::new(Code::Unauthorized, "Authentication required. An event stream needs a session or an API key.").into()
         );
     }
+    query.only(&["topics", "since"])?;
     let topics = query.get("topics").filter(|topics| !topics.is_empty()).unwrap_or(TOPICS_DEFAULT);
     let patterns = topics.split(',').map(|topic| TopicPattern::parse(topic.trim())).collect::<Result<Vec<_>, _>>()?;
     if patterns.len() > PATTERNS_MAX {
@@ -124,7 +125,7 @@ impl OpenStream {
                     () = drained(&mut self.draining) => return,
                     () = &mut stalled => return,
                     _ = self.recheck.tick() => {
-                        if self.reader.is_cut_off() || self.look_again().await.is_none() {
+                        if self.reader.is_cut_off() || Box::pin(self.look_again()).await.is_none() {
                             return;
                         }
                     }
@@ -137,6 +138,8 @@ impl OpenStream {
     }
 
     /// The caller as they are now; `None` where they are not any more who may have a stream.
+    ///
+    /// Boxed where it is called: its state is larger than all else that a stream needs, and is there for a moment a second.
     async fn look_again(&mut self) -> Option<()> {
         self.caller = self.app.authenticate(&self.credentials).await.ok()?;
         (!self.app.settings().require_auth || self.caller.is_known()).then_some(())
@@ -152,7 +155,7 @@ impl OpenStream {
                 // Before an event goes out, an ended session has its say.
                 biased;
                 () = drained(&mut self.draining) => return None,
-                _ = self.recheck.tick() => self.look_again().await?,
+                _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
                 event = self.reader.next(&self.caller) => {
                     return Some(event?.frame());
                 }

@@ -47,6 +47,8 @@ pub(crate) fn serve() -> Result<(), Failure> {
     let config = Config::from_env().map_err(Failure::Configuration)?;
     let telemetry = telemetry::start(&config).map_err(Failure::Configuration)?;
     warn_about(&config);
+    #[cfg(unix)]
+    raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -55,6 +57,16 @@ pub(crate) fn serve() -> Result<(), Failure> {
     // Blocking work that is still under way does not hold the exit up.
     runtime.shutdown_background();
     outcome
+}
+
+/// Lets the process open as many files as it may: each stream is one, and a shell's own limit is low.
+#[cfg(unix)]
+fn raise_file_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }) {
+        tracing::warn!(error.cause = %error, "the limit of open files cannot be raised");
+    }
 }
 
 fn warn_about(config: &Config) {
@@ -127,11 +139,10 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     }
     drop(listener);
     let _ = drain.send(true);
+    background.begin_drain();
     tokio::select! {
         () = async {
-            connections.shutdown().await;
-            app.drain_tasks().await;
-            background.drain().await;
+            tokio::join!(connections.shutdown(), app.drain_tasks(), background.drain());
             store.close().await;
         } => {}
         () = tokio::time::sleep(DRAIN) => tracing::warn!("requests still run; they are cut off"),

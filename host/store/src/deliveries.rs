@@ -3,6 +3,8 @@
 //! A delivery is `pending` until its first attempt has ended, then `delivered` or `failed`; a failed one is tried again when its
 //! time comes, or is dead.
 
+mod ledger;
+
 use std::collections::{HashMap, HashSet};
 
 use blockbase_query::{Dialect, Param, Statement};
@@ -10,6 +12,8 @@ use blockbase_query::{Dialect, Param, Statement};
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
+
+pub use ledger::{LedgerFilter, LedgerRow, QueueDepth};
 
 /// Which deliveries somebody wants to work on.
 #[derive(Clone, Debug)]
@@ -21,6 +25,8 @@ pub struct Claim {
     pub limit: usize,
     /// Deliveries of the group that are claimed already, by this instance at least.
     pub in_flight: usize,
+    /// Nothing that is new is looked for up to this number: the group had all that before, as far as the claimer knows.
+    pub after: i64,
     pub lease_ms: i64,
     /// Bytes of payloads claimed at most, but for the first.
     pub bytes_max: i64,
@@ -59,6 +65,8 @@ pub struct Claimed {
     pub given_up: u64,
     /// Whether more is due than was claimed, at once or when what is claimed has ended.
     pub has_more: bool,
+    /// The first of the group's deliveries that are new, claimed or not.
+    pub first_pending: Option<i64>,
     /// Whether another instance claims for the group at this moment.
     pub is_contended: bool,
 }
@@ -77,43 +85,6 @@ pub enum Outcome {
     },
     /// It was not begun.
     Released,
-}
-
-/// An entry of the ledger with its event's topic.
-#[derive(Clone, Debug)]
-pub struct LedgerRow {
-    pub event_id: String,
-    pub topic: String,
-    pub consumer: String,
-    pub handler: String,
-    pub status: String,
-    pub attempts: i64,
-    pub error: Option<String>,
-    pub next_attempt_at: Option<i64>,
-    pub delivered_at: Option<i64>,
-    pub occurred_at: i64,
-    pub is_dead: bool,
-}
-
-/// Which entries of the ledger are asked for.
-#[derive(Clone, Debug, Default)]
-pub struct LedgerFilter {
-    pub status: Option<String>,
-    pub consumer: Option<String>,
-    pub is_dead: Option<bool>,
-}
-
-/// How much a consumer group still has to get.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueueDepth {
-    pub consumer: String,
-    pub pending: i64,
-}
-
-macro_rules! ledger_columns {
-    () => {
-        "e.id, e.topic, d.consumer, d.handler, d.status, d.attempts, d.error, d.next_attempt_at, d.delivered_at, e.occurred_at, d.dead"
-    };
 }
 
 /// The first key of the lock under which a group's deliveries are claimed; the group's name is the second.
@@ -135,13 +106,59 @@ fn among(dialect: Dialect, column: &str, place: usize) -> String {
     }
 }
 
+/// The two queues of a group, each with an index of its own that statements are held to: another one leads through all that was
+/// delivered before.
+#[derive(Clone, Copy)]
+enum Queue {
+    Pending,
+    Retries,
+}
+
+impl Queue {
+    const BOTH: [Queue; 2] = [Queue::Pending, Queue::Retries];
+
+    fn condition(self) -> &'static str {
+        match self {
+            Queue::Pending => "status = 'pending'",
+            Queue::Retries => "status = 'failed' AND NOT dead",
+        }
+    }
+
+    /// The table, with the index where the engine lets one be named.
+    fn table(self, dialect: Dialect) -> &'static str {
+        match (dialect, self) {
+            (Dialect::Sqlite, Queue::Pending) => "svc_deliveries INDEXED BY svc_deliveries_pending",
+            (Dialect::Sqlite, Queue::Retries) => "svc_deliveries INDEXED BY svc_deliveries_retries",
+            (Dialect::Postgres, _) => "svc_deliveries",
+        }
+    }
+
+    /// The order that only this index has, on Postgres.
+    fn order(self, dialect: Dialect) -> &'static str {
+        match (dialect, self) {
+            (_, Queue::Retries) => "next_attempt_at, event_seq",
+            (Dialect::Sqlite, Queue::Pending) => "event_seq",
+            (Dialect::Postgres, Queue::Pending) => "event_seq + 0",
+        }
+    }
+}
+
+/// Rows that a claim looks at, at least.
+const WINDOW_MIN: usize = 64;
+/// Windows that a claim looks at beyond the first, each so many times as large as the one before.
+const WINDOWS_MAX: usize = 4;
+const WINDOW_GROWTH: usize = 4;
+/// Share of a claim that one record may have: they go one after the other, and others are to go beside them.
+const ONE_RECORD_SHARE: usize = 4;
+/// A row that was claimed so often without an outcome may be what ends the server: of such, one a claim.
+const CLAIMS_SUSPECT: i64 = 2;
+
 /// A row that could be claimed, or is.
 struct Candidate {
     seq: i64,
     record_id: Option<String>,
     is_leased: bool,
     claims: i64,
-    bytes: i64,
 }
 
 impl Candidate {
@@ -151,25 +168,70 @@ impl Candidate {
             record_id: row.optional_text(1)?,
             is_leased: row.boolean(2)?,
             claims: row.integer(3)?,
-            bytes: row.integer(4)?,
         })
     }
 }
 
-fn ledger_row(row: &Row) -> Result<LedgerRow, DbError> {
-    Ok(LedgerRow {
-        event_id: row.text(0)?,
-        topic: row.text(1)?,
-        consumer: row.text(2)?,
-        handler: row.text(3)?,
-        status: row.text(4)?,
-        attempts: row.integer(5)?,
-        error: row.optional_text(6)?,
-        next_attempt_at: row.optional_integer(7)?,
-        delivered_at: row.optional_integer(8)?,
-        occurred_at: row.integer(9)?,
-        is_dead: row.boolean(10)?,
-    })
+/// What a claim takes of the rows that it looks at.
+struct Choice {
+    /// Records that are under way, or of which an earlier event was passed over.
+    busy: HashSet<String>,
+    /// How many of each record were chosen.
+    of_records: HashMap<String, usize>,
+    one_record_max: usize,
+    claims_max: i64,
+    chosen: Vec<i64>,
+    exhausted: Vec<i64>,
+    has_suspect: bool,
+    has_more: bool,
+}
+
+impl Choice {
+    fn new(claim: &Claim) -> Choice {
+        Choice {
+            busy: HashSet::new(),
+            of_records: HashMap::new(),
+            one_record_max: claim.limit.div_ceil(ONE_RECORD_SHARE),
+            claims_max: claim.claims_max,
+            chosen: Vec::new(),
+            exhausted: Vec::new(),
+            has_suspect: false,
+            has_more: false,
+        }
+    }
+
+    /// Takes note of what is under way.
+    fn know(&mut self, rows: &[Candidate]) {
+        self.busy.extend(rows.iter().filter(|row| row.is_leased).filter_map(|row| row.record_id.clone()));
+    }
+
+    /// Chooses of rows in their order, until so many are chosen in all.
+    fn choose(&mut self, rows: &[Candidate], most: usize) {
+        for row in rows.iter().filter(|row| !row.is_leased) {
+            if row.claims >= self.claims_max {
+                self.exhausted.push(row.seq);
+                continue;
+            }
+            let is_suspect = row.claims >= CLAIMS_SUSPECT;
+            let record = row.record_id.as_ref();
+            let of_record = record.and_then(|record| self.of_records.get(record)).copied().unwrap_or(0);
+            let is_passed_over = record.is_some_and(|record| self.busy.contains(record))
+                || of_record >= self.one_record_max
+                || self.chosen.len() >= most
+                || is_suspect && self.has_suspect;
+            if is_passed_over {
+                // What comes later of the same record has to wait for this one.
+                self.busy.extend(row.record_id.clone());
+                self.has_more = true;
+                continue;
+            }
+            self.has_suspect |= is_suspect;
+            if let Some(record) = record {
+                *self.of_records.entry(record.clone()).or_default() += 1;
+            }
+            self.chosen.push(row.seq);
+        }
+    }
 }
 
 impl Connection {
@@ -181,36 +243,57 @@ impl Connection {
         if !self.lock_claims(&claim.consumer).await? {
             return Ok(Claimed { is_contended: true, ..Claimed::default() });
         }
-        let candidates = self.candidates(claim).await?;
+        let mut choice = Choice::new(claim);
         let mut claimed = Claimed::default();
-        let mut busy: HashSet<String> =
-            candidates.iter().filter(|row| row.is_leased).filter_map(|row| row.record_id.clone()).collect();
-        let (mut chosen, mut exhausted, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for row in candidates.into_iter().filter(|row| !row.is_leased) {
-            if row.record_id.as_ref().is_some_and(|record| busy.contains(record)) {
-                claimed.has_more = true;
-                continue;
-            }
-            if row.claims >= claim.claims_max {
-                exhausted.push(row.seq);
-                continue;
-            }
-            bytes += row.bytes;
-            if chosen.len() == claim.limit || (!chosen.is_empty() && bytes > claim.bytes_max) {
-                // What comes later of the same record has to wait for this one.
-                busy.extend(row.record_id);
-                claimed.has_more = true;
-                continue;
-            }
-            chosen.push(row.seq);
+        let retries = self.window(claim, Queue::Retries, 0, claim.limit + claim.in_flight).await?;
+        let (mut after, mut size) = (claim.after, (claim.limit * 2 + claim.in_flight).max(WINDOW_MIN));
+        let mut pending = self.window(claim, Queue::Pending, after, size).await?;
+        claimed.first_pending = pending.first().map(|row| row.seq);
+        choice.know(&retries);
+        choice.know(&pending);
+        // Half of the places at most for retries where there is something new, so that it goes on however much fails.
+        let free = pending.iter().filter(|row| !row.is_leased).count();
+        choice.choose(&retries, claim.limit.saturating_sub(free).max(claim.limit.div_ceil(2)));
+        choice.choose(&pending, claim.limit);
+        // A window full of records that are under way hides what comes behind it.
+        for _ in 0..WINDOWS_MAX {
+            let Some(last) = pending.last().filter(|_| pending.len() == size && choice.chosen.len() < claim.limit) else { break };
+            (after, size) = (last.seq, size * WINDOW_GROWTH);
+            pending = self.window(claim, Queue::Pending, after, size).await?;
+            choice.know(&pending);
+            choice.choose(&pending, claim.limit);
         }
-        if !exhausted.is_empty() {
-            claimed.given_up = self.give_up(&claim.consumer, exhausted).await?;
+        choice.has_more |= pending.len() == size || retries.len() == claim.limit + claim.in_flight;
+        claimed.has_more = choice.has_more;
+        if !choice.exhausted.is_empty() {
+            claimed.given_up = self.give_up(&claim.consumer, choice.exhausted).await?;
         }
-        if !chosen.is_empty() {
-            claimed.deliveries = self.lease(claim, chosen).await?;
+        if !choice.chosen.is_empty() {
+            let fitting = self.fitting(choice.chosen, claim.bytes_max).await?;
+            claimed.has_more |= fitting.1;
+            claimed.deliveries = self.lease(claim, fitting.0).await?;
         }
         Ok(claimed)
+    }
+
+    /// The first of the rows, up to so many bytes of payloads, and whether there are more. A row's record has none before it.
+    async fn fitting(&mut self, mut chosen: Vec<i64>, bytes_max: i64) -> Result<(Vec<i64>, bool), DbError> {
+        chosen.sort_unstable();
+        let sql = format!("SELECT seq, octet_length(payload) FROM svc_events WHERE {}", among(self.dialect(), "seq", 1));
+        let statement = Statement { sql: self.spell(sql), params: vec![Param::IntegerList(chosen.clone())] };
+        let mut sizes = HashMap::new();
+        for row in self.fetch_rows(statement).await? {
+            sizes.insert(row.integer(0)?, row.integer(1)?);
+        }
+        let mut bytes = 0;
+        let fits = chosen.iter().position(|seq| {
+            bytes += sizes.get(seq).copied().unwrap_or(0);
+            bytes > bytes_max
+        });
+        let count = fits.map_or(chosen.len(), |first| first.max(1));
+        let is_cut = count < chosen.len();
+        chosen.truncate(count);
+        Ok((chosen, is_cut))
     }
 
     /// Of several instances, one claims for a group at a time. On SQLite there is one alone.
@@ -223,31 +306,25 @@ impl Connection {
         rows.first().map_or(Ok(false), |row| row.boolean(0))
     }
 
-    async fn candidates(&mut self, claim: &Claim) -> Result<Vec<Candidate>, DbError> {
-        let now = database_now(self.dialect());
-        let mut found = Vec::new();
-        // Half of the places at most for retries, so that what is new goes on however much fails.
-        for (due, order, wanted) in [
-            (
-                format!("d.status = 'failed' AND NOT d.dead AND d.next_attempt_at <= {now}"),
-                "d.next_attempt_at, d.event_seq",
-                claim.limit.div_ceil(2),
-            ),
-            ("d.status = 'pending'".to_owned(), "d.event_seq", claim.limit * 2),
-        ] {
-            let sql = format!(
-                "SELECT d.event_seq, d.record_id, d.lease_until IS NOT NULL AND d.lease_until > {now}, d.claims, \
-                 octet_length(e.payload) FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
-                 WHERE d.consumer = $1 AND {due} ORDER BY {order} LIMIT $2"
-            );
-            let window = i64::try_from(wanted + claim.in_flight).unwrap_or(i64::MAX);
-            let params = vec![claim.consumer.clone().into(), window.into()];
-            let statement = Statement { sql: self.spell(sql), params };
-            for row in self.fetch_rows(statement).await? {
-                found.push(Candidate::of_row(&row)?);
-            }
-        }
-        Ok(found)
+    /// The first rows of a queue behind a number.
+    async fn window(&mut self, claim: &Claim, queue: Queue, after: i64, size: usize) -> Result<Vec<Candidate>, DbError> {
+        let dialect = self.dialect();
+        let now = database_now(dialect);
+        let due = match queue {
+            Queue::Retries => format!("AND next_attempt_at <= {now} AND $3 = 0"),
+            Queue::Pending => format!("AND {} > $3", queue.order(dialect)),
+        };
+        let sql = format!(
+            "SELECT event_seq, record_id, lease_until IS NOT NULL AND lease_until > {now}, claims FROM {} \
+             WHERE consumer = $1 AND {} {due} ORDER BY {} LIMIT $2",
+            queue.table(dialect),
+            queue.condition(),
+            queue.order(dialect),
+        );
+        let size = i64::try_from(size).unwrap_or(i64::MAX);
+        let params = vec![claim.consumer.clone().into(), size.into(), after.into()];
+        let statement = Statement { sql: self.spell(sql), params };
+        self.fetch_rows(statement).await?.iter().map(Candidate::of_row).collect()
     }
 
     async fn lease(&mut self, claim: &Claim, chosen: Vec<i64>) -> Result<Vec<ClaimedDelivery>, DbError> {
@@ -394,9 +471,10 @@ impl Connection {
     /// Ends all claims: those of a process that is gone, on a database that no other has.
     pub async fn release_claims(&mut self) -> Result<u64, DbError> {
         let mut released = 0;
-        for unsettled in ["status = 'pending'", "status = 'failed' AND NOT dead"] {
+        for queue in Queue::BOTH {
             let sql = format!(
-                "UPDATE svc_deliveries SET lease_token = NULL, lease_until = NULL WHERE {unsettled} AND lease_token IS NOT NULL"
+                "UPDATE svc_deliveries SET lease_token = NULL, lease_until = NULL WHERE {} AND lease_token IS NOT NULL",
+                queue.condition()
             );
             released += self.execute(Statement { sql, params: Vec::new() }).await?;
         }
@@ -411,13 +489,19 @@ impl Connection {
             Dialect::Sqlite => "SELECT value AS consumer FROM json_each($1)",
             Dialect::Postgres => "SELECT consumer FROM unnest($1) AS g (consumer)",
         };
-        let free = format!("(d.lease_until IS NULL OR d.lease_until <= {now})");
-        let sql = format!(
-            "SELECT g.consumer FROM ({groups}) AS g WHERE \
-             EXISTS (SELECT 1 FROM svc_deliveries d WHERE d.consumer = g.consumer AND d.status = 'pending' AND {free}) \
-             OR EXISTS (SELECT 1 FROM svc_deliveries d WHERE d.consumer = g.consumer AND d.status = 'failed' AND NOT d.dead \
-             AND d.next_attempt_at <= {now} AND {free})"
-        );
+        // A subselect with an order and a limit stays one: it reads an entry or two of the index of each group.
+        let found = |queue: Queue, due: &str| {
+            format!(
+                "(SELECT 1 FROM {} WHERE consumer = g.consumer AND {} {due} \
+                 AND (lease_until IS NULL OR lease_until <= {now}) ORDER BY {} LIMIT 1) IS NOT NULL",
+                queue.table(dialect),
+                queue.condition(),
+                queue.order(dialect)
+            )
+        };
+        let pending = found(Queue::Pending, "");
+        let retries = found(Queue::Retries, &format!("AND next_attempt_at <= {now}"));
+        let sql = format!("SELECT g.consumer FROM ({groups}) AS g WHERE {pending} OR {retries}");
         let statement = Statement { sql: self.spell(sql), params: vec![Param::TextList(Some(consumers))] };
         self.fetch_rows(statement).await?.iter().map(|row| row.text(0)).collect()
     }
@@ -425,12 +509,13 @@ impl Connection {
     /// The groups that still have something to get, found by a step an index entry and group.
     pub async fn groups_unsettled(&mut self) -> Result<Vec<String>, DbError> {
         let mut groups = Vec::new();
-        for unsettled in ["status = 'pending'", "status = 'failed' AND NOT dead"] {
+        for queue in Queue::BOTH {
+            let (table, unsettled) = (queue.table(self.dialect()), queue.condition());
             let sql = format!(
                 "WITH RECURSIVE found (consumer) AS (\
-                   SELECT min(consumer) FROM svc_deliveries WHERE {unsettled} \
+                   SELECT min(consumer) FROM {table} WHERE {unsettled} \
                    UNION ALL \
-                   SELECT (SELECT min(d.consumer) FROM svc_deliveries d WHERE {unsettled} AND d.consumer > found.consumer) \
+                   SELECT (SELECT min(consumer) FROM {table} WHERE {unsettled} AND consumer > found.consumer) \
                    FROM found WHERE found.consumer IS NOT NULL) \
                  SELECT consumer FROM found WHERE consumer IS NOT NULL"
             );
@@ -446,97 +531,17 @@ impl Connection {
     /// Drops up to `limit` deliveries of events numbered up to `up_to` that a group does not get any more.
     pub async fn drop_deliveries(&mut self, consumer: &str, up_to: i64, limit: i64) -> Result<u64, DbError> {
         let mut dropped = 0;
-        for unsettled in ["status = 'pending'", "status = 'failed' AND NOT dead"] {
+        for queue in Queue::BOTH {
             let sql = format!(
                 "DELETE FROM svc_deliveries WHERE consumer = $1 AND event_seq IN \
-                 (SELECT event_seq FROM svc_deliveries WHERE consumer = $1 AND {unsettled} AND event_seq <= $2 LIMIT $3)"
+                 (SELECT event_seq FROM {} WHERE consumer = $1 AND {} AND event_seq <= $2 ORDER BY {} LIMIT $3)",
+                queue.table(self.dialect()),
+                queue.condition(),
+                queue.order(self.dialect())
             );
             let params = vec![consumer.into(), up_to.into(), limit.into()];
             dropped += self.execute(Statement { sql: self.spell(sql), params }).await?;
         }
         Ok(dropped)
-    }
-
-    /// A page of the ledger, the newest event first, and how many entries there are in all.
-    pub async fn ledger(&mut self, filter: &LedgerFilter, limit: i64, offset: i64) -> Result<(Vec<LedgerRow>, i64), DbError> {
-        let mut conditions = vec!["TRUE".to_owned()];
-        let mut params: Vec<Param> = Vec::new();
-        let mut add = |condition: &str, param: Param| {
-            params.push(param);
-            conditions.push(format!("{condition} ${}", params.len()));
-        };
-        if let Some(status) = &filter.status {
-            add("d.status =", status.clone().into());
-        }
-        if let Some(consumer) = &filter.consumer {
-            add("d.consumer =", consumer.clone().into());
-        }
-        match filter.is_dead {
-            None => {}
-            // Spelt out, so that the index of the dead serves it.
-            Some(true) => conditions.push("d.dead".to_owned()),
-            Some(false) => conditions.push("NOT d.dead".to_owned()),
-        }
-        let conditions = conditions.join(" AND ");
-        let sql = format!("SELECT count(*) FROM svc_deliveries d WHERE {conditions}");
-        let total = self.fetch_integer(Statement { sql: self.spell(sql), params: params.clone() }).await?;
-        params.extend([limit.into(), offset.into()]);
-        let sql = format!(
-            "SELECT {} FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq WHERE {conditions} \
-             ORDER BY d.event_seq DESC, d.consumer LIMIT ${} OFFSET ${}",
-            ledger_columns!(),
-            params.len() - 1,
-            params.len()
-        );
-        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
-        Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
-    }
-
-    /// One entry of the ledger, which nobody else changes until the transaction ends.
-    pub async fn held_delivery(&mut self, event_id: &str, consumer: &str) -> Result<Option<LedgerRow>, DbError> {
-        let sql = format!(
-            "SELECT {} FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq WHERE e.id = $1 AND d.consumer = $2{}",
-            ledger_columns!(),
-            match self.dialect() {
-                Dialect::Sqlite => "",
-                Dialect::Postgres => " FOR UPDATE OF d",
-            }
-        );
-        let statement = Statement { sql: self.spell(sql), params: vec![event_id.into(), consumer.into()] };
-        self.fetch_rows(statement).await?.first().map(ledger_row).transpose()
-    }
-
-    /// Makes a delivery pending again with all its attempts; an attempt that is under way does not count any more.
-    pub async fn reset_delivery(&mut self, event_id: &str, consumer: &str) -> Result<bool, DbError> {
-        let sql = format!(
-            "UPDATE svc_deliveries SET status = 'pending', dead = FALSE, attempts = 0, claims = 0, error = NULL, \
-             next_attempt_at = {}, lease_token = NULL, lease_until = NULL \
-             WHERE consumer = $2 AND event_seq = (SELECT seq FROM svc_events WHERE id = $1)",
-            database_now(self.dialect())
-        );
-        let statement = Statement { sql: self.spell(sql), params: vec![event_id.into(), consumer.into()] };
-        let reset = self.execute(statement).await? == 1;
-        if reset {
-            self.effects.consumers.insert(consumer.to_owned());
-        }
-        Ok(reset)
-    }
-
-    /// How much each group has to get, and when the oldest of it happened.
-    pub async fn queue_depths(&mut self) -> Result<(Vec<QueueDepth>, Option<i64>), DbError> {
-        let sql = "SELECT consumer, count(*) FROM svc_deliveries WHERE status = 'pending' GROUP BY consumer ORDER BY consumer";
-        let mut depths = Vec::new();
-        for row in self.fetch(sql, Vec::new()).await? {
-            depths.push(QueueDepth { consumer: row.text(0)?, pending: row.integer(1)? });
-        }
-        let mut oldest: Option<i64> = None;
-        for depth in &depths {
-            let sql = "SELECT e.occurred_at FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
-                       WHERE d.consumer = $1 AND d.status = 'pending' ORDER BY d.event_seq LIMIT 1";
-            let rows = self.fetch(sql, vec![depth.consumer.clone().into()]).await?;
-            let occurred_at = rows.first().map(|row| row.integer(0)).transpose()?;
-            oldest = oldest.into_iter().chain(occurred_at).min();
-        }
-        Ok((depths, oldest))
     }
 }

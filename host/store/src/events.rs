@@ -150,7 +150,27 @@ pub struct FeedMark {
 }
 
 /// Events read at once by the feed: less than a reader may be behind.
-pub const FEED_PAGE: i64 = 500;
+const FEED_PAGE: i64 = 500;
+/// Bytes of payloads read at once, but for the first.
+const PAGE_BYTES_MAX: i64 = 4 * 1024 * 1024;
+
+/// A page of the outbox.
+#[derive(Debug, Default)]
+pub struct EventPage {
+    /// Those that can be read.
+    pub events: Vec<Arc<CommittedEvent>>,
+    /// The number of the last one that was looked at; `None` where there was none.
+    pub last: Option<i64>,
+}
+
+/// What decides whether somebody is shown an event.
+#[derive(Clone, Debug)]
+pub struct EventHead {
+    pub seq: i64,
+    pub topic: String,
+    pub object: Option<String>,
+    pub owner: Option<String>,
+}
 
 macro_rules! committed_columns {
     () => {
@@ -313,19 +333,46 @@ impl Connection {
         transaction_number(rows.first().ok_or_else(|| DbError::Other("no snapshot".into()))?, 0)
     }
 
-    /// The events numbered in `(after, up_to]`, in their order; a page at most. One that cannot be read is left out.
-    pub async fn events_between(&mut self, after: i64, up_to: i64) -> Result<Vec<Arc<CommittedEvent>>, DbError> {
-        const PAGE: &str =
-            concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3");
-        let rows = self.fetch(PAGE, vec![after.into(), up_to.into(), FEED_PAGE.into()]).await?;
-        Ok(rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect())
+    /// The events numbered in `(after, up_to]`, in their order: a page at most, by number and by bytes.
+    pub async fn events_between(&mut self, after: i64, up_to: i64) -> Result<EventPage, DbError> {
+        let heads = "SELECT seq, octet_length(payload) FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3";
+        let heads = self.fetch(heads, vec![after.into(), up_to.into(), FEED_PAGE.into()]).await?;
+        let (mut last, mut bytes) = (None, 0);
+        for head in &heads {
+            bytes += head.integer(1)?;
+            if last.is_some() && bytes > PAGE_BYTES_MAX {
+                break;
+            }
+            last = Some(head.integer(0)?);
+        }
+        let Some(last) = last else { return Ok(EventPage::default()) };
+        const PAGE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq");
+        let rows = self.fetch(PAGE, vec![after.into(), last.into()]).await?;
+        let events = rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect();
+        Ok(EventPage { events, last: Some(last) })
     }
 
-    /// The newest `limit` events numbered below `before`, the newest first.
-    pub async fn events_before(&mut self, before: i64, limit: i64) -> Result<Vec<Arc<CommittedEvent>>, DbError> {
-        const PAGE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq < $1 ORDER BY seq DESC LIMIT $2");
-        let rows = self.fetch(PAGE, vec![before.into(), limit.into()]).await?;
-        Ok(rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect())
+    /// What is looked at of the newest `limit` events numbered below `before`, the newest first.
+    pub async fn event_heads_before(&mut self, before: i64, limit: i64) -> Result<Vec<EventHead>, DbError> {
+        let sql = "SELECT seq, topic, object, owner FROM svc_events WHERE seq < $1 ORDER BY seq DESC LIMIT $2";
+        let rows = self.fetch(sql, vec![before.into(), limit.into()]).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(EventHead {
+                    seq: row.integer(0)?,
+                    topic: row.text(1)?,
+                    object: row.optional_text(2)?,
+                    owner: row.optional_text(3)?,
+                })
+            })
+            .collect()
+    }
+
+    /// One event; `None` where it is gone, or cannot be read.
+    pub async fn event(&mut self, seq: i64) -> Result<Option<CommittedEvent>, DbError> {
+        const ONE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq = $1");
+        let rows = self.fetch(ONE, vec![seq.into()]).await?;
+        Ok(rows.first().and_then(|row| CommittedEvent::of_row(row).ok()))
     }
 
     /// The number of an event.

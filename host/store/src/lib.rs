@@ -37,7 +37,7 @@ pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow};
 pub use connection::Connection;
 pub use deliveries::{Claim, Claimed, ClaimedDelivery, ClaimedEvent, LedgerFilter, LedgerRow, Outcome, QueueDepth};
 pub use error::DbError;
-pub use events::{CommittedEvent, EventText, FEED_PAGE, FeedMark, NewDelivery, NewEvent};
+pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, NewDelivery, NewEvent};
 pub use postgres::Hints;
 pub use record::{Page, Record};
 pub use row::Row;

@@ -3,6 +3,7 @@
 mod statement;
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::Statement;
@@ -21,6 +22,8 @@ use crate::{OnCommit, migrate};
 const CONNECTIONS_DEFAULT: u32 = 16;
 /// How long one statement may run, so that abandoned ones do not hold the pool.
 const STATEMENT_TIMEOUT: &str = "60s";
+/// How long a transaction may wait for its instance, so that one that was stopped in the middle holds no lock for ever.
+const IDLE_IN_TRANSACTION: &str = "30s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
 
@@ -30,6 +33,8 @@ const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL stat
 #[derive(Clone)]
 pub(crate) struct Postgres {
     pool: PgPool,
+    /// For connections that are not of the pool. It may hold a password.
+    url: Arc<str>,
     on_commit: OnCommit,
     has_trigrams: bool,
 }
@@ -47,7 +52,11 @@ impl Postgres {
             .map_err(|_| "SVC_DATABASE_URL is not a Postgres URL like postgres://user:password@host:5432/name.".to_owned())?
             .application_name("blockbase")
             .statement_cache_capacity(500)
-            .options([("timezone", "UTC"), ("statement_timeout", STATEMENT_TIMEOUT)]);
+            .options([
+                ("timezone", "UTC"),
+                ("statement_timeout", STATEMENT_TIMEOUT),
+                ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
+            ]);
         // Once by itself first: a pool would try again until its time is over before it says what is wrong.
         let explain = |error: String| format!("Postgres (SVC_DATABASE_URL) cannot be reached: {error}.");
         match tokio::time::timeout(ACQUIRE_WAIT, sqlx::PgConnection::connect_with(&options)).await {
@@ -73,7 +82,7 @@ impl Postgres {
                 false
             }
         };
-        Ok(Postgres { pool, on_commit, has_trigrams })
+        Ok(Postgres { pool, url: url.into(), on_commit, has_trigrams })
     }
 
     pub(crate) fn has_trigrams(&self) -> bool {
@@ -119,8 +128,9 @@ impl Postgres {
         Ok(answer)
     }
 
+    /// On a connection of its own: it is kept as long as the server runs.
     pub(crate) async fn listen(&self) -> Result<Hints> {
-        let mut listener = PgListener::connect_with(&self.pool).await.map_err(statement::db_error)?;
+        let mut listener = PgListener::connect(&self.url).await.map_err(statement::db_error)?;
         listener.listen(HINTS).await.map_err(statement::db_error)?;
         Ok(Hints { listener })
     }

@@ -40,11 +40,13 @@ impl Connection {
             .collect()
     }
 
-    /// Whether a subscription or a webhook has this group.
-    pub async fn group_exists(&mut self, consumer: &str) -> Result<bool, DbError> {
-        let sql = "SELECT 1 FROM svc_subscriptions WHERE consumer = $1 \
-                   UNION ALL SELECT 1 FROM svc_webhooks WHERE 'webhook:' || id = $1 LIMIT 1";
-        Ok(!self.fetch(sql, vec![consumer.into()]).await?.is_empty())
+    /// Whether a group gets events, and not a disabled webhook or block has it; `None` where there is no such group.
+    pub async fn group_is_active(&mut self, consumer: &str) -> Result<Option<bool>, DbError> {
+        let sql = "SELECT coalesce((SELECT b.enabled FROM svc_blocks b WHERE 'block:' || b.name = s.source), TRUE) \
+                   FROM svc_subscriptions s WHERE s.consumer = $1 \
+                   UNION ALL SELECT enabled FROM svc_webhooks WHERE 'webhook:' || id = $1";
+        let rows = self.fetch(sql, vec![consumer.into()]).await?;
+        rows.first().map(|row| row.boolean(0)).transpose()
     }
 
     /// `false` where the group exists.

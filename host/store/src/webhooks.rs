@@ -129,6 +129,11 @@ impl Connection {
         .map(|_| ())
     }
 
+    /// Removes what a block declared.
+    pub async fn delete_webhooks_of(&mut self, source: &str) -> Result<u64, DbError> {
+        self.run("DELETE FROM svc_webhooks WHERE source = $1", vec![source.into()]).await
+    }
+
     pub async fn delete_webhook(&mut self, id: &str) -> Result<bool, DbError> {
         Ok(self.run("DELETE FROM svc_webhooks WHERE id = $1", vec![id.into()]).await? == 1)
     }

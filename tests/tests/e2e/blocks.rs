@@ -267,7 +267,14 @@ on_both_engines! {
             [row("data.task.created", "tasks:all"), row("data.task.deleted", "tasks:all"), row("data.task.deleted", "tasks:gone")]
         );
         assert_eq!(admin.delete("/api/v1/blocks/tasks").await.status, 204);
-        assert_eq!(server.sql("SELECT consumer FROM svc_deliveries WHERE status <> 'delivered'").await.len(), 0);
+        let waiting = async || server.sql("SELECT consumer FROM svc_deliveries WHERE status <> 'delivered'").await.len();
+        for _ in 0..200 {
+            if waiting().await == 0 {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+        }
+        assert_eq!(waiting().await, 0);
         assert_eq!(server.sql("SELECT consumer FROM svc_subscriptions").await.len(), 0);
     }
 }

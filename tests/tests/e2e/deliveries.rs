@@ -166,7 +166,7 @@ on_both_engines! {
         let admin = server.admin().await;
         admin.make_task_object().await;
         let records: Vec<Value> = (0..1000).map(|number| json!({ "title": format!("bulk {number}") })).collect();
-        let first = admin.post("/api/v1/data/task", json!({ "title": "first" })).await.data();
+        admin.post("/api/v1/data/task", json!({ "title": "first" })).await.data();
         for _ in 0..2 {
             assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
         }
@@ -189,20 +189,100 @@ on_both_engines! {
         assert_eq!(expected[0], since);
         assert_eq!(seen.len(), expected.len() - 1);
         assert!(seen == expected[1..], "other events, or in another order");
-        assert!(first["id"].is_string());
         admin.get("/api/v1/events/stream?since=00000000-0000-7000-8000-000000000000").await.expect_error(404, "not_found");
         admin.get("/api/v1/events/stream?since=nothing").await.expect_error(404, "not_found");
     }
 
-    async fn a_burst_of_many_events_cuts_no_reader_off_that_keeps_up(engine: Engine) {
-        let server = quick(engine).env("SVC_MAX_BULK", "5000").start().await;
+    async fn a_stream_since_an_event_goes_on_after_a_restart(engine: Engine) {
+        let server = quick(engine).start().await;
         let admin = server.admin().await;
         admin.make_task_object().await;
         let mut stream = Stream::open(&admin, "").await;
-        let records: Vec<Value> = (0..5000).map(|number| json!({ "title": format!("{number}") })).collect();
+        for number in 0..5 {
+            admin.make("task", json!({ "title": format!("{number}") })).await;
+        }
+        let since = stream.event().await["id"].as_str().unwrap().to_owned();
+        let token = admin.token.clone();
+        let server = server.restart().await;
+        let admin = server.with_token(token);
+        let mut stream = Stream::open(&admin, &format!("?since={since}")).await;
+        for number in 1..5 {
+            assert_eq!(stream.event().await["payload"]["after"]["title"], format!("{number}"));
+        }
+        admin.make("task", json!({ "title": "live" })).await;
+        assert_eq!(stream.event().await["payload"]["after"]["title"], "live");
+    }
+
+    async fn a_reader_that_takes_nothing_slows_no_other_and_is_cut_off(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let mut stuck = Stream::open(&admin, "").await;
+        let mut quick_reader = Stream::open(&admin, "").await;
+        // More than its connection's buffers hold, and far more than 1,024 events.
+        let records: Vec<Value> = (0..500).map(|number| json!({ "title": format!("{number} {}", "x".repeat(150)) })).collect();
+        for _ in 0..30 {
+            assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
+            for _ in 0..500 {
+                quick_reader.event().await;
+            }
+        }
+        // What is in the buffers still comes, then the end.
+        let mut taken = 0;
+        while stuck.frame().await.is_some() {
+            taken += 1;
+            assert!(taken < 15_000, "it was not cut off");
+        }
+    }
+
+    async fn many_events_of_one_record_hold_no_other_record(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|_, request| {
+            let title = request.json()["payload"]["after"]["title"].as_str().unwrap().to_owned();
+            if title.starts_with("hot") { Reply::After(Duration::from_millis(100)) } else { Reply::Status(200) }
+        });
+        make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
+        let hot = admin.make("task", json!({ "title": "hot" })).await;
+        // More than a claim looks at in its first window.
+        for number in 0..250 {
+            admin.patch(&format!("/api/v1/data/task/{hot}"), json!({ "title": format!("hot {number}") })).await.data();
+        }
+        admin.make("task", json!({ "title": "cold" })).await;
+        let begun = Instant::now();
+        while !receiver.received().iter().any(|request| request.json()["payload"]["after"]["title"] == "cold") {
+            assert!(begun.elapsed() < Duration::from_secs(10), "the other record waits for the hot one");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert!(receiver.count() < 200, "it came only when the hot record was through: {}", receiver.count());
+    }
+
+    async fn a_backlog_of_retries_is_worked_off_without_waiting_for_the_poll(engine: Engine) {
+        let server = quick(engine).env("SVC_EVENTS_POLL_INTERVAL_MS", "60000").env("SVC_RETRY_BASE_MS", "1000").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|number, _| Reply::Status(if number < 400 { 500 } else { 200 }));
+        make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
+        let records: Vec<Value> = (0..400).map(|number| json!({ "title": format!("{number}") })).collect();
+        assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
+        let begun = Instant::now();
+        receiver.wait_for(800).await;
+        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+        ledger_until(&admin, "status=delivered", |entries| !entries.is_empty()).await;
+    }
+
+    async fn a_burst_of_many_events_cuts_no_reader_off_that_keeps_up(engine: Engine) {
+        let server = quick(engine).env("SVC_MAX_BULK", "1500").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let mut stream = Stream::open(&admin, "").await;
+        let records: Vec<Value> = (0..1500).map(|number| json!({ "title": format!("{number}") })).collect();
         let write = async { assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201) };
         let read = async {
-            for number in 0..5000 {
+            for number in 0..1500 {
                 assert_eq!(stream.event().await["payload"]["after"]["title"], format!("{number}"));
             }
         };
@@ -263,6 +343,89 @@ on_both_engines! {
         // One from outside, eight that handlers caused, and the ninth, which is recorded and goes to no block.
         assert_eq!(server.sql("SELECT depth FROM svc_events WHERE topic = 'data.copy.created' ORDER BY seq").await, (0..=9).map(|depth| vec![depth.to_string()]).collect::<Vec<_>>());
         assert_eq!(admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"], 10);
+    }
+
+    async fn a_block_that_every_instance_runs_ends_at_the_depth_as_well(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        let fields = json!([{ "name": "source", "type": "text", "isUnique": true }, { "name": "copy", "type": "json" }]);
+        admin.define("copy", fields).await;
+        let manifest = json!({
+            "name": "mirror", "version": "0.1.0", "requires": { "plugins": ["data"] },
+            "subscriptions": [{ "event": "data.copy.created", "consumer": "mirror:copies", "handler": "mirror", "config": { "into": "copy" }, "perInstance": true }],
+            "permissions": { "data": [{ "resource": "copy", "actions": ["read", "create", "update"] }] },
+        });
+        let packed = pack(example_block("mirror").await, manifest).await.unwrap();
+        assert_eq!(admin.install("", packed).await.status, 201);
+        // Whoever serves it has begun to follow.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        admin.make("copy", json!({ "source": "x", "copy": {} })).await;
+        let count = async || admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"].as_i64().unwrap();
+        for _ in 0..400 {
+            if count().await == 10 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(25)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        assert_eq!(count().await, 10);
+        assert_eq!(server.sql("SELECT count(*) FROM svc_deliveries").await, [["0"]]);
+    }
+
+    async fn a_block_gets_its_webhooks_and_nothing_that_its_installer_may_not_read(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        let manifest = |more: Value| {
+            let mut manifest = json!({ "name": "echo", "version": "0.1.0" });
+            for (key, value) in more.as_object().unwrap() {
+                manifest[key] = value.clone();
+            }
+            manifest
+        };
+        let audit = json!([{ "name": "audit", "url": receiver.url, "topics": ["data.task.#"], "headers": { "x-from": "block" } }]);
+        let packed = pack(example_block("echo").await, manifest(json!({ "webhooks": audit }))).await.unwrap();
+        let dry = admin.install("?dryRun=true", packed.clone()).await;
+        assert_eq!(dry.json()["report"]["webhooks"], json!([{ "name": "audit", "url": receiver.url }]), "{}", dry.text);
+        let installed = admin.install("", packed.clone()).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let report = installed.json()["report"]["webhooks"][0].clone();
+        assert!(report["secret"].as_str().unwrap().starts_with("whsec_"), "{report}");
+        let path = format!("/api/v1/webhooks/{}", report["id"].as_str().unwrap());
+        let webhook = admin.get(&path).await.data();
+        assert_eq!((&webhook["source"], &webhook["name"], &webhook["enabled"]), (&json!("block:echo"), &json!("audit"), &json!(true)));
+        admin.make("task", json!({ "title": "a" })).await;
+        assert_eq!(receiver.wait_for(1).await[0].header("x-from"), "block");
+        // It is the block's: it can be switched, and goes with the block.
+        admin.patch(&path, json!({ "url": "https://example.com" })).await.expect_error(409, "conflict");
+        admin.delete(&path).await.expect_error(409, "conflict");
+        admin.patch(&path, json!({ "enabled": false })).await.data();
+        admin.patch(&path, json!({ "enabled": true })).await.data();
+        admin.patch("/api/v1/blocks/echo", json!({ "enabled": false })).await.data();
+        admin.make("task", json!({ "title": "while the block is disabled" })).await;
+        admin.patch("/api/v1/blocks/echo", json!({ "enabled": true })).await.data();
+        admin.make("task", json!({ "title": "b" })).await;
+        assert_eq!(receiver.wait_for(2).await[1].json()["payload"]["after"]["title"], "b");
+        assert_eq!(admin.delete("/api/v1/blocks/echo").await.status, 204);
+        admin.get(&path).await.expect_error(404, "not_found");
+
+        // The installer consents for themselves: what they may not read or make, they cannot hand on.
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "installer", "permissions": [{ "resource": "blocks", "actions": ["manage"] }] })).await.status, 201);
+        let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "installer" })).await.json()["key"].as_str().unwrap().to_owned();
+        let installer = server.with_token(key);
+        let persist = json!({ "object": "task", "map": { "title": "event.topic" } });
+        for more in [
+            json!({ "webhooks": audit }),
+            json!({ "subscriptions": [{ "event": "data.task.#", "consumer": "echo:c", "handler": "log_event" }] }),
+            json!({ "subscriptions": [{ "event": "#", "consumer": "echo:c", "handler": "log_event" }] }),
+            json!({ "subscriptions": [{ "event": "data.task.#", "consumer": "echo:c", "handler": "persist_event", "config": persist }] }),
+        ] {
+            let packed = pack(example_block("echo").await, manifest(more)).await.unwrap();
+            installer.install("", packed).await.expect_error(403, "forbidden");
+        }
+        let packed = pack(example_block("echo").await, manifest(json!({}))).await.unwrap();
+        assert_eq!(installer.install("", packed).await.status, 201);
     }
 
     async fn with_events_off_nothing_is_sent_and_the_answers_say_so(engine: Engine) {

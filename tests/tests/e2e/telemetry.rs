@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Engine, Exposition, Server, ServerBuilder, example_block, on_both_engines};
+use blockbase_tests::{Admin, Engine, Exposition, Receiver, Reply, Server, ServerBuilder, example_block, on_both_engines};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::events::Stream;
+use crate::webhooks;
 
 async fn scrape(server: &Server) -> Exposition {
     let answer = server.call("GET", "/metrics", None).await;
@@ -78,6 +79,46 @@ on_both_engines! {
         assert_eq!(shown.value("svc_event_undecodable_total", &[]), Some(0.0));
         assert_eq!(shown.value("svc_event_leases_lost_total", &[]), Some(0.0));
         assert_eq!(shown.series("target_info")[0]["service_name"], "blockbase");
+    }
+
+    async fn deliveries_are_counted_and_timed(engine: Engine) {
+        let server = with_telemetry(engine)
+            .env("SVC_ALLOW_PRIVATE_NETWORK", "true")
+            .env("SVC_RETRY_BASE_MS", "3600000")
+            .start()
+            .await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|number, _| Reply::Status(if number == 0 { 500 } else { 200 }));
+        let (id, _) = webhooks::make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
+        admin.define("audit", json!([{ "name": "topic", "type": "text" }])).await;
+        let config = json!({ "object": "audit", "map": { "topic": "event.topic" } });
+        let persist = json!({ "event": "data.#", "consumer": "audit", "handler": "persist_event", "config": config });
+        assert_eq!(admin.post("/api/v1/events/subscriptions", persist).await.status, 201);
+        for number in 0..3 {
+            admin.make("task", json!({ "title": format!("{number}") })).await;
+            receiver.wait_for(number + 1).await;
+        }
+        let topic = ("svc_event_topic", "data.task.created");
+        let group = format!("webhook:{id}");
+        let webhook = |outcome| [topic, ("svc_event_consumer", group.as_str()), ("svc_event_handler", "webhook"), ("svc_outcome", outcome)];
+        let audit = [topic, ("svc_event_consumer", "audit"), ("svc_event_handler", "persist_event"), ("svc_outcome", "success")];
+        until(&server, "svc_event_deliveries_total", &webhook("success"), 2.0).await;
+        until(&server, "svc_event_deliveries_total", &webhook("failed"), 1.0).await;
+        until(&server, "svc_event_deliveries_total", &audit, 3.0).await;
+        let shown = scrape(&server).await;
+        assert_eq!(shown.value("svc_event_published_total", &[topic]), Some(3.0));
+        assert_eq!(shown.kinds["svc_event_delivery_duration_milliseconds"], "histogram");
+        assert_eq!(shown.value("svc_event_delivery_duration_milliseconds_count", &webhook("success")), Some(2.0));
+        // A test event counts under one topic, whatever the webhook.
+        assert_eq!(admin.post(&format!("/api/v1/webhooks/{id}/test"), json!({})).await.status, 202);
+        until(&server, "svc_event_published_total", &[("svc_event_topic", "webhook.test")], 1.0).await;
+        // What waits shows within a few seconds.
+        receiver.answer(|_, _| Reply::Hang);
+        admin.make("task", json!({ "title": "waits" })).await;
+        until(&server, "svc_event_queue_depth", &[("svc_event_consumer", group.as_str())], 1.0).await;
+        assert!(scrape(&server).await.value("svc_event_outbox_lag_seconds", &[]).unwrap() > 0.0);
     }
 
     async fn open_streams_are_counted_until_they_end(engine: Engine) {

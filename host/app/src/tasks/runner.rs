@@ -320,11 +320,14 @@ impl App {
                 .await?;
             // Events are numbered about in the order in which they happened.
             let Some((up_to, _)) = page.filter(|(_, first_at)| *first_at < before) else { return Ok(deleted) };
+            let began = Instant::now();
             deleted += self
                 .store
                 .write(move |connection| Box::pin(async move { Ok(connection.purge_events(after, up_to, before).await?) }))
                 .await?;
             after = up_to;
+            // Others write as well: it rests as long as it works.
+            tokio::time::sleep(began.elapsed()).await;
         }
     }
 }

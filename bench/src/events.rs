@@ -1,0 +1,99 @@
+//! What events cost and how soon they arrive: latency to handlers and streams, what one handler takes a second, many streams, the
+//! price of events for writes, a great backlog.
+//!
+//! Each part runs on servers and databases of its own. The receiver of webhooks and the readers of streams are in this process,
+//! so that one clock tells when a write was sent and when its event arrived.
+
+mod backlog;
+mod clock;
+mod cost;
+mod database;
+mod latency;
+mod receiver;
+mod streams;
+mod subject;
+mod throughput;
+
+use std::path::PathBuf;
+
+use crate::Engines;
+use crate::cluster::Cluster;
+use crate::report::Table;
+use crate::run::Engine;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The server's binary
+    #[arg(long, default_value = "target/release/blockbase")]
+    binary: PathBuf,
+    /// The database below the servers
+    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
+    engine: Engines,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 8)]
+    seconds: u64,
+    /// Connections that write
+    #[arg(long, default_value_t = 32)]
+    connections: usize,
+    /// Writes a second while latency is measured
+    #[arg(long, default_value_t = 1000)]
+    rate: u32,
+    /// Events that go through a handler
+    #[arg(long, default_value_t = 100_000)]
+    events: u32,
+    /// Streams open at a time; the server allows 10,000
+    #[arg(long, default_value_t = 10_000)]
+    clients: usize,
+    /// Milliseconds from one event to the next while many streams are open
+    #[arg(long, default_value_t = 100)]
+    interval_ms: u64,
+    /// Deliveries that wait when a server starts
+    #[arg(long, default_value_t = 1_000_000)]
+    backlog: u32,
+    /// The built-in handler that the backlog is for
+    #[arg(long, value_enum, default_value_t = BuiltIn::LogEvent)]
+    handler: BuiltIn,
+    /// Only the part of this name: latency, throughput, streams, cost or backlog
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Prints the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum BuiltIn {
+    #[value(name = "log_event")]
+    LogEvent,
+    #[value(name = "persist_event")]
+    PersistEvent,
+}
+
+const PARTS: [&str; 5] = ["latency", "throughput", "streams", "cost", "backlog"];
+
+pub(crate) fn run(options: &Options) {
+    let parts: Vec<&str> = PARTS.into_iter().filter(|part| part.contains(&options.only)).collect();
+    assert!(!parts.is_empty(), "the parts are {}", PARTS.join(", "));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for engine in options.engine.each() {
+        let cluster = (*engine == Engine::Postgres).then(Cluster::start);
+        for part in &parts {
+            eprintln!("{}, {part}", engine.name());
+            for (title, table) in runtime.block_on(measure(part, options, cluster.as_ref())) {
+                let mark = if options.markdown { "### " } else { "" };
+                println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+            }
+        }
+    }
+}
+
+/// The tables of a part with their titles.
+async fn measure(part: &str, options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
+    match part {
+        "latency" => latency::measure(options, cluster).await,
+        "throughput" => throughput::measure(options, cluster).await,
+        "streams" => streams::measure(options, cluster).await,
+        "cost" => cost::measure(options, cluster).await,
+        _ => backlog::measure(options, cluster).await,
+    }
+}

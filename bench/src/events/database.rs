@@ -1,0 +1,159 @@
+//! What the benchmark asks a server's database itself, since the ledger's own route counts what it lists.
+
+use std::time::{Duration, Instant};
+
+use sqlx::{AssertSqlSafe, PgConnection};
+
+/// How often a drain is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a drain may stand still before the benchmark gives up.
+const STILL_MAX: Duration = Duration::from_secs(120);
+
+pub(crate) enum Database {
+    Sqlite(rusqlite::Connection),
+    Postgres(PgConnection),
+}
+
+/// Deliveries that wait, numbered without gaps.
+#[derive(Clone, Copy)]
+pub(crate) struct Backlog {
+    pub(crate) first: i64,
+    pub(crate) count: i64,
+}
+
+impl Database {
+    /// The first column of each row.
+    async fn integers(&mut self, sql: String) -> Vec<Option<i64>> {
+        match self {
+            Database::Sqlite(driver) => {
+                let mut statement = driver.prepare_cached(&sql).unwrap();
+                statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+            }
+            Database::Postgres(connection) => sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(connection).await.unwrap(),
+        }
+    }
+
+    async fn integer(&mut self, sql: String) -> Option<i64> {
+        self.integers(sql).await.first().copied().flatten()
+    }
+
+    async fn execute(&mut self, sql: String) {
+        match self {
+            Database::Sqlite(driver) => driver.execute_batch(&sql).unwrap(),
+            Database::Postgres(connection) => {
+                sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await.unwrap();
+            }
+        }
+    }
+
+    /// The earliest event, from this number on, that a group still has to get for the first time. Whoever looks again says how far
+    /// it was: so it is one step of an index, whichever Postgres takes.
+    async fn first_pending(&mut self, consumer: &str, from: i64) -> Option<i64> {
+        let sql = format!(
+            "SELECT min(event_seq) FROM svc_deliveries \
+             WHERE consumer = '{consumer}' AND status = 'pending' AND event_seq >= {from}"
+        );
+        self.integer(sql).await
+    }
+
+    /// How many events a group still has to get for the first time.
+    pub(crate) async fn pending(&mut self, consumer: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM svc_deliveries WHERE consumer = '{consumer}' AND status = 'pending'");
+        self.integer(sql).await.unwrap()
+    }
+
+    /// How many deliveries to a group failed.
+    pub(crate) async fn failed(&mut self, consumer: &str) -> i64 {
+        let sql = format!("SELECT count(*) FROM svc_deliveries WHERE consumer = '{consumer}' AND status = 'failed'");
+        self.integer(sql).await.unwrap()
+    }
+
+    /// Milliseconds from each write's beginning to its delivery, as the ledger has them, in the order of the writes.
+    pub(crate) async fn delivered_after_ms(&mut self, consumer: &str) -> Vec<u64> {
+        let sql = format!(
+            "SELECT d.delivered_at - e.occurred_at FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
+             WHERE d.consumer = '{consumer}' AND d.status = 'delivered' ORDER BY d.event_seq"
+        );
+        self.integers(sql).await.into_iter().flatten().map(|pause| u64::try_from(pause).unwrap_or(0)).collect()
+    }
+
+    /// Makes events like the newest of this topic, each of a record of its own and each to be delivered to a group. The server is
+    /// not running meanwhile.
+    pub(crate) async fn fill(&mut self, topic: &str, consumer: &str, handler: &str, count: u32) -> Backlog {
+        let last = self.integer("SELECT max(seq) FROM svc_events".to_owned()).await.unwrap();
+        let (numbers, number) = match self {
+            Database::Sqlite(_) => (
+                format!(
+                    "(WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count}) SELECT i FROM n) AS n"
+                ),
+                format!("printf('%012x', {last} + n.i)"),
+            ),
+            Database::Postgres(_) => {
+                (format!("generate_series(1, {count}) AS n (i)"), format!("lpad(to_hex({last} + n.i), 12, '0')"))
+            }
+        };
+        // A table of its own, because a statement that reads the table it writes gathers everything first.
+        self.execute(format!(
+            "CREATE TEMPORARY TABLE template AS SELECT * FROM svc_events WHERE topic = '{topic}' ORDER BY seq DESC LIMIT 1"
+        ))
+        .await;
+        self.execute(format!(
+            "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
+             SELECT '00000000-0000-7000-8000-' || {number}, e.topic, e.payload, e.object, '00000000-0000-7000-9000-' || {number}, \
+             e.owner, e.depth, e.occurred_at \
+             FROM {numbers} CROSS JOIN template AS e \
+             ORDER BY n.i"
+        ))
+        .await;
+        self.execute(format!(
+            "INSERT INTO svc_deliveries (event_seq, consumer, handler, record_id, status, dead, attempts, next_attempt_at) \
+             SELECT seq, '{consumer}', '{handler}', record_id, 'pending', FALSE, 0, occurred_at \
+             FROM svc_events WHERE seq > {last} ORDER BY seq"
+        ))
+        .await;
+        let first = self.first_pending(consumer, 0).await.unwrap();
+        let backlog = Backlog { first, count: i64::from(count) };
+        assert_eq!(self.integer("SELECT max(seq) FROM svc_events".to_owned()).await.unwrap(), first + backlog.count - 1);
+        backlog
+    }
+
+    /// How many of a backlog are delivered, of which so many were before.
+    pub(crate) async fn done(&mut self, consumer: &str, backlog: Backlog, before: i64) -> i64 {
+        let end = backlog.first + backlog.count;
+        let first = self.first_pending(consumer, backlog.first + before).await.unwrap_or(end);
+        first.min(end) - backlog.first
+    }
+
+    /// Watches a backlog until nothing of it is left: when each of its tenths was first seen to be done.
+    pub(crate) async fn tenths(&mut self, consumer: &str, backlog: Backlog) -> Vec<(Instant, i64)> {
+        let mut tenths = Vec::new();
+        let (mut seen, mut moved) = (0, Instant::now());
+        loop {
+            let done = self.done(consumer, backlog, seen).await;
+            let now = Instant::now();
+            if done != seen {
+                (seen, moved) = (done, now);
+            }
+            if done * 10 >= backlog.count * (tenths.len() as i64 + 1) {
+                tenths.push((now, done));
+            }
+            if done == backlog.count {
+                return tenths;
+            }
+            assert!(moved.elapsed() < STILL_MAX, "after {done} of {} nothing is delivered any more", backlog.count);
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until a group has got everything.
+    pub(crate) async fn drained(&mut self, consumer: &str) {
+        let (mut seen, mut moved) = (0, Instant::now());
+        while let Some(first) = self.first_pending(consumer, seen).await {
+            if seen != first {
+                (seen, moved) = (first, Instant::now());
+            }
+            assert!(moved.elapsed() < STILL_MAX, "of {consumer} nothing is delivered any more");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Many open streams that each get every event: how soon, and what each takes of the server's memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
+
+use super::Options;
+use super::clock::{Clock, Writes, marks, percentiles};
+use super::subject::Subject;
+use crate::cluster::Cluster;
+use crate::report::{Table, grouped};
+
+/// Streams opened at a time.
+const OPENING: usize = 64;
+/// How long nothing happens before memory is looked at.
+const QUIET: Duration = Duration::from_secs(3);
+/// How long the last events may take.
+const LATE_MAX: Duration = Duration::from_secs(20);
+/// File descriptors beside those of the streams.
+const DESCRIPTORS_BESIDE: u64 = 500;
+/// Bytes that a client takes at a time: an event of this benchmark fits.
+const READ_BYTES: usize = 4096;
+const PAGE_KIB: f64 = 4.0;
+
+/// What a client got: the number of each event and when.
+type Got = Vec<(u32, u32)>;
+
+pub(crate) async fn measure(options: &Options, cluster: Option<&Cluster>) -> Vec<(String, Table)> {
+    raise_descriptors(options.clients as u64 + DESCRIPTORS_BESIDE);
+    let mut subject = Subject::start(&options.binary, cluster, "streams", &[]).await;
+    // Anew, because hashing the account's password left memory behind that is none of the streams'.
+    subject.stop();
+    subject.start_again();
+    let interval = Duration::from_millis(options.interval_ms);
+    // Some to warm up, before anybody listens.
+    let warm = 100;
+    let count = warm + (options.seconds * 1000 / options.interval_ms) as usize;
+    let clock = Clock::start();
+    let writes = Writes::new(&subject.side, clock, count);
+    write_paced(&writes, 0..warm, Duration::ZERO).await;
+    tokio::time::sleep(QUIET).await;
+    let (without, _) = subject.memory_mib();
+    let sockets_without = socket_kib();
+
+    let began = Instant::now();
+    let got = Arc::new(AtomicUsize::new(0));
+    let clients = open(&subject, options.clients, clock, &got).await;
+    let opened_in = began.elapsed();
+    eprintln!("  {} streams open", clients.len());
+    tokio::time::sleep(QUIET).await;
+    let (open, _) = subject.memory_mib();
+
+    let began = Instant::now();
+    let most_socket_kib = tokio::spawn(watch_sockets());
+    write_paced(&writes, warm..count, interval).await;
+    let written_in = began.elapsed();
+    let expected = (count - warm) * options.clients;
+    while got.load(Ordering::Relaxed) < expected && began.elapsed() < written_in + LATE_MAX {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let (loaded, peak) = subject.memory_mib();
+    most_socket_kib.abort();
+    let sockets = SOCKETS_PEAK_KIB.load(Ordering::Relaxed) as f64 - sockets_without;
+
+    let missing = expected - got.load(Ordering::Relaxed);
+    let cut_off = clients.iter().filter(|client| client.is_finished()).count();
+    subject.end().await;
+    let (from_answer, from_request) = latencies(clients, &writes).await;
+    let kib = |mib: f64| format!("{:.1}", (mib - without) * 1024.0 / options.clients as f64);
+    let line = |name: &str, value: String| vec![name.to_owned(), value];
+    let [answer_p50, answer_p99] = percentiles(&from_answer);
+    let [request_p50, request_p99] = percentiles(&from_request);
+    let rows = vec![
+        line("opened, s", format!("{:.1}", opened_in.as_secs_f64())),
+        line("events", grouped((count - warm) as f64)),
+        line("written in, s", format!("{:.1}", written_in.as_secs_f64())),
+        line("delivered a second", grouped((expected - missing) as f64 / written_in.as_secs_f64())),
+        line("not delivered", grouped(missing as f64)),
+        line("streams cut off", grouped(cut_off as f64)),
+        line("answer → client p50 µs", answer_p50),
+        line("answer → client p99 µs", answer_p99),
+        line("request → client p50 µs", request_p50),
+        line("request → client p99 µs", request_p99),
+        line("slowest, from the request, µs", grouped(from_request.max() as f64)),
+        line("server without streams, MiB", format!("{without:.0}")),
+        line("with them open, MiB", format!("{open:.0}")),
+        line("under events, MiB", format!("{loaded:.0}")),
+        line("at its peak, MiB", format!("{peak:.0}")),
+        line("a stream that is open, KiB", kib(open)),
+        line("a stream under events, KiB", kib(loaded)),
+        line("buffers of the kernel at most, both ends, KiB a stream", format!("{:.1}", sockets / options.clients as f64)),
+    ];
+    let clients = grouped(options.clients as f64);
+    let title = format!("{clients} streams, an event each {} ms", options.interval_ms);
+    vec![(title, Table { head: vec!["", "measured"], rows })]
+}
+
+/// Both this process and the server, which inherits it, hold a descriptor for each stream.
+fn raise_descriptors(needed: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    let is_enough = |limit: Option<u64>| limit.is_none_or(|limit| limit >= needed);
+    if !is_enough(limit.current) {
+        assert!(is_enough(limit.maximum), "{needed} open files are needed: ulimit -Hn {needed}");
+        setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum }).unwrap();
+    }
+}
+
+/// One write after the other on one connection.
+async fn write_paced(writes: &Writes, numbers: std::ops::Range<usize>, interval: Duration) {
+    let mut stream = TcpStream::connect(&writes.side.address).await.unwrap();
+    stream.set_nodelay(true).unwrap();
+    let (mut buffer, mut due) = (Vec::new(), Instant::now());
+    for number in numbers {
+        tokio::time::sleep_until(due.into()).await;
+        writes.send(&mut stream, &mut buffer, number).await;
+        due += interval;
+    }
+}
+
+async fn open(subject: &Subject<'_>, count: usize, clock: Clock, got: &Arc<AtomicUsize>) -> Vec<JoinHandle<Got>> {
+    let opening = Arc::new(Semaphore::new(OPENING));
+    let opened: Vec<_> = (0..count)
+        .map(|_| {
+            let (opening, address, token) = (Arc::clone(&opening), subject.side.address.clone(), subject.side.token.clone());
+            tokio::spawn(async move {
+                let _place = opening.acquire().await.unwrap();
+                Subject::open_stream(&address, token.as_deref()).await
+            })
+        })
+        .collect();
+    let mut clients = Vec::with_capacity(count);
+    for stream in opened {
+        clients.push(tokio::spawn(listen(stream.await.unwrap(), clock, Arc::clone(got))));
+    }
+    clients
+}
+
+/// Takes events until the stream ends. An event comes in one piece but for the rarest; its mark stands in it twice.
+async fn listen(mut stream: TcpStream, clock: Clock, count: Arc<AtomicUsize>) -> Got {
+    let mut got = Got::new();
+    let mut buffer = [0; READ_BYTES];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        let now = clock.now();
+        marks(&buffer[..read], |number| {
+            let number = number as u32;
+            if got.last().is_none_or(|(last, _)| *last != number) {
+                got.push((number, now));
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    got
+}
+
+/// How long after the answer and after the request each client had each event. The streams have ended.
+async fn latencies(clients: Vec<JoinHandle<Got>>, writes: &Writes) -> (Histogram<u64>, Histogram<u64>) {
+    let (mut from_answer, mut from_request) = (Histogram::new(3).unwrap(), Histogram::new(3).unwrap());
+    for client in clients {
+        for (number, at) in client.await.unwrap() {
+            for (earlier, histogram) in [(&writes.answered, &mut from_answer), (&writes.sent, &mut from_request)] {
+                let earlier = earlier.get(number as usize).unwrap();
+                histogram.record(u64::from(at.saturating_sub(earlier))).unwrap();
+            }
+        }
+    }
+    (from_answer, from_request)
+}
+
+static SOCKETS_PEAK_KIB: AtomicUsize = AtomicUsize::new(0);
+
+/// Keeps the most memory that the buffers of TCP take. Never ends.
+async fn watch_sockets() {
+    SOCKETS_PEAK_KIB.store(0, Ordering::Relaxed);
+    loop {
+        SOCKETS_PEAK_KIB.fetch_max(socket_kib() as usize, Ordering::Relaxed);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Memory that the kernel's buffers of TCP take on this machine.
+fn socket_kib() -> f64 {
+    let all = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
+    let line = all.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
+    let pages = line.rsplit_once("mem ").and_then(|(_, pages)| pages.trim().parse::<f64>().ok());
+    pages.unwrap_or(0.0) * PAGE_KIB
+}

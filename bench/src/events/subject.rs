@@ -1,0 +1,151 @@
+//! A server with a database of its own, what subscribes to its events, and a stream of them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::database::Database;
+use crate::cluster::Cluster;
+use crate::load::request;
+use crate::server::{Process, blockbase};
+use crate::side::Side;
+
+/// What the events of created tasks go to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Subscribed {
+    Nothing,
+    LogEvent,
+    PersistEvent,
+    Webhook,
+}
+
+impl Subscribed {
+    /// As the ledger names the handler.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Subscribed::Nothing => "no subscription",
+            Subscribed::LogEvent => "log_event",
+            Subscribed::PersistEvent => "persist_event",
+            Subscribed::Webhook => "webhook",
+        }
+    }
+}
+
+/// The event that is subscribed to.
+pub(crate) const TOPIC: &str = "data.task.created";
+const CONSUMER: &str = "bench";
+
+pub(crate) struct Subject<'a> {
+    binary: PathBuf,
+    environment: Vec<(&'static str, &'static str)>,
+    directory: tempfile::TempDir,
+    postgres: Option<(&'a Cluster, &'static str, String)>,
+    process: Option<Process>,
+    pub(crate) side: Side,
+}
+
+impl<'a> Subject<'a> {
+    /// A server on a fresh database of this name, with an account, the objects and one project.
+    pub(crate) async fn start(
+        binary: &Path,
+        cluster: Option<&'a Cluster>,
+        name: &'static str,
+        environment: &[(&'static str, &'static str)],
+    ) -> Subject<'a> {
+        let directory = tempfile::tempdir().unwrap();
+        let postgres = match cluster {
+            Some(cluster) => Some((cluster, name, cluster.new_database(name).await)),
+            None => None,
+        };
+        // What listens to webhooks is on this machine.
+        let environment = [&[("SVC_ALLOW_PRIVATE_NETWORK", "true")], environment].concat();
+        let url = postgres.as_ref().map(|(_, _, url)| url.as_str());
+        let process = blockbase(binary, directory.path(), url, &environment);
+        let mut side = Side::blockbase(&process.address, None).await;
+        let project = side.post(side.projects, &json!({ "name": "project" })).await;
+        side.project_ids = Arc::new(vec![serde_json::from_value(project["data"]["id"].clone()).unwrap()]);
+        Subject { binary: binary.to_owned(), environment, directory, postgres, process: Some(process), side }
+    }
+
+    /// Subscribes; the consumer group.
+    pub(crate) async fn subscribe(&self, to: Subscribed, hook: &str) -> Option<String> {
+        let body = |config| json!({ "event": TOPIC, "consumer": CONSUMER, "handler": to.name(), "config": config });
+        let path = "/api/v1/events/subscriptions";
+        match to {
+            Subscribed::Nothing => return None,
+            Subscribed::LogEvent => self.side.post(path, &body(json!({}))).await,
+            Subscribed::PersistEvent => {
+                let fields = json!([{ "name": "topic", "type": "text" }, { "name": "record", "type": "json" }]);
+                self.side.post("/api/v1/objects", &json!({ "name": "archive", "fields": fields })).await;
+                let map = json!({ "topic": "event.topic", "record": "payload.record" });
+                self.side.post(path, &body(json!({ "object": "archive", "map": map }))).await
+            }
+            Subscribed::Webhook => {
+                let made = self.side.post("/api/v1/webhooks", &json!({ "url": hook, "topics": [TOPIC] })).await;
+                return Some(format!("webhook:{}", made["data"]["id"].as_str().unwrap()));
+            }
+        };
+        Some(CONSUMER.to_owned())
+    }
+
+    /// Another connection to its database.
+    pub(crate) async fn database(&self) -> Database {
+        match &self.postgres {
+            Some((cluster, name, _)) => Database::Postgres(cluster.connect(name).await),
+            None => {
+                let driver = rusqlite::Connection::open(self.directory.path().join("svc-data/svc.db")).unwrap();
+                driver.busy_timeout(std::time::Duration::from_secs(60)).unwrap();
+                Database::Sqlite(driver)
+            }
+        }
+    }
+
+    /// Brings a Postgres to where it is after a while by itself.
+    pub(crate) async fn settle(&self) {
+        if let Some((cluster, name, _)) = &self.postgres {
+            cluster.settle(name).await;
+        }
+    }
+
+    /// Resident memory of the server now and at its peak, in MiB.
+    pub(crate) fn memory_mib(&self) -> (f64, f64) {
+        self.process.as_ref().map_or((0.0, 0.0), Process::memory_mib)
+    }
+
+    /// Ends the server as an operator does.
+    pub(crate) fn stop(&mut self) {
+        self.process.take().into_iter().for_each(Process::stop);
+    }
+
+    /// Starts a server on the same database.
+    pub(crate) fn start_again(&mut self) {
+        let url = self.postgres.as_ref().map(|(_, _, url)| url.as_str());
+        let process = blockbase(&self.binary, self.directory.path(), url, &self.environment);
+        self.side.address.clone_from(&process.address);
+        self.process = Some(process);
+    }
+
+    /// Ends it with its database.
+    pub(crate) async fn end(mut self) {
+        drop(self.process.take());
+        if let Some((cluster, name, _)) = &self.postgres {
+            cluster.drop_database(name).await;
+        }
+    }
+
+    /// Opens a stream; what it still has to give begins with the first event.
+    pub(crate) async fn open_stream(address: &str, token: Option<&str>) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let path = format!("/api/v1/events/stream?topics={TOPIC}");
+        stream.write_all(&request("GET", &path, token, None)).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b": open\n\n\r\n") {
+            assert!(stream.read_buf(&mut head).await.unwrap() > 0, "no stream: {}", String::from_utf8_lossy(&head));
+            assert!(head.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&head));
+        }
+        stream
+    }
+}

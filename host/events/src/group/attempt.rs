@@ -1,0 +1,164 @@
+//! One attempt to deliver, and chains of them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use blockbase_app::schema::Code;
+use blockbase_app::{App, Attempt, Ended, Subscription, Target, UNDECODABLE};
+use blockbase_store::{ClaimedDelivery, ClaimedEvent};
+use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span, observe_delivery};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use super::{Group, Report};
+use crate::dispatcher::Dispatcher;
+use crate::webhook;
+
+/// What has to be left of a lease, beyond the time of an attempt, for one to begin.
+const START_MARGIN: Duration = Duration::from_millis(500);
+
+/// Why an attempt failed.
+pub(crate) struct Failed {
+    /// A stable name of it.
+    pub(crate) kind: &'static str,
+    /// What the ledger keeps.
+    pub(crate) problem: String,
+    /// Whether whoever was called answered.
+    pub(crate) answered: bool,
+}
+
+impl Group {
+    pub(super) fn log(&self, subscription: &Subscription, token: &Arc<str>, delivery: &ClaimedDelivery) -> Report {
+        let attempt = match &delivery.event {
+            None => self.undecodable(delivery.seq),
+            Some(event) => {
+                let began = Instant::now();
+                let span = event_span(&event.topic, &self.consumer, &subscription.handler);
+                span.in_scope(|| log_event(&self.consumer, event));
+                end_span(&span, Outcome::Success, None);
+                telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Success, began.elapsed());
+                Attempt::Delivered
+            }
+        };
+        let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
+        Report { token: Arc::clone(token), ended, answered: None }
+    }
+
+    /// An event that cannot be read cannot be delivered, today or tomorrow.
+    pub(super) fn undecodable(&self, seq: i64) -> Attempt {
+        telemetry::undecodable();
+        tracing::error!(event.consumer = self.consumer, event.seq = seq, "a stored event cannot be read; its delivery is dead");
+        Attempt::Dead(UNDECODABLE.to_owned())
+    }
+
+    /// Hands deliveries over, one after the other.
+    pub(super) async fn hand_over(
+        &self,
+        chain: Vec<ClaimedDelivery>,
+        subscription: &Subscription,
+        token: &Arc<str>,
+        until: Instant,
+        timeout: Duration,
+    ) {
+        let mut open = OpenDeliveries {
+            reports: &self.reports,
+            token,
+            ended: chain.iter().map(|delivery| (delivery.seq, delivery.attempts)).collect(),
+        };
+        for delivery in chain {
+            let _place = self.slots.acquire().await;
+            let _call = match &subscription.target {
+                Target::Block { .. } => self.dispatcher.block_calls.acquire().await.ok(),
+                _ => None,
+            };
+            let (attempt, answered) = match delivery.event {
+                _ if !self.may_begin(until, timeout) => (Attempt::Released, None),
+                None => (self.undecodable(delivery.seq), None),
+                Some(event) => {
+                    let (topic, handler) = (event.topic.clone(), &subscription.handler);
+                    let attempt = self.attempt(&subscription.target, event, delivery.attempts, timeout);
+                    match observe_delivery(&topic, &self.consumer, handler, |failed: &Failed| failed.kind, attempt).await {
+                        Ok(()) => (Attempt::Delivered, Some(true)),
+                        Err(failed) => (Attempt::Failed(failed.problem), Some(failed.answered)),
+                    }
+                }
+            };
+            open.report(attempt, answered);
+        }
+    }
+
+    /// Whether an attempt would end within its lease, the server does not end, and the group is still to get anything.
+    fn may_begin(&self, until: Instant, timeout: Duration) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        left >= timeout + START_MARGIN
+            && !self.dispatcher.is_draining()
+            && self.dispatcher.app.subscription(&self.consumer).is_some()
+    }
+
+    async fn attempt(&self, target: &Target, event: ClaimedEvent, attempts: i64, timeout: Duration) -> Result<(), Failed> {
+        let Dispatcher { app, settings, .. } = &*self.dispatcher;
+        match target {
+            Target::Webhook(webhook) => webhook::send(app, &settings.client, webhook, &event, timeout).await,
+            Target::Block { block, handler, config } => {
+                deliver_to_block(app, (block, handler, config), event, attempts, timeout).await
+            }
+            Target::Broken(problem) => Err(Failed { kind: "broken_subscription", problem: problem.clone(), answered: true }),
+            Target::LogEvent | Target::PersistEvent(_) => {
+                Err(Failed { kind: "internal", problem: "the handler takes events in batches".to_owned(), answered: true })
+            }
+        }
+    }
+}
+
+/// The deliveries of a chain that have not ended. Those that are left when it is dropped, by a defect, are released.
+struct OpenDeliveries<'a> {
+    reports: &'a mpsc::UnboundedSender<Report>,
+    token: &'a Arc<str>,
+    ended: VecDeque<(i64, i64)>,
+}
+
+impl OpenDeliveries<'_> {
+    /// Says how the first of them ended.
+    fn report(&mut self, attempt: Attempt, answered: Option<bool>) {
+        let Some((seq, attempts)) = self.ended.pop_front() else { return };
+        let report = Report { token: Arc::clone(self.token), ended: Ended { seq, attempts, attempt }, answered };
+        // The group waits for every report before it ends.
+        let _ = self.reports.send(report);
+    }
+}
+
+impl Drop for OpenDeliveries<'_> {
+    fn drop(&mut self) {
+        while !self.ended.is_empty() {
+            self.report(Attempt::Released, None);
+        }
+    }
+}
+
+/// Calls a block's handler (block, handler, configuration), loading it included, within a time limit.
+pub(crate) async fn deliver_to_block(
+    app: &Arc<App>,
+    (block, handler, config): (&str, &str, &Value),
+    event: ClaimedEvent,
+    attempts: i64,
+    timeout: Duration,
+) -> Result<(), Failed> {
+    let delivered = app.deliver_to_block(block, handler, config, event, attempts);
+    match tokio::time::timeout(timeout, delivered).await {
+        Ok(delivered) => delivered.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true }),
+        Err(_) => {
+            let problem = format!("the handler did not end within {} ms", timeout.as_millis());
+            Err(Failed { kind: Code::ActionTimeout.as_str(), problem, answered: true })
+        }
+    }
+}
+
+/// Bytes of a payload that the log shows.
+const LOGGED_BYTES_MAX: usize = 8 * 1024;
+
+/// The handler `log_event`.
+pub(crate) fn log_event(consumer: &str, event: &ClaimedEvent) {
+    let shown = &event.payload[..event.payload.floor_char_boundary(LOGGED_BYTES_MAX)];
+    tracing::info!(event.id = event.id, event.topic = event.topic, event.consumer = consumer, event.payload = shown, "event");
+}

@@ -1,0 +1,152 @@
+//! The ledger as it is looked at: entries, retries by hand, how much waits.
+
+use blockbase_query::{Dialect, Param, Statement};
+
+use super::database_now;
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::row::Row;
+
+/// An entry of the ledger with its event's topic.
+#[derive(Clone, Debug)]
+pub struct LedgerRow {
+    pub event_id: String,
+    pub topic: String,
+    pub consumer: String,
+    pub handler: String,
+    pub status: String,
+    pub attempts: i64,
+    pub error: Option<String>,
+    pub next_attempt_at: Option<i64>,
+    pub delivered_at: Option<i64>,
+    pub occurred_at: i64,
+    pub is_dead: bool,
+}
+
+/// Which entries of the ledger are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerFilter {
+    pub status: Option<String>,
+    pub consumer: Option<String>,
+    pub is_dead: Option<bool>,
+}
+
+/// How much a consumer group still has to get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueueDepth {
+    pub consumer: String,
+    pub pending: i64,
+}
+
+macro_rules! ledger_columns {
+    () => {
+        "e.id, e.topic, d.consumer, d.handler, d.status, d.attempts, d.error, d.next_attempt_at, d.delivered_at, e.occurred_at, d.dead"
+    };
+}
+
+fn ledger_row(row: &Row) -> Result<LedgerRow, DbError> {
+    Ok(LedgerRow {
+        event_id: row.text(0)?,
+        topic: row.text(1)?,
+        consumer: row.text(2)?,
+        handler: row.text(3)?,
+        status: row.text(4)?,
+        attempts: row.integer(5)?,
+        error: row.optional_text(6)?,
+        next_attempt_at: row.optional_integer(7)?,
+        delivered_at: row.optional_integer(8)?,
+        occurred_at: row.integer(9)?,
+        is_dead: row.boolean(10)?,
+    })
+}
+
+impl Connection {
+    /// A page of the ledger, the newest event first, and how many entries there are in all.
+    pub async fn ledger(&mut self, filter: &LedgerFilter, limit: i64, offset: i64) -> Result<(Vec<LedgerRow>, i64), DbError> {
+        let mut conditions = vec!["TRUE".to_owned()];
+        let mut params: Vec<Param> = Vec::new();
+        let mut add = |condition: &str, param: Param| {
+            params.push(param);
+            conditions.push(format!("{condition} ${}", params.len()));
+        };
+        if let Some(consumer) = &filter.consumer {
+            add("d.consumer =", consumer.clone().into());
+        }
+        // Spelt out, so that the index of the failed serves them.
+        conditions.extend(filter.status.as_deref().and_then(|status| match status {
+            "pending" => Some("d.status = 'pending'".to_owned()),
+            "delivered" => Some("d.status = 'delivered'".to_owned()),
+            "failed" => Some("d.status = 'failed'".to_owned()),
+            _ => None,
+        }));
+        match filter.is_dead {
+            None => {}
+            Some(true) => conditions.push("d.status = 'failed' AND d.dead".to_owned()),
+            Some(false) => conditions.push("NOT d.dead".to_owned()),
+        }
+        let conditions = conditions.join(" AND ");
+        let sql = format!("SELECT count(*) FROM svc_deliveries d WHERE {conditions}");
+        let total = self.fetch_integer(Statement { sql: self.spell(sql), params: params.clone() }).await?;
+        params.extend([limit.into(), offset.into()]);
+        let (limit, offset) = (params.len() - 1, params.len());
+        // The page first, so that only its events are looked up.
+        let sql = format!(
+            "SELECT {} FROM (SELECT * FROM svc_deliveries d WHERE {conditions} ORDER BY d.event_seq DESC, d.consumer \
+             LIMIT ${limit} OFFSET ${offset}) AS d JOIN svc_events e ON e.seq = d.event_seq ORDER BY d.event_seq DESC, d.consumer",
+            ledger_columns!(),
+        );
+        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        Ok((rows.iter().map(ledger_row).collect::<Result<_, _>>()?, total))
+    }
+
+    /// One entry of the ledger, which nobody else changes until the transaction ends.
+    pub async fn held_delivery(&mut self, event_id: &str, consumer: &str) -> Result<Option<LedgerRow>, DbError> {
+        let sql = format!(
+            "SELECT {} FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq WHERE e.id = $1 AND d.consumer = $2{}",
+            ledger_columns!(),
+            match self.dialect() {
+                Dialect::Sqlite => "",
+                Dialect::Postgres => " FOR UPDATE OF d",
+            }
+        );
+        let statement = Statement { sql: self.spell(sql), params: vec![event_id.into(), consumer.into()] };
+        self.fetch_rows(statement).await?.first().map(ledger_row).transpose()
+    }
+
+    /// Makes a delivery pending again with all its attempts; an attempt that is under way does not count any more.
+    pub async fn reset_delivery(&mut self, event_id: &str, consumer: &str) -> Result<bool, DbError> {
+        let sql = format!(
+            "UPDATE svc_deliveries SET status = 'pending', dead = FALSE, attempts = 0, claims = 0, error = NULL, \
+             next_attempt_at = {}, lease_token = NULL, lease_until = NULL \
+             WHERE consumer = $2 AND event_seq = (SELECT seq FROM svc_events WHERE id = $1)",
+            database_now(self.dialect())
+        );
+        let statement = Statement { sql: self.spell(sql), params: vec![event_id.into(), consumer.into()] };
+        let reset = self.execute(statement).await? == 1;
+        if reset {
+            self.effects.consumers.insert(consumer.to_owned());
+        }
+        Ok(reset)
+    }
+
+    /// How much each group that is behind has to get, counted up to 100,000, and when the oldest of it happened.
+    pub async fn queue_depths(&mut self) -> Result<(Vec<QueueDepth>, Option<i64>), DbError> {
+        let mut depths = Vec::new();
+        for consumer in self.groups_unsettled().await? {
+            let sql = "SELECT count(*) FROM \
+                       (SELECT 1 FROM svc_deliveries WHERE consumer = $1 AND status = 'pending' LIMIT 100000) AS counted";
+            let rows = self.fetch(sql, vec![consumer.clone().into()]).await?;
+            let pending = rows.first().map_or(Ok(0), |row| row.integer(0))?;
+            depths.push(QueueDepth { consumer, pending });
+        }
+        let mut oldest: Option<i64> = None;
+        for depth in &depths {
+            let sql = "SELECT e.occurred_at FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq \
+                       WHERE d.consumer = $1 AND d.status = 'pending' ORDER BY d.event_seq + 0 LIMIT 1";
+            let rows = self.fetch(sql, vec![depth.consumer.clone().into()]).await?;
+            let occurred_at = rows.first().map(|row| row.integer(0)).transpose()?;
+            oldest = oldest.into_iter().chain(occurred_at).min();
+        }
+        Ok((depths, oldest))
+    }
+}

@@ -1,0 +1,34 @@
+//! The stream while writers write: nothing is left out, whenever the outbox is looked at.
+
+use std::time::Duration;
+
+use blockbase_tests::on_both_engines;
+use serde_json::json;
+
+use super::seed::Seed;
+use crate::events::Stream;
+
+const WRITES: usize = 300;
+
+on_both_engines! {
+    async fn the_stream_leaves_out_nothing_whenever_a_write_meets_a_look_at_the_outbox(server: Server) {
+        let seed = Seed::new();
+        let mut random = seed.rng(0);
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let mut stream = Stream::open(&admin, "").await;
+        let write = async {
+            for number in 0..WRITES {
+                admin.make("task", json!({ "title": number.to_string() })).await;
+                // Alone, so that no later transaction has ended while this one is under way.
+                tokio::time::sleep(Duration::from_millis(random.u64(0..30))).await;
+            }
+        };
+        let read = async {
+            for number in 0..WRITES {
+                assert_eq!(stream.event().await["payload"]["after"]["title"], number.to_string());
+            }
+        };
+        tokio::join!(write, read);
+    }
+}
