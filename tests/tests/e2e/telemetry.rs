@@ -114,6 +114,7 @@ on_both_engines! {
         // A test event counts under one topic, whatever the webhook.
         assert_eq!(admin.post(&format!("/api/v1/webhooks/{id}/test"), json!({})).await.status, 202);
         until(&server, "svc_event_published_total", &[("svc_event_topic", "webhook.test")], 1.0).await;
+        receiver.wait_for(4).await;
         // What waits shows within a few seconds.
         receiver.answer(|_, _| Reply::Hang);
         admin.make("task", json!({ "title": "waits" })).await;
