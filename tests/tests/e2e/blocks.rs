@@ -272,7 +272,7 @@ on_both_engines! {
             if waiting().await == 0 {
                 break;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+            tokio::time::sleep(Duration::from_millis(25)).await;
         }
         assert_eq!(waiting().await, 0);
         assert_eq!(server.sql("SELECT consumer FROM svc_subscriptions").await.len(), 0);
