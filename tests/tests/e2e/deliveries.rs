@@ -85,6 +85,34 @@ on_both_engines! {
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 
+    async fn a_server_that_ends_finishes_what_is_under_way_and_begins_nothing(engine: Engine) {
+        let server = quick(engine).env("SVC_WEBHOOK_TIMEOUT_MS", "5000").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
+        // It answers, so that more than one call is under way at a time from here on.
+        admin.make("task", json!({ "title": "first" })).await;
+        receiver.wait_for(1).await;
+        receiver.answer(|_, _| Reply::After(Duration::from_millis(1500)));
+        for number in 0..40 {
+            admin.make("task", json!({ "title": format!("{number}") })).await;
+        }
+        receiver.wait_for(17).await;
+        let (token, builder) = (admin.token.clone(), server.builder());
+        server.signal("TERM");
+        assert!(server.ended().await.success());
+        let begun = receiver.count();
+        assert!(begun < 41, "the drain began {begun} deliveries");
+        receiver.answer(|_, _| Reply::Status(200));
+        let server = builder.start().await;
+        let admin = server.with_token(token);
+        let entries = ledger_until(&admin, "pageSize=100", |entries| entries.len() == 41 && delivered(entries)).await;
+        // Nothing was sent twice: what was under way was settled, the rest released.
+        assert!(entries.iter().all(|entry| entry["attempts"] == 1));
+        assert_eq!(receiver.count(), 41);
+    }
+
     async fn the_ledger_is_listed_by_pages_and_filters(engine: Engine) {
         let server = quick(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await;
         let admin = server.admin().await;
