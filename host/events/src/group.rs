@@ -171,6 +171,7 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
     let (token, deliveries) = (Arc::<str>::from(lease.token), lease.claimed.deliveries);
     if deliveries.is_empty() {
         // Where not all was looked at, it is now.
+        group.floor.forget();
         return Found { again: after > 0, left_over: has_more, ..Found::default() };
     }
     match &subscription.target {

@@ -25,6 +25,11 @@ impl Floor {
         }
     }
 
+    /// Has the next claim look at all.
+    pub(super) fn forget(&self) {
+        *self.0.lock() = None;
+    }
+
     /// Takes what a claim found first; where it found nothing, the next one looks at all.
     pub(super) fn found(&self, first_pending: Option<i64>) {
         let mut known = self.0.lock();
