@@ -77,10 +77,15 @@ impl Feed {
 
     /// Reads from now on what matches one of `patterns` and may be seen by the caller of each call.
     pub fn read(&self, patterns: Vec<TopicPattern>) -> FeedReader {
-        FeedReader { receiver: self.sender.subscribe(), patterns, replay: None, seen: 0 }
+        FeedReader { receiver: self.sender.subscribe(), patterns, replay: None, seen: 0, catches_up: None }
     }
 
-    /// The same, and before it what the outbox holds after the event number `seq`.
+    /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
+    pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
+        FeedReader { catches_up: Some(app), ..self.read(patterns) }
+    }
+
+    /// As [`Feed::read`], and before it what the outbox holds after the event number `seq`.
     pub fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, seq: i64) -> FeedReader {
         let mut reader = self.read(patterns);
         reader.replay = Some(Replay::new(app));
@@ -116,6 +121,8 @@ pub struct FeedReader {
     replay: Option<Replay>,
     /// The number of the last event that it read.
     seen: i64,
+    /// Where it goes on from the outbox, rather than being cut off, when it falls behind.
+    catches_up: Option<Arc<App>>,
 }
 
 struct Replay {
@@ -157,7 +164,15 @@ impl FeedReader {
                         return None;
                     }
                 },
-                false => self.receiver.recv().await.ok()?,
+                false => match (self.receiver.recv().await, &self.catches_up) {
+                    (Ok(event), _) => event,
+                    (Err(RecvError::Lagged(_)), Some(app)) => {
+                        self.receiver = app.feed().sender.subscribe();
+                        self.replay = Some(Replay::new(Arc::clone(app)));
+                        continue;
+                    }
+                    (Err(_), _) => return None,
+                },
             };
             if event.seq <= self.seen {
                 continue;
@@ -219,29 +234,6 @@ impl FeedReader {
         }
         self.replay = None;
         Ok(None)
-    }
-
-    /// Goes on from the outbox where the reader fell behind; for readers inside the service, which must not miss anything.
-    pub async fn next_or_catch_up(&mut self, app: &Arc<App>, caller: &Caller) -> Option<Arc<CommittedEvent>> {
-        loop {
-            if self.replay.is_some() {
-                return self.next(caller).await;
-            }
-            match self.receiver.recv().await {
-                Ok(event) if event.seq <= self.seen => {}
-                Ok(event) => {
-                    self.seen = event.seq;
-                    if self.patterns.iter().any(|pattern| pattern.matches(&event.topic)) {
-                        return Some(event);
-                    }
-                }
-                Err(RecvError::Lagged(_)) => {
-                    self.receiver = app.feed().sender.subscribe();
-                    self.replay = Some(Replay::new(Arc::clone(app)));
-                }
-                Err(RecvError::Closed) => return None,
-            }
-        }
     }
 }
 

@@ -49,10 +49,10 @@ pub(crate) async fn serve(dispatcher: Arc<Dispatcher>) {
 
 async fn follow(dispatcher: Arc<Dispatcher>, subscription: Arc<Subscription>) {
     let app = &dispatcher.app;
-    let mut reader = app.feed().read(subscription.patterns().to_vec());
+    let mut reader = app.feed().read_all(Arc::clone(app), subscription.patterns().to_vec());
     let retries = Arc::new(Semaphore::new(RETRIES_MAX));
     let system = Caller::system();
-    while let Some(event) = reader.next_or_catch_up(app, &system).await {
+    while let Some(event) = reader.next(&system).await {
         let event = claimed(&event);
         let consumer = &subscription.consumer;
         if subscription.is_too_deep(event.depth) {
