@@ -21,6 +21,8 @@ const BEHIND_MAX: usize = 1024;
 /// keep up.
 const BURST: usize = 64;
 const BURST_PAUSE: Duration = Duration::from_millis(1);
+/// Pause of a reader that catches up, where the database does not answer.
+const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
 /// Commits that may wait to be handed out before there is no pause any more.
 const WAITING_MAX: usize = 1000;
 
@@ -82,7 +84,8 @@ impl Feed {
 
     /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
     pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
-        FeedReader { catches_up: Some(app), ..self.read(patterns) }
+        // What was handed out before is not caught up with.
+        FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
     }
 
     /// As [`Feed::read`], and before it what the outbox holds after the event number `seq`.
@@ -161,7 +164,10 @@ impl FeedReader {
                     Ok(None) => continue,
                     Err(error) => {
                         tracing::warn!(error.cause = %error, "the outbox could not be read for a stream");
-                        return None;
+                        // One that must not miss anything tries again.
+                        self.catches_up.as_ref()?;
+                        tokio::time::sleep(CATCH_UP_PAUSE).await;
+                        continue;
                     }
                 },
                 false => match (self.receiver.recv().await, &self.catches_up) {
