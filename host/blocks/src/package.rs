@@ -91,10 +91,7 @@ fn custom_sections(file: &[u8], name: &str) -> Result<Vec<Vec<u8>>, wasmparser::
 /// A sentence saying what is wrong with the file or the manifest.
 pub fn pack(wasm: &[u8], manifest: &str) -> Result<Vec<u8>, PackError> {
     let checked = parse_manifest(manifest).map_err(|error| PackError(error.message))?;
-    let component = match wasm.starts_with(b"\0asm") && Parser::is_core_wasm(wasm) {
-        true => componentize(wasm)?,
-        false => wasm.to_vec(),
-    };
+    let component = componentize(wasm)?;
     check_component(&component).map_err(|error| PackError(error.message))?;
     let mut packed = without_sections(&component)?;
     // The names that registries turn into OCI annotations.
@@ -163,7 +160,14 @@ fn without_sections(component: &[u8]) -> Result<Vec<u8>, PackError> {
     Ok(out)
 }
 
-fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
+/// The component of a core module; a component is what it is.
+///
+/// # Errors
+/// A sentence saying what is wrong with the module.
+pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
+    if !(module.starts_with(b"\0asm") && Parser::is_core_wasm(module)) {
+        return Ok(module.to_vec());
+    }
     let explain = |error: anyhow::Error| PackError(format!("The core module cannot become a component: {error:#}."));
     let mut module = module.to_vec();
     let has_type = core_has_component_type(&module)

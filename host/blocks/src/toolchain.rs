@@ -1,169 +1,130 @@
-//! `block build`: a Rust block built with what the machine has.
+//! `block build`: a block built with what the machine has, in the language that it is written in.
+
+mod c;
+mod go;
+mod javascript;
+mod python;
+mod rust;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
+use crate::scaffold;
+
+/// The languages that there is an SDK for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    Rust,
+    /// JavaScript and TypeScript.
+    JavaScript,
+    Python,
+    Go,
+    C,
+}
+
+impl Language {
+    pub const ALL: [Language; 5] = [Language::Rust, Language::JavaScript, Language::Python, Language::Go, Language::C];
+
+    /// The folder of its SDK.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Language::Rust => "rust",
+            Language::JavaScript => "js",
+            Language::Python => "python",
+            Language::Go => "go",
+            Language::C => "c",
+        }
+    }
+
+    /// The file that tells the language of a block's folder.
+    fn mark(self) -> &'static str {
+        match self {
+            Language::Rust => "Cargo.toml",
+            Language::JavaScript => "package.json",
+            Language::Python => "block.py",
+            Language::Go => "go.mod",
+            Language::C => "block.c",
+        }
+    }
+
+    fn of(directory: &Path) -> Result<Language, String> {
+        Language::ALL.into_iter().find(|language| directory.join(language.mark()).is_file()).ok_or_else(|| {
+            let marks: Vec<&str> = Language::ALL.into_iter().map(Language::mark).collect();
+            format!("{} holds none of {}, so its language is not known.", directory.display(), marks.join(", "))
+        })
+    }
+}
+
+/// A block's folder, made ready for its compiler.
+#[derive(Debug)]
+pub(crate) struct Project {
+    /// Where `block.json` and the sources are; absolute.
+    directory: PathBuf,
+    /// `.blockbase` in it: what a build makes, and nothing that belongs into version control.
+    #[expect(dead_code, reason = "the languages that need it come next")]
+    work: PathBuf,
+    /// The SDK of the language, unpacked.
+    sdk: PathBuf,
+    /// A folder of WIT whose world `blockbase:guest/block` imports what `requires.plugins` names and exports all that a block may.
+    wit: PathBuf,
+}
+
 /// The file that a build made, not yet packed.
 #[derive(Debug)]
 pub struct BuiltBlock {
+    /// A component, or a core module that carries its component type.
     pub wasm: PathBuf,
-    pub toolchain: &'static str,
+    pub toolchain: String,
 }
 
-/// A way to build Rust for WebAssembly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RustToolchain {
-    /// rustup's `wasm32-wasip2`, which makes components itself.
-    Wasip2,
-    /// rustup's `wasm32-unknown-unknown`.
-    Unknown,
-    /// The distribution's compiler, which builds the standard library from its source.
-    Distribution { linker: &'static str },
-}
-
-impl RustToolchain {
-    fn name(self) -> &'static str {
-        match self {
-            RustToolchain::Wasip2 => "rustc with the target wasm32-wasip2",
-            RustToolchain::Unknown => "rustc with the target wasm32-unknown-unknown",
-            RustToolchain::Distribution { .. } => "the distribution's rustc with the standard library's source",
-        }
-    }
-
-    fn target(self) -> &'static str {
-        match self {
-            RustToolchain::Wasip2 => "wasm32-wasip2",
-            _ => "wasm32-unknown-unknown",
-        }
+/// Builds the block in `directory` for release. What the tools print goes to standard error.
+///
+/// # Errors
+/// A language that is not known, a tool that is lacking, or sources that do not compile.
+pub fn build(directory: &Path, manifest: &Value) -> Result<BuiltBlock, String> {
+    let language = Language::of(directory)?;
+    let directory = std::path::absolute(directory).map_err(|error| error.to_string())?;
+    let work = directory.join(".blockbase");
+    let project = Project { sdk: work.join("sdk"), wit: work.join("wit"), work, directory };
+    scaffold::prepare(language, &project.sdk, &project.wit, &plugins(manifest))?;
+    match language {
+        Language::Rust => rust::build(&project),
+        Language::JavaScript => javascript::build(&project),
+        Language::Python => python::build(&project),
+        Language::Go => go::build(&project),
+        Language::C => c::build(&project),
     }
 }
 
-/// The distribution's compiler and the source of its standard library.
-const DISTRIBUTION_CARGO: &str = "/usr/bin/cargo";
-const DISTRIBUTION_RUSTC: &str = "/usr/bin/rustc";
-const LINKERS: [&str; 6] = ["wasm-ld", "wasm-ld-21", "wasm-ld-20", "wasm-ld-19", "wasm-ld-18", "wasm-ld-17"];
+fn plugins(manifest: &Value) -> Vec<String> {
+    let plugins = manifest["requires"]["plugins"].as_array();
+    plugins.into_iter().flatten().filter_map(|plugin| plugin.as_str().map(str::to_owned)).collect()
+}
 
-/// What to do on a machine that cannot build Rust for WebAssembly.
-const INSTALL: &str = "No Rust compiler for WebAssembly was found. With rustup: `rustup target add wasm32-wasip2`. \
-     On Debian or Ubuntu: `apt-get install --no-install-recommends rustc-web cargo-web rust-web-src lld-19` \
-     (or rustc, cargo, rust-src and lld).";
-
+/// The standard output of a command that succeeded.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|directory| directory.join(program).is_file())
-}
-
-fn find() -> Result<RustToolchain, String> {
-    if let Some(sysroot) = output(Command::new("rustc").args(["--print", "sysroot"])) {
-        let has = |target: &str| Path::new(&sysroot).join("lib/rustlib").join(target).join("lib").is_dir();
-        if has("wasm32-wasip2") {
-            return Ok(RustToolchain::Wasip2);
-        }
-        if has("wasm32-unknown-unknown") {
-            return Ok(RustToolchain::Unknown);
-        }
-    }
-    let distribution = output(Command::new(DISTRIBUTION_RUSTC).args(["--print", "sysroot"]))
-        .filter(|sysroot| Path::new(sysroot).join("lib/rustlib/src/rust/library/std").is_dir())
-        .filter(|_| Path::new(DISTRIBUTION_CARGO).is_file());
-    let linker = LINKERS.into_iter().find(|linker| on_path(linker));
-    match (distribution, linker) {
-        (Some(_), Some(linker)) => Ok(RustToolchain::Distribution { linker }),
-        _ => Err(INSTALL.to_owned()),
-    }
-}
-
-/// Builds the Rust block in `directory` in release mode. What cargo prints goes to standard error.
-///
-/// # Errors
-/// No toolchain, no crate, or what does not compile.
-pub fn build(directory: &Path) -> Result<BuiltBlock, String> {
-    if !directory.join("Cargo.toml").is_file() {
-        return Err(format!("{} holds no Cargo.toml. `block build` builds blocks written in Rust.", directory.display()));
-    }
-    let toolchain = find()?;
-    let mut cargo = match toolchain {
-        RustToolchain::Distribution { linker } => {
-            let mut cargo = Command::new(DISTRIBUTION_CARGO);
-            let path = std::env::var_os("PATH").unwrap_or_default();
-            let mut paths = vec![PathBuf::from("/usr/bin")];
-            paths.extend(std::env::split_paths(&path));
-            let path = std::env::join_paths(paths).map_err(|error| error.to_string())?;
-            // Building the standard library is an unstable flag, which a stable compiler takes with this variable.
-            cargo
-                .env("PATH", path)
-                .env("RUSTC", DISTRIBUTION_RUSTC)
-                .env("RUSTC_BOOTSTRAP", "1")
-                .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker)
-                .env_remove("RUSTUP_TOOLCHAIN")
-                .env_remove("CARGO")
-                .env_remove("RUSTC_WRAPPER")
-                .args(["build", "-Z", "build-std=std,panic_abort"]);
-            cargo
-        }
-        _ => {
-            let mut cargo = Command::new("cargo");
-            cargo.arg("build");
-            cargo
-        }
-    };
-    let target_directory = target_directory(directory, toolchain)?;
-    let status = cargo
-        .args(["--release", "--target", toolchain.target()])
-        .current_dir(directory)
-        .env("CARGO_TARGET_DIR", &target_directory)
+/// Runs a tool; what it prints to standard output goes to standard error, which is for people.
+fn run(command: &mut Command, what: &str) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let status = command
         .stdin(Stdio::null())
-        .stdout(Stdio::inherit())
+        .stdout(std::io::stderr())
         .status()
-        .map_err(|error| format!("cargo cannot be started: {error}."))?;
-    if !status.success() {
-        return Err(format!("The block does not build with {}.", toolchain.name()));
-    }
-    let name = crate_name(directory)?;
-    let wasm = target_directory.join(toolchain.target()).join("release").join(format!("{}.wasm", name.replace('-', "_")));
-    match wasm.is_file() {
-        true => Ok(BuiltBlock { wasm, toolchain: toolchain.name() }),
-        false => Err(format!("The build made no {}. Does Cargo.toml say `crate-type = [\"cdylib\"]`?", wasm.display())),
+        .map_err(|error| format!("{program} cannot be started: {error}."))?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(format!("{what} failed: {program} ended with {status}.")),
     }
 }
 
-/// A folder of its own for each compiler, inside what the user's own setting names or the block's `target`.
-fn target_directory(directory: &Path, toolchain: RustToolchain) -> Result<PathBuf, String> {
-    let base = match std::env::var_os("CARGO_TARGET_DIR").filter(|value| !value.is_empty()) {
-        Some(base) => std::path::absolute(base).map_err(|error| error.to_string())?.join("blocks"),
-        None => std::path::absolute(directory).map_err(|error| error.to_string())?.join("target"),
-    };
-    Ok(match toolchain {
-        RustToolchain::Distribution { .. } => base.join("distribution"),
-        _ => base,
-    })
-}
-
-/// The `name` under `[package]`, or under `[lib]` where that has one.
-fn crate_name(directory: &Path) -> Result<String, String> {
-    let file = directory.join("Cargo.toml");
-    let text = std::fs::read_to_string(&file).map_err(|error| format!("{} cannot be read: {error}.", file.display()))?;
-    let mut section = "";
-    let mut package = None;
-    let mut library = None;
-    for line in text.lines().map(str::trim) {
-        if line.starts_with('[') {
-            section = line;
-        } else if let Some((key, value)) = line.split_once('=')
-            && key.trim() == "name"
-        {
-            let value = value.trim().trim_matches('"').to_owned();
-            match section {
-                "[package]" => package = Some(value),
-                "[lib]" => library = Some(value),
-                _ => {}
-            }
-        }
-    }
-    library.or(package).ok_or_else(|| format!("{} names no package.", file.display()))
+/// Where a program is on the PATH.
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file())
 }

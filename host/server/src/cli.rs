@@ -39,10 +39,20 @@ enum Command {
 
 #[derive(Subcommand)]
 enum BlockCommand {
-    /// Build the Rust block in a directory for WebAssembly and pack it
+    /// Make a new block from a template
+    #[command(after_help = "Example:\n  blockbase block new hello --language python      # makes the folder hello")]
+    New {
+        name: String,
+        /// The language to write it in
+        #[arg(short, long, default_value = "rust")]
+        language: Language,
+        /// Where to make it [default: a folder of the block's name]
+        directory: Option<PathBuf>,
+    },
+    /// Build the block in a directory for WebAssembly and pack it
     #[command(after_help = "Example:\n  blockbase block build examples/tasks      # writes examples/tasks/tasks.wasm")]
     Build {
-        /// Directory with Cargo.toml and block.json
+        /// Directory with block.json and the sources
         #[arg(default_value = ".")]
         directory: PathBuf,
         /// File to write [default: the name of the block with .wasm, in the directory]
@@ -64,6 +74,30 @@ enum BlockCommand {
     /// Show the manifest of a packed file as JSON
     #[command(after_help = "Example:\n  blockbase block inspect tasks.wasm")]
     Inspect { file: PathBuf },
+}
+
+/// The languages of `block new`.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Language {
+    Rust,
+    /// JavaScript or TypeScript
+    #[value(alias = "javascript", alias = "typescript", alias = "ts")]
+    Js,
+    Python,
+    Go,
+    C,
+}
+
+impl From<Language> for blockbase_blocks::Language {
+    fn from(language: Language) -> Self {
+        match language {
+            Language::Rust => blockbase_blocks::Language::Rust,
+            Language::Js => blockbase_blocks::Language::JavaScript,
+            Language::Python => blockbase_blocks::Language::Python,
+            Language::Go => blockbase_blocks::Language::Go,
+            Language::C => blockbase_blocks::Language::C,
+        }
+    }
 }
 
 fn serve_help() -> String {
@@ -118,8 +152,14 @@ pub(crate) fn run() -> ExitCode {
 
 fn block(command: BlockCommand) -> Result<(), String> {
     match command {
+        BlockCommand::New { name, language, directory } => {
+            let directory = directory.unwrap_or_else(|| PathBuf::from(&name));
+            blockbase_blocks::new_block(language.into(), &name, &directory)?;
+            print_line(&format!("{} is made. Next: blockbase block build {}", directory.display(), directory.display()));
+            Ok(())
+        }
         BlockCommand::Build { directory, out } => build(&directory, out),
-        BlockCommand::Pack { wasm, manifest, out } => pack(&wasm, &manifest, &out).map(|_| ()),
+        BlockCommand::Pack { wasm, manifest, out } => pack(&read(&wasm)?, &read_text(&manifest)?, &out).map(|_| ()),
         BlockCommand::Inspect { file } => {
             let manifest = blockbase_blocks::manifest_of(&read(&file)?).map_err(|error| error.message)?;
             print_line(&serde_json::to_string_pretty(&manifest).map_err(|error| error.to_string())?);
@@ -131,16 +171,20 @@ fn block(command: BlockCommand) -> Result<(), String> {
 fn build(directory: &Path, out: Option<PathBuf>) -> Result<(), String> {
     let manifest = directory.join("block.json");
     // Whatever is wrong with the manifest is said before the compiler runs.
-    let name = blockbase_blocks::parse_manifest(&read_text(&manifest)?).map_err(|error| error.message)?.name;
-    let built = blockbase_blocks::build(directory)?;
+    let draft = read_text(&manifest)?;
+    let name = blockbase_blocks::parse_manifest(&draft).map_err(|error| error.message)?.name;
+    let draft = serde_json::from_str(&draft).map_err(|error| error.to_string())?;
+    let built = blockbase_blocks::build(directory, &draft)?;
     let out = out.unwrap_or_else(|| directory.join(format!("{name}.wasm")));
-    let bytes = pack(&built.wasm, &manifest, &out)?;
+    let component = blockbase_blocks::componentize(&read(&built.wasm)?).map_err(|error| error.to_string())?;
+    let manifest = blockbase_blocks::described(&component, draft)?;
+    let bytes = pack(&component, &manifest.to_string(), &out)?;
     print_line(&format!("{} ({bytes} bytes, built with {})", out.display(), built.toolchain));
     Ok(())
 }
 
-fn pack(wasm: &Path, manifest: &Path, out: &Path) -> Result<usize, String> {
-    let packed = blockbase_blocks::pack(&read(wasm)?, &read_text(manifest)?).map_err(|error| error.to_string())?;
+fn pack(wasm: &[u8], manifest: &str, out: &Path) -> Result<usize, String> {
+    let packed = blockbase_blocks::pack(wasm, manifest).map_err(|error| error.to_string())?;
     write_whole(out, &packed).map_err(|error| format!("{} cannot be written: {error}.", out.display()))?;
     Ok(packed.len())
 }

@@ -1,0 +1,76 @@
+//! What the binary carries for authors: the SDKs, their templates, the interface. All of it is of the binary's own version, so
+//! that a block and the server it is for cannot drift apart.
+
+use std::path::Path;
+
+use crate::host::INTERFACES;
+use crate::manifest::parse_manifest;
+use crate::toolchain::Language;
+
+/// `(path, bytes)` of every file below `sdk/` and `wit/`, with `/` between the parts.
+static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// Files of a folder, with their paths below it.
+fn folder(prefix: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
+    FILES.iter().filter_map(move |(path, bytes)| Some((path.strip_prefix(prefix)?.strip_prefix('/')?, *bytes)))
+}
+
+/// Writes a file where it is not there already as it should be, so that build tools see what changed and no more.
+fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
+    if std::fs::read(file).is_ok_and(|known| known == bytes) {
+        return Ok(());
+    }
+    let parent = file.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent)
+        .and_then(|()| std::fs::write(file, bytes))
+        .map_err(|error| format!("{} cannot be written: {error}.", file.display()))
+}
+
+/// Unpacks the SDK of a language and the world of a block that imports `plugins`.
+pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[String]) -> Result<(), String> {
+    for (path, bytes) in folder(&format!("sdk/{}", language.folder())).filter(|(path, _)| !path.starts_with("template/")) {
+        write(&sdk.join(path), bytes)?;
+    }
+    let imports: Vec<&str> = INTERFACES.into_iter().filter(|name| plugins.iter().any(|plugin| plugin == name)).collect();
+    write(&wit.join("block.wit"), world(&imports).as_bytes())?;
+    for package in ["blockbase-block-0.1.0", "blockbase-sdk-0.1.0"] {
+        for (path, bytes) in folder(&format!("wit/{package}")) {
+            write(&wit.join("deps").join(package).join(path), bytes)?;
+        }
+    }
+    // Nothing here is the author's.
+    write(&sdk.with_file_name(".gitignore"), b"*\n")
+}
+
+fn world(imports: &[&str]) -> String {
+    let mut text =
+        "// Made by `blockbase block build` from `requires.plugins` of block.json.\npackage blockbase:guest;\n\nworld block {\n"
+            .to_owned();
+    for import in imports.iter().chain(&["deadline"]) {
+        text.push_str(&format!("  import blockbase:block/{import}@0.1.0;\n"));
+    }
+    text.push('\n');
+    for export in ["block/registry", "block/actions", "block/hooks", "block/subscriptions", "sdk/describe"] {
+        text.push_str(&format!("  export blockbase:{export}@0.1.0;\n"));
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// Makes a new block from the template of a language.
+///
+/// # Errors
+/// A name that no block can have, or a folder that holds something already.
+pub fn new_block(language: Language, name: &str, directory: &Path) -> Result<(), String> {
+    parse_manifest(&serde_json::json!({ "name": name, "version": "0.1.0" }).to_string()).map_err(|error| error.message)?;
+    if std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(format!("{} is not empty.", directory.display()));
+    }
+    for (path, bytes) in folder(&format!("sdk/{}/template", language.folder())) {
+        // Names that tools would act upon inside the SDK's own folder end in `.template`.
+        let path = path.strip_suffix(".template").unwrap_or(path);
+        let text = String::from_utf8_lossy(bytes).replace("{{name}}", name).replace("{{snake}}", &name.replace('-', "_"));
+        write(&directory.join(path), text.as_bytes())?;
+    }
+    prepare(language, &directory.join(".blockbase/sdk"), &directory.join(".blockbase/wit"), &[])
+}
