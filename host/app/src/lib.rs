@@ -48,7 +48,10 @@ pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, 
 pub use api_keys::NewKey;
 pub use blockbase_query::{Access, Action, AggregateRequest, Grant, ListRequest, Paging, RowPolicy, expand_paths};
 pub use blockbase_schema as schema;
-pub use blocks::{ActionCall, ActionOutcome, BlockRuntime, EventCall, Installed, InstalledBlock, PreparedBlock};
+pub use blocks::{
+    ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
+    InstalledBlock, PreparedBlock,
+};
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};

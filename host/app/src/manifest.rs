@@ -4,6 +4,7 @@
 
 use blockbase_query::{Action, Grant, RowPolicy};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// Whose rights bound a data permission, beside the block's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +58,7 @@ pub struct ActionDeclaration {
     pub description: String,
     /// JSON Schema 2020-12 of type object.
     #[serde(default = "any_object")]
-    pub input: serde_json::Value,
+    pub input: Value,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rbac: Option<Rbac>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +75,7 @@ impl ActionDeclaration {
     }
 }
 
-fn any_object() -> serde_json::Value {
+fn any_object() -> Value {
     serde_json::json!({ "type": "object" })
 }
 
@@ -96,7 +97,7 @@ pub struct SubscriptionDeclaration {
     pub consumer: String,
     pub handler: String,
     #[serde(default)]
-    pub config: serde_json::Map<String, serde_json::Value>,
+    pub config: serde_json::Map<String, Value>,
     #[serde(default)]
     pub per_instance: bool,
 }
@@ -109,7 +110,7 @@ pub struct WebhookDeclaration {
     pub url: String,
     pub topics: Vec<String>,
     #[serde(default)]
-    pub headers: serde_json::Map<String, serde_json::Value>,
+    pub headers: serde_json::Map<String, Value>,
 }
 
 /// What has to be there for the block to work.
@@ -166,16 +167,52 @@ pub struct Manifest {
     pub permissions: Permissions,
     /// JSON Schema of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub config: Option<serde_json::Value>,
+    pub config: Option<Value>,
     #[serde(default)]
     pub resources: Vec<ResourceDeclaration>,
 }
 
 impl Manifest {
+    /// The configuration that the schema's defaults make, what was set over them.
+    pub fn configured(&self, set: Value) -> Value {
+        with_defaults(self.config.as_ref(), set)
+    }
+
     /// Whether a handler of this name is declared, of whatever kind.
     pub fn declares(&self, name: &str) -> bool {
         self.actions.iter().any(|action| action.name == name)
             || self.hooks.iter().any(|hook| hook.name == name)
             || self.subscriptions.iter().any(|subscription| subscription.handler == name)
+    }
+}
+
+fn with_defaults(schema: Option<&Value>, set: Value) -> Value {
+    let Value::Object(mut members) = set else { return set };
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        match members.get_mut(name) {
+            Some(value) => *value = with_defaults(Some(property), value.take()),
+            None => {
+                if let Some(default) = property.get("default") {
+                    members.insert(name.clone(), default.clone());
+                }
+            }
+        }
+    }
+    Value::Object(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_fill_what_is_not_set() {
+        let schema = json!({ "properties": {
+            "a": { "default": 1 }, "b": { "properties": { "c": { "default": 2 } } }, "d": {},
+        } });
+        assert_eq!(with_defaults(Some(&schema), json!({ "b": {} })), json!({ "b": { "c": 2 }, "a": 1 }));
+        assert_eq!(with_defaults(Some(&schema), json!({ "a": 7 })), json!({ "a": 7 }));
     }
 }

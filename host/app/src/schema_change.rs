@@ -21,6 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::App;
+use crate::blocks::check_objects;
 use crate::caller::Caller;
 use crate::refresh::Catalogue;
 use apply::apply;
@@ -185,6 +186,7 @@ impl App {
         let can_index = self.store.can_index_search();
         let (actor, applied_by, applied_at) = (caller.actor_json(), caller.actor_id().map(str::to_owned), self.clock.now());
         let event = self.platform_event(caller, String::new(), String::new());
+        let blocks = Arc::clone(&self.blocks.read());
         let answer = self
             .store
             .write_schema(move |connection| {
@@ -194,6 +196,7 @@ impl App {
                     let before = catalogue.clone().registry().map_err(Error::internal)?;
                     let edited = edit(connection, &mut catalogue).await?;
                     catalogue.version = version;
+                    check_objects(&catalogue.clone().registry()?, &blocks)?;
                     apply(connection, before, catalogue, edited.fields_added, can_index).await?;
                     let change = edited.entry.to_string();
                     connection.record_schema_change(SchemaChangeRow { version, change, applied_by, applied_at }).await?;

@@ -6,9 +6,11 @@ wasmtime::component::bindgen!({
 
         world host {
             import blockbase:block/data@0.1.0;
+            import blockbase:block/secrets@0.1.0;
             import blockbase:block/config@0.1.0;
             import blockbase:block/log@0.1.0;
             import blockbase:block/deadline@0.1.0;
+            import blockbase:block/http@0.1.0;
 
             export blockbase:block/registry@0.1.0;
             export blockbase:block/actions@0.1.0;

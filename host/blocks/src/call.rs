@@ -1,58 +1,22 @@
-//! The state of one call: who called, what is left of its bounds, what it logged.
+//! The state of one call: who called, what is left of its bounds.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_app::{App, Caller, InstalledBlock};
+use blockbase_outbound::Client;
 use wasmtime::ResourceLimiter;
 use wasmtime::component::ResourceTable;
-use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
-use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpHooks};
 
-/// Host functions that one call may use.
-const HOST_CALLS_MAX: u32 = 10_000;
-/// Bytes that one call may log.
-const LOG_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of one log line.
-const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
-/// Bytes of one standard stream of a call; past them the stream is closed to the guest.
-const STREAM_BYTES_MAX: usize = 256 * 1024;
-/// Lines kept of one standard stream of a call.
-const STREAM_LINES_MAX: usize = 1000;
-/// Bytes of randomness of one request.
-const RANDOM_BYTES_MAX: u64 = 64 * 1024;
+use crate::host::{Outgoing, Wasi};
+use crate::limits::{HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
+use crate::log_sink::LogSink;
+
 /// Handles to resources of the host that one call may hold.
 const RESOURCES_MAX: usize = 1000;
-/// Bytes of a call's result.
-pub(crate) const RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Elements of all tables of a call.
-pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
-
-/// A bound that a call ran into. It fails the call and names itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LimitHit {
-    HostCalls,
-    LogBytes,
-    LogLine,
-    Memory,
-    Tables,
-    Result,
-}
-
-impl std::fmt::Display for LimitHit {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            LimitHit::HostCalls => write!(formatter, "the block made more than {HOST_CALLS_MAX} host calls"),
-            LimitHit::LogBytes => write!(formatter, "the block logged more than {LOG_BYTES_MAX} bytes"),
-            LimitHit::LogLine => write!(formatter, "the block logged a line of more than {LOG_LINE_BYTES_MAX} bytes"),
-            LimitHit::Memory => formatter.write_str("the block asked for more memory than one call may have"),
-            LimitHit::Tables => formatter.write_str("the block asked for larger tables than one call may have"),
-            LimitHit::Result => write!(formatter, "the result is larger than {RESULT_BYTES_MAX} bytes"),
-        }
-    }
-}
-
-impl std::error::Error for LimitHit {}
+/// Bytes of the headers of one request or answer of `wasi:http`, as they lie in memory.
+const FIELDS_BYTES_MAX: usize = 128 * 1024;
 
 /// What a call may do with the service; none while a block is only tried at its install.
 pub(crate) struct Service {
@@ -61,51 +25,64 @@ pub(crate) struct Service {
     pub(crate) caller: Caller,
 }
 
+/// What bounds a call, and what it uses of the server.
+pub(crate) struct Means {
+    pub(crate) client: Client,
+    pub(crate) memory_bytes_max: usize,
+    pub(crate) memory: MemoryBudget,
+    pub(crate) timeout: Duration,
+}
+
 /// The data of a call's store.
 pub(crate) struct CallState {
     pub(crate) service: Option<Service>,
-    pub(crate) call_id: String,
+    pub(crate) log: LogSink,
+    pub(crate) outgoing: Outgoing,
     deadline: Instant,
     host_calls: u32,
-    logged_bytes: usize,
     memory_bytes: usize,
     memory_bytes_max: usize,
+    memory: MemoryBudget,
     table_elements: usize,
-    /// The bound that made an allocation fail: the guest traps on it with words of its own.
-    pub(crate) allocation_limit: Option<LimitHit>,
+    /// A bound that was hit where the guest goes on for a moment, or traps with words of its own.
+    pub(crate) tripped: Tripped,
     table: ResourceTable,
-    /// Made when a guest first asks: those that need no WASI pay nothing for it.
     wasi: Option<Wasi>,
-}
-
-struct Wasi {
-    context: WasiCtx,
-    stdout: MemoryOutputPipe,
-    stderr: MemoryOutputPipe,
+    http_context: WasiHttpCtx,
 }
 
 impl CallState {
-    pub(crate) fn new(service: Option<Service>, call_id: String, timeout: Duration, memory_bytes_max: usize) -> CallState {
+    pub(crate) fn new(service: Option<Service>, call_id: String, means: Means) -> CallState {
+        let deadline = Instant::now() + means.timeout;
+        let block = service.as_ref().map(|service| (Arc::clone(&service.app), Arc::clone(&service.block)));
+        let granted = service.as_ref().map(|service| service.block.manifest.permissions.http.clone()).unwrap_or_default();
+        let tripped = Tripped::default();
         CallState {
+            log: LogSink::new(block, call_id),
+            outgoing: Outgoing::new(means.client, granted, deadline, tripped.clone()),
             service,
-            call_id,
-            deadline: Instant::now() + timeout,
+            deadline,
             host_calls: 0,
-            logged_bytes: 0,
             memory_bytes: 0,
-            memory_bytes_max,
+            memory_bytes_max: means.memory_bytes_max,
+            memory: means.memory,
             table_elements: 0,
-            allocation_limit: None,
+            tripped,
             table: {
                 let mut table = ResourceTable::new();
                 table.set_max_capacity(RESOURCES_MAX);
                 table
             },
             wasi: None,
+            http_context: {
+                let mut context = WasiHttpCtx::new();
+                context.set_field_size_limit(FIELDS_BYTES_MAX);
+                context
+            },
         }
     }
 
-    /// Counts a host call. Every host function begins with it.
+    /// Counts a host call. Every host function of the block interface begins with it.
     pub(crate) fn count_host_call(&mut self) -> wasmtime::Result<()> {
         self.host_calls += 1;
         match self.host_calls <= HOST_CALLS_MAX {
@@ -114,89 +91,56 @@ impl CallState {
         }
     }
 
+    /// The same for functions of WASI, which cannot be stopped here: the guest is at the next tick.
+    pub(crate) fn count_wasi_call(&mut self) {
+        if self.count_host_call().is_err() {
+            self.tripped.trip(LimitHit::HostCalls);
+        }
+    }
+
     pub(crate) fn remaining(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Refuses a log line that is too long, before anything looks into it.
-    pub(crate) fn check_log_line(&self, bytes: usize) -> wasmtime::Result<()> {
-        match bytes <= LOG_LINE_BYTES_MAX {
-            true => Ok(()),
-            false => Err(wasmtime::Error::from(LimitHit::LogLine)),
+    pub(crate) fn wasi_parts(&mut self) -> (&mut Wasi, &mut ResourceTable) {
+        let log = &self.log;
+        (self.wasi.get_or_insert_with(|| Wasi::new(log)), &mut self.table)
+    }
+
+    pub(crate) fn http_parts(&mut self) -> (&mut dyn WasiHttpHooks, &mut WasiHttpCtx, &mut ResourceTable) {
+        (&mut self.outgoing, &mut self.http_context, &mut self.table)
+    }
+
+    /// Logs what the guest's standard streams still hold.
+    pub(crate) fn finish_streams(&self) {
+        if let Some(wasi) = &self.wasi {
+            wasi.finish();
         }
     }
 
-    /// Takes a line of the block's log.
-    pub(crate) fn log(&mut self, level: &str, message: &str, fields: Option<String>) -> wasmtime::Result<()> {
-        let bytes = message.len() + fields.as_ref().map_or(0, String::len);
-        self.logged_bytes += bytes;
-        if self.logged_bytes > LOG_BYTES_MAX {
-            return Err(wasmtime::Error::from(LimitHit::LogBytes));
-        }
-        self.write_line(level, message, fields);
-        Ok(())
-    }
-
-    fn write_line(&self, level: &str, message: &str, fields: Option<String>) {
-        let Some(service) = &self.service else { return };
-        let level = match level {
-            "error" | "warn" | "debug" | "trace" => level,
-            _ => "info",
-        };
-        service.app.log_block_line(service.block.name(), &self.call_id, level, printable(message), fields);
-    }
-
-    /// What the guest wrote to its standard streams goes to its log, a line each, within the bounds of a call's log.
-    pub(crate) fn log_streams(&self) {
-        let Some(wasi) = &self.wasi else { return };
-        for (level, pipe) in [("info", &wasi.stdout), ("error", &wasi.stderr)] {
-            let bytes = pipe.contents();
-            let text = String::from_utf8_lossy(&bytes);
-            let lines = text.lines().filter(|line| !line.is_empty());
-            for (index, line) in lines.enumerate() {
-                if index == STREAM_LINES_MAX {
-                    self.write_line("warn", "the call wrote more lines than are kept; the rest is left out", None);
-                    break;
-                }
-                let line: String = line.chars().take(LOG_LINE_BYTES_MAX / 4).collect();
-                self.write_line(level, &line, None);
-            }
-        }
+    /// Linear memory that the call has, which only grows.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory_bytes
     }
 }
 
-/// Text without what could steer a terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|character| if character.is_control() && !matches!(character, '\n' | '\t') { '\u{fffd}' } else { character })
-        .collect()
-}
-
-impl WasiView for CallState {
-    fn ctx(&mut self) -> WasiCtxView<'_> {
-        let wasi = self.wasi.get_or_insert_with(|| {
-            let (stdout, stderr) = (MemoryOutputPipe::new(STREAM_BYTES_MAX), MemoryOutputPipe::new(STREAM_BYTES_MAX));
-            // The builder's own defaults: no files, no environment, no arguments, no sockets; clocks and randomness are real.
-            let context = WasiCtxBuilder::new()
-                .max_random_size(RANDOM_BYTES_MAX)
-                .stdout(stdout.clone())
-                .stderr(stderr.clone())
-                .allow_tcp(false)
-                .allow_udp(false)
-                .allow_ip_name_lookup(false)
-                .build();
-            Wasi { context, stdout, stderr }
-        });
-        WasiCtxView { ctx: &mut wasi.context, table: &mut self.table }
+impl Drop for CallState {
+    fn drop(&mut self) {
+        self.memory.give_back(self.memory_bytes);
     }
 }
 
 impl ResourceLimiter for CallState {
-    /// Counts all memories of the call together.
+    /// Counts all memories of the call together, and those of all calls.
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
-        let grown = self.memory_bytes.saturating_add(desired.saturating_sub(current));
+        let more = desired.saturating_sub(current);
+        let grown = self.memory_bytes.saturating_add(more);
         if grown > self.memory_bytes_max {
-            self.allocation_limit = Some(LimitHit::Memory);
+            self.tripped.trip(LimitHit::Memory);
+            return Ok(false);
+        }
+        if !self.memory.take(more) {
+            self.tripped.trip(LimitHit::AllMemory);
             return Ok(false);
         }
         self.memory_bytes = grown;
@@ -206,7 +150,7 @@ impl ResourceLimiter for CallState {
     fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         let grown = self.table_elements.saturating_add(desired.saturating_sub(current));
         if grown > TABLE_ELEMENTS_MAX {
-            self.allocation_limit = Some(LimitHit::Tables);
+            self.tripped.trip(LimitHit::Tables);
             return Ok(false);
         }
         self.table_elements = grown;

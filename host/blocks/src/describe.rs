@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use blockbase_outbound::{AddressPolicy, Client};
 use serde_json::{Map, Value};
 use wasmtime::Store;
 use wasmtime::component::{Component, Linker};
 
-use crate::call::CallState;
-use crate::engine;
+use crate::call::{CallState, Means};
+use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
+use crate::limits::MemoryBudget;
 
 const DESCRIBE: &str = "blockbase:sdk/describe@0.1.0";
 /// Time that a component has to describe itself.
@@ -57,10 +59,18 @@ async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<St
     // Whoever describes itself has nothing to ask.
     linker.allow_shadowing(true);
     linker.define_unknown_imports_as_traps(component).map_err(explain)?;
-    let mut store = Store::new(engine, CallState::new(None, "describe".to_owned(), TIMEOUT, MEMORY_BYTES_MAX));
+    let means = Means {
+        client: Client::new(AddressPolicy { allow_private: false })?,
+        memory_bytes_max: MEMORY_BYTES_MAX,
+        memory: MemoryBudget::new(MEMORY_BYTES_MAX),
+        timeout: TIMEOUT,
+    };
+    let mut store = Store::new(engine, CallState::new(None, "describe".to_owned(), means));
     store.limiter(|state| state);
+    store.set_epoch_deadline(1);
     store.epoch_deadline_async_yield_and_update(1);
-    engine::start_ticker(engine).map_err(|error| error.to_string())?;
+    let ticker = Ticker::start(engine).map_err(|error| error.to_string())?;
+    let _ticking = ticker.keep();
     let instance = linker.instantiate_async(&mut store, component).await.map_err(explain)?;
     let interface = instance.get_export_index(&mut store, None, DESCRIBE);
     let function = interface.and_then(|interface| instance.get_export_index(&mut store, Some(&interface), "manifest"));

@@ -1,8 +1,11 @@
 //! The engine: what guests may use, how they are bounded, how their code is compiled.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::Thread;
 use std::time::Duration;
 
-use crate::call::TABLE_ELEMENTS_MAX;
+use crate::limits::TABLE_ELEMENTS_MAX;
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
 /// WebAssembly stack of a call.
@@ -15,8 +18,10 @@ pub(crate) const CALLS_MAX: u32 = 128;
 const PARTS_A_COMPONENT: u32 = 32;
 /// Memory and stack of a free slot that stay resident, so that the next call finds them warm.
 const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
-/// How often running guests give way to others, and notice that they are cancelled.
-pub(crate) const EPOCH_TICK: Duration = Duration::from_millis(10);
+/// How often running guests give way to others, and notice that they are cancelled or past a bound.
+const EPOCH_TICK: Duration = Duration::from_millis(2);
+/// Ticks after the last call before the ticker rests.
+const IDLE_TICKS: u32 = 50;
 
 fn config() -> Config {
     let mut config = Config::new();
@@ -56,17 +61,64 @@ pub(crate) fn compiling() -> wasmtime::Result<Engine> {
     Engine::new(&config())
 }
 
-/// Lets running guests give way, as long as the engine lives.
-pub(crate) fn start_ticker(engine: &Engine) -> std::io::Result<()> {
-    let engine = engine.weak();
-    std::thread::Builder::new()
-        .name("block-epochs".to_owned())
-        .spawn(move || {
+/// Lets running guests give way. It rests while none runs, so that an idle server does nothing.
+pub(crate) struct Ticker {
+    running: Arc<AtomicU32>,
+    rests: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+impl Ticker {
+    /// # Errors
+    /// The thread cannot be made.
+    pub(crate) fn start(engine: &Engine) -> std::io::Result<Ticker> {
+        let engine = engine.weak();
+        let (running, rests) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+        let (runs, resting) = (Arc::clone(&running), Arc::clone(&rests));
+        let thread = std::thread::Builder::new().name("block-epochs".to_owned()).spawn(move || {
+            let mut idle = 0;
             while let Some(engine) = engine.upgrade() {
                 engine.increment_epoch();
                 drop(engine);
-                std::thread::sleep(EPOCH_TICK);
+                idle = if runs.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
+                if idle < IDLE_TICKS {
+                    std::thread::sleep(EPOCH_TICK);
+                    continue;
+                }
+                idle = 0;
+                resting.store(true, Ordering::SeqCst);
+                // A call that began meanwhile has seen no rest, and wakes nobody.
+                if runs.load(Ordering::SeqCst) == 0 {
+                    std::thread::park();
+                }
+                resting.store(false, Ordering::SeqCst);
             }
-        })
-        .map(|_| ())
+        })?;
+        Ok(Ticker { running, rests, thread: thread.thread().clone() })
+    }
+
+    /// Ticks as long as what it answers with is kept.
+    pub(crate) fn keep(&self) -> Ticking<'_> {
+        self.running.fetch_add(1, Ordering::SeqCst);
+        if self.rests.load(Ordering::SeqCst) {
+            self.thread.unpark();
+        }
+        Ticking(&self.running)
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        // It looks whether there is an engine left.
+        self.thread.unpark();
+    }
+}
+
+/// A running call, for the ticker.
+pub(crate) struct Ticking<'a>(&'a AtomicU32);
+
+impl Drop for Ticking<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }

@@ -3,14 +3,22 @@
 mod config;
 mod data;
 mod deadline;
+mod http;
 mod log;
+mod secrets;
+mod wasi;
+mod wasi_http;
 
 use blockbase_app::schema::Error;
 
 use crate::bindings::blockbase::block::types;
 
+pub(crate) use http::BODY_BYTES_MAX;
+pub(crate) use wasi::Wasi;
+pub(crate) use wasi_http::Outgoing;
+
 /// The interfaces that a manifest's `requires.plugins` may name.
-pub(crate) const INTERFACES: [&str; 3] = ["data", "config", "log"];
+pub(crate) const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "http"];
 
 impl types::Host for crate::call::CallState {}
 

@@ -3,11 +3,15 @@
 use std::collections::HashSet;
 
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{Manifest, TopicPattern};
+use blockbase_app::{BlockPermissions, Manifest, TopicPattern};
 use serde_json::Value;
+
+use crate::origins::AllowedOrigin;
 
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 48;
+/// Longest name of a secret in characters.
+const SECRET_NAME_CHARS_MAX: usize = 100;
 /// Names that are path segments beside blocks.
 const RESERVED: [&str; 1] = ["actions"];
 /// Most declarations of one kind.
@@ -52,7 +56,10 @@ fn check(manifest: &Manifest) -> Result<()> {
         ("hooks", manifest.hooks.len()),
         ("subscriptions", manifest.subscriptions.len()),
         ("resources", manifest.resources.len()),
+        ("webhooks", manifest.webhooks.len()),
         ("permissions.data", manifest.permissions.data.len()),
+        ("permissions.secrets", manifest.permissions.secrets.len()),
+        ("permissions.http", manifest.permissions.http.len()),
         ("requires.handlers", manifest.requires.handlers.len()),
         ("requires.plugins", manifest.requires.plugins.len()),
     ];
@@ -62,6 +69,10 @@ fn check(manifest: &Manifest) -> Result<()> {
     let actions = manifest.actions.iter().map(|action| action.name.as_str());
     let hooks = manifest.hooks.iter().map(|hook| hook.name.as_str());
     let handlers = manifest.subscriptions.iter().map(|subscription| subscription.handler.as_str());
+    let webhooks: Vec<&str> = manifest.webhooks.iter().map(|webhook| webhook.name.as_str()).collect();
+    if let Some(twice) = webhooks.iter().enumerate().find(|(place, name)| webhooks[..*place].contains(name)) {
+        return Err(invalid(format!("The webhook {:?} is declared twice.", twice.1)));
+    }
     check_names("action", actions, true)?;
     check_names("hook", hooks, true)?;
     check_names("handler", handlers, false)?;
@@ -97,8 +108,28 @@ fn check(manifest: &Manifest) -> Result<()> {
             return Err(invalid(format!("The resource {:?} has to be `{name}:` and a name.", resource.name)));
         }
     }
-    if !manifest.permissions.secrets.is_empty() || !manifest.permissions.http.is_empty() {
-        return Err(invalid("This server does not offer secrets or http to blocks yet; leave them out of `permissions`."));
+    check_permissions(&manifest.permissions)
+}
+
+/// Secrets by names that a shell could have, origins of the form that is compared.
+fn check_permissions(permissions: &BlockPermissions) -> Result<()> {
+    let mut seen = HashSet::new();
+    for secret in &permissions.secrets {
+        let bytes = secret.as_bytes();
+        let fits = bytes.len() <= SECRET_NAME_CHARS_MAX
+            && bytes.first().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+        if !fits {
+            return Err(invalid(format!(
+                "Secrets are named by 1 to {SECRET_NAME_CHARS_MAX} letters, digits and `_`, not beginning with a digit; {secret:?} is not."
+            )));
+        }
+        if !seen.insert(secret) {
+            return Err(invalid(format!("The secret `{secret}` stands twice.")));
+        }
+    }
+    for origin in &permissions.http {
+        AllowedOrigin::parse(origin).map_err(|message| invalid(format!("`permissions.http`: {message}")))?;
     }
     Ok(())
 }
@@ -130,23 +161,6 @@ pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator> {
     jsonschema::draft202012::new(schema).map_err(|error| invalid(format!("not a JSON Schema: {error}.")))
 }
 
-/// The configuration that a schema's defaults make, `given` over them.
-pub(crate) fn with_defaults(schema: Option<&Value>, given: Value) -> Value {
-    let Value::Object(mut members) = given else { return given };
-    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
-        match members.get_mut(name) {
-            Some(value) => *value = with_defaults(Some(property), value.take()),
-            None => {
-                if let Some(default) = property.get("default") {
-                    members.insert(name.clone(), default.clone());
-                }
-            }
-        }
-    }
-    Value::Object(members)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,14 +180,5 @@ mod tests {
         assert!(action(json!({ "name": "x", "input": { "type": "string" } })).contains("type object"));
         assert!(action(json!({ "name": "x", "input": { "type": "object", "minProperties": "many" } })).contains("`x`"));
         assert!(action(json!({ "name": "x y" })).contains("x y"));
-    }
-
-    #[test]
-    fn defaults_fill_what_is_not_given() {
-        let schema = json!({ "properties": {
-            "a": { "default": 1 }, "b": { "properties": { "c": { "default": 2 } } }, "d": {},
-        } });
-        assert_eq!(with_defaults(Some(&schema), json!({ "b": {} })), json!({ "b": { "c": 2 }, "a": 1 }));
-        assert_eq!(with_defaults(Some(&schema), json!({ "a": 7 })), json!({ "a": 7 }));
     }
 }

@@ -3,6 +3,7 @@
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
+use blockbase_app::InstallOptions;
 use blockbase_app::schema::Error;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,11 +28,17 @@ pub(crate) async fn install(
     // Before a large body is read for nothing.
     caller.require("blocks", blockbase_app::Action::Create)?;
     body::expect_media_type(&headers, "application/wasm")?;
-    let dry_run = query.flag("dryRun")?;
+    query.only(&["dryRun", "upgrade", "allowNewPermissions"])?;
+    let options = InstallOptions {
+        dry_run: query.flag("dryRun")?,
+        upgrade: query.flag("upgrade")?,
+        allow_new_permissions: query.flag("allowNewPermissions")?,
+    };
     let file = body::read(request, state.settings.block_bytes_max).await?;
-    let installed = state.app.install_block(&caller, file, dry_run).await?;
+    let installed = state.app.install_block(&caller, file, options).await?;
     let (status, answer) = match installed.block {
-        Some(block) => (StatusCode::CREATED, json!({ "data": block, "report": installed.report })),
+        Some(block) if installed.is_new => (StatusCode::CREATED, json!({ "data": block, "report": installed.report })),
+        Some(block) => (StatusCode::OK, json!({ "data": block, "report": installed.report })),
         None => (StatusCode::OK, json!({ "report": installed.report })),
     };
     Ok(render::json_bytes(status, answer.to_string().into_bytes()))
@@ -72,6 +79,48 @@ pub(crate) async fn uninstall(
     PathParts(block): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.uninstall_block(&caller, &block).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn rollback(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(block): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.rollback_block(&caller, &block).await?))
+}
+
+pub(crate) async fn secrets(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(block): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.block_secrets(&caller, &block)?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewSecret {
+    name: String,
+    value: String,
+}
+
+pub(crate) async fn set_secret(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts(block): PathParts<String>,
+    JsonBody(secret): JsonBody<NewSecret>,
+) -> Result<Response, ApiError> {
+    let answer = state.app.set_block_secret(&caller, &block, &secret.name, &secret.value).await?;
+    Ok(render::data(StatusCode::CREATED, &answer))
+}
+
+pub(crate) async fn delete_secret(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    PathParts((block, name)): PathParts<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_block_secret(&caller, &block, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
     }
 }
 
-/// `{ error, message, field?, issues? }`.
+/// `{ error, message, field?, issues? }`, and what the error says more under a key of its own.
 fn envelope(error: &Error) -> Value {
     let mut envelope = json!({ "error": error.code.as_str(), "message": error.message });
     if let Some(field) = &error.field {
@@ -59,6 +59,9 @@ fn envelope(error: &Error) -> Value {
     }
     if !error.issues.is_empty() {
         envelope["issues"] = json!(error.issues);
+    }
+    if let Some((key, details)) = &error.details {
+        envelope[*key] = details.clone();
     }
     envelope
 }

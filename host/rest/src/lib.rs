@@ -16,6 +16,7 @@ mod events;
 mod extract;
 mod fields;
 mod health;
+mod hooks;
 mod lingering;
 mod me;
 mod metrics;
@@ -123,7 +124,14 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
         .route("/api/v1/blocks/actions", get(blocks::actions))
         .route("/api/v1/blocks/{block}", get(blocks::get).patch(blocks::update).merge(delete(blocks::uninstall)))
         .route("/api/v1/blocks/{block}/logs", get(blocks::logs))
+        .route("/api/v1/blocks/{block}/rollback", post(blocks::rollback))
+        .route("/api/v1/blocks/{block}/secrets", get(blocks::secrets).post(blocks::set_secret))
+        .route("/api/v1/blocks/{block}/secrets/{name}", delete(blocks::delete_secret))
         .route("/api/v1/blocks/{block}/actions/{action}", post(blocks::call))
+        .route(
+            "/api/v1/hooks/{block}/{hook}",
+            get(hooks::receive).post(hooks::receive).put(hooks::receive).patch(hooks::receive).delete(hooks::receive),
+        )
         .route("/api/v1/openapi.json", get(openapi::handle))
         .route("/api/v1/roles", get(roles::list).post(roles::create))
         .route("/api/v1/roles/{id}", get(roles::get).patch(roles::update).delete(roles::delete))

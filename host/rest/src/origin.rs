@@ -32,7 +32,8 @@ impl TrustedOrigins {
     /// A write that carries cookies has to come from a trusted origin, by `Origin` or else by `Referer`; without cookies only a
     /// foreign `Origin` on sign-in and sign-up is refused.
     pub(crate) fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), OriginProblem> {
-        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        // A hook looks at no session, so that no browser can be made to lend it one.
+        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) || path.starts_with("/api/v1/hooks/") {
             return Ok(());
         }
         let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());

@@ -105,6 +105,8 @@ pub struct Error {
     pub field: Option<String>,
     /// Per-value failures of an action's input.
     pub issues: Vec<Issue>,
+    /// A document that says more, under a key of its own beside the message.
+    pub details: Option<(&'static str, serde_json::Value)>,
     /// What happened inside. Never rendered.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     /// Set where the operations of `app` try again by themselves.
@@ -113,7 +115,7 @@ pub struct Error {
 
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Error { code, message: message.into(), field: None, issues: Vec::new(), cause: None, retry: None }
+        Error { code, message: message.into(), field: None, issues: Vec::new(), details: None, cause: None, retry: None }
     }
 
     pub fn with_field(mut self, field: impl Into<String>) -> Self {

@@ -37,6 +37,7 @@ pub(crate) struct Config {
     pub(crate) allow_private_network: bool,
     pub(crate) action_timeout: Duration,
     pub(crate) block_memory_bytes: usize,
+    pub(crate) blocks_memory_bytes: usize,
     pub(crate) body_bytes_max: usize,
     pub(crate) block_bytes_max: usize,
     pub(crate) bulk_records_max: usize,
@@ -103,7 +104,7 @@ pub(crate) enum LogFormat {
 }
 
 /// All variables with a line on each, for `--help` and for finding misspelt ones.
-pub(crate) const VARIABLES: [(&str, &str); 33] = [
+pub(crate) const VARIABLES: [(&str, &str); 34] = [
     ("SVC_LISTEN", "address to listen on; port 0 picks a free one [127.0.0.1:4000]"),
     ("SVC_PUBLIC_URL", "external base address; https makes cookies Secure [http://<listen>]"),
     ("SVC_DATA_DIR", "SQLite file, generated secret, compiled blocks [./svc-data]"),
@@ -125,6 +126,7 @@ pub(crate) const VARIABLES: [(&str, &str); 33] = [
     ("SVC_WEBHOOK_TIMEOUT_MS", "time of one webhook call [10000]"),
     ("SVC_ACTION_TIMEOUT_MS", "time of one action, hook or handler [30000]"),
     ("SVC_BLOCK_MEMORY_MB", "linear memory of one block instance [256]"),
+    ("SVC_BLOCK_MEMORY_TOTAL_MB", "linear memory of all block instances together [4096]"),
     ("SVC_ALLOW_PRIVATE_NETWORK", "whether webhooks and blocks may reach private addresses [false]"),
     ("SVC_MAX_BODY_BYTES", "largest request body [10485760]"),
     ("SVC_MAX_BLOCK_BYTES", "largest block upload [67108864]"),
@@ -227,6 +229,7 @@ impl Config {
         let admin = admin_pair(&source)?;
         let telemetry = source.flag("SVC_TELEMETRY", false)?;
         let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 256, 1, 4096)?;
+        let all_megabytes = source.number("SVC_BLOCK_MEMORY_TOTAL_MB", 4096, 1, 1 << 20)?;
         let size = |name: &str, default: u64| {
             source.number(name, default, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
         };
@@ -255,6 +258,7 @@ impl Config {
             allow_private_network: source.flag("SVC_ALLOW_PRIVATE_NETWORK", false)?,
             action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS", 30_000, 1, 3_600_000)?),
             block_memory_bytes: usize::try_from(megabytes << 20).unwrap_or(usize::MAX),
+            blocks_memory_bytes: usize::try_from(all_megabytes << 20).unwrap_or(usize::MAX),
             body_bytes_max: size("SVC_MAX_BODY_BYTES", 10_485_760)?,
             block_bytes_max: size("SVC_MAX_BLOCK_BYTES", 64 << 20)?,
             bulk_records_max: usize::try_from(source.number("SVC_MAX_BULK", 1000, 1, 100_000)?).unwrap_or(1000),

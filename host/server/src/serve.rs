@@ -114,6 +114,8 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         cache_directory: data_dir.join("blocks"),
         secret: secret.into_bytes(),
         memory_bytes_max: config.block_memory_bytes,
+        all_memory_bytes_max: config.blocks_memory_bytes,
+        client: client.clone(),
         compiler: (program, cli::COMPILE_COMMAND),
         compile_limits: CompileLimits::default(),
     })

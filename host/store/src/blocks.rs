@@ -16,8 +16,20 @@ pub struct BlockRow {
     /// `sha256:` and the digest of the packed file.
     pub digest: String,
     pub manifest: String,
-    /// All versions kept, newest first.
-    pub versions: Vec<String>,
+    /// All versions kept with the digests of their files, newest first.
+    pub versions: Vec<(String, String)>,
+    pub secrets: Vec<BlockSecretRow>,
+}
+
+/// A secret of a block, encrypted.
+#[derive(Clone, Debug)]
+pub struct BlockSecretRow {
+    pub name: String,
+    pub ciphertext: String,
+    /// Of the key that it is encrypted under.
+    pub key_id: String,
+    /// Milliseconds since the epoch.
+    pub updated_at: i64,
 }
 
 /// A version of a block to be stored.
@@ -45,6 +57,8 @@ pub struct BlockLogRow {
     pub logged_at: i64,
 }
 
+/// Versions kept of each block, the one that serves among them.
+const VERSIONS_KEPT: i64 = 5;
 /// Log lines kept of each block.
 const LOG_LINES_KEPT: i64 = 1000;
 
@@ -64,14 +78,29 @@ impl Connection {
                 Vec::new(),
             )
             .await?;
-        let versions =
-            self.fetch("SELECT block, version FROM svc_block_versions ORDER BY block, installed_at DESC", Vec::new()).await?;
+        let versions = self
+            .fetch("SELECT block, version, digest FROM svc_block_versions ORDER BY block, installed_at DESC", Vec::new())
+            .await?;
+        let secrets = self
+            .fetch("SELECT block, name, ciphertext, key_id, updated_at FROM svc_block_secrets ORDER BY block, name", Vec::new())
+            .await?;
         let read = |row: &Row| -> Result<BlockRow, DbError> {
             let name = row.text(0)?;
             let mut kept = Vec::new();
             for version in &versions {
                 if version.text(0)? == name {
-                    kept.push(version.text(1)?);
+                    kept.push((version.text(1)?, version.text(2)?));
+                }
+            }
+            let mut own = Vec::new();
+            for secret in &secrets {
+                if secret.text(0)? == name {
+                    own.push(BlockSecretRow {
+                        name: secret.text(1)?,
+                        ciphertext: secret.text(2)?,
+                        key_id: secret.text(3)?,
+                        updated_at: secret.integer(4)?,
+                    });
                 }
             }
             Ok(BlockRow {
@@ -83,6 +112,7 @@ impl Connection {
                 digest: row.text(6)?,
                 manifest: row.text(7)?,
                 versions: kept,
+                secrets: own,
                 name,
             })
         };
@@ -123,9 +153,16 @@ impl Connection {
         if inserted == 0 {
             return Ok(false);
         }
+        self.put_block_version(row).await?;
+        Ok(true)
+    }
+
+    /// Stores a version; one of the same number is replaced.
+    async fn put_block_version(&mut self, row: BlockVersionRow) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_block_versions (block, version, digest, manifest, component, installed_at) \
-             VALUES ($1, $2, $3, $4, $5, $6)",
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (block, version) DO UPDATE SET digest = excluded.digest, \
+             manifest = excluded.manifest, component = excluded.component, installed_at = excluded.installed_at",
             vec![
                 row.block.into(),
                 row.version.into(),
@@ -135,8 +172,69 @@ impl Connection {
                 row.installed_at.into(),
             ],
         )
-        .await?;
-        Ok(true)
+        .await
+        .map(|_| ())
+    }
+
+    /// Lets a new version serve. Versions that were rolled back from are forgotten, and the oldest past those that are kept.
+    pub async fn upgrade_block(
+        &mut self,
+        mut row: BlockVersionRow,
+        config: String,
+        installed_by: Option<String>,
+    ) -> Result<(), DbError> {
+        let name = row.block.clone();
+        let sql = "DELETE FROM svc_block_versions WHERE block = $1 AND installed_at > (SELECT v.installed_at FROM \
+                   svc_block_versions v JOIN svc_blocks b ON b.name = v.block AND b.version = v.version WHERE v.block = $1)";
+        self.run(sql, vec![name.clone().into()]).await?;
+        let sql = self.spell("SELECT coalesce(max(installed_at), 0) FROM svc_block_versions WHERE block = $1");
+        let newest = self.fetch_integer(blockbase_query::Statement { sql, params: vec![name.clone().into()] }).await?;
+        // Their order is by this instant, whatever the clock does.
+        row.installed_at = row.installed_at.max(newest + 1);
+        self.serve_version(&name, &row.version, config, row.installed_at, installed_by).await?;
+        self.put_block_version(row).await?;
+        self.run(
+            "DELETE FROM svc_block_versions WHERE block = $1 AND installed_at <= \
+             (SELECT installed_at FROM svc_block_versions WHERE block = $1 ORDER BY installed_at DESC LIMIT 1 OFFSET $2)",
+            vec![name.into(), VERSIONS_KEPT.into()],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// Makes a stored version the one that serves.
+    pub async fn serve_version(
+        &mut self,
+        name: &str,
+        version: &str,
+        config: String,
+        installed_at: i64,
+        installed_by: Option<String>,
+    ) -> Result<(), DbError> {
+        self.run(
+            "UPDATE svc_blocks SET version = $2, config = $3, installed_at = $4, installed_by = $5 WHERE name = $1",
+            vec![name.into(), version.into(), config.into(), installed_at.into(), installed_by.into()],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// Stores an encrypted secret; one of the same name is replaced.
+    pub async fn put_block_secret(&mut self, block: &str, row: BlockSecretRow) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_block_secrets (block, name, ciphertext, key_id, updated_at) VALUES ($1, $2, $3, $4, $5) \
+             ON CONFLICT (block, name) DO UPDATE SET ciphertext = excluded.ciphertext, key_id = excluded.key_id, \
+             updated_at = excluded.updated_at",
+            vec![block.into(), row.name.into(), row.ciphertext.into(), row.key_id.into(), row.updated_at.into()],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// `false` where there is no such secret.
+    pub async fn delete_block_secret(&mut self, block: &str, name: &str) -> Result<bool, DbError> {
+        let sql = "DELETE FROM svc_block_secrets WHERE block = $1 AND name = $2";
+        Ok(self.run(sql, vec![block.into(), name.into()]).await? == 1)
     }
 
     /// Removes a block with its versions and logs. `false` where there is none.

@@ -32,7 +32,7 @@ use blockbase_schema::{Error, Result};
 use futures_util::future::BoxFuture;
 
 pub use accounts::{ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow, UserRow};
-pub use blocks::{BlockLogRow, BlockRow, BlockVersionRow};
+pub use blocks::{BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow};
 pub use connection::Connection;
 pub use deliveries::{Claim, Claimed, ClaimedDelivery, ClaimedEvent, LedgerFilter, LedgerRow, Outcome, QueueDepth};

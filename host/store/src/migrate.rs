@@ -22,11 +22,12 @@ macro_rules! migration {
     };
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     migration!(1, "0001_system_tables.sql"),
     migration!(2, "0002_relationships.sql"),
     migration!(3, "0003_identity.sql"),
     migration!(4, "0004_events.sql"),
+    migration!(5, "0005_block_secrets.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";

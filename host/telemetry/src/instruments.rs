@@ -15,6 +15,9 @@ const MILLISECONDS: [f64; 14] =
     [1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 2500.0, 5000.0, 10_000.0, 30_000.0];
 /// Upper bounds of a request's duration in seconds, as the semantic conventions advise.
 const REQUEST_SECONDS: [f64; 14] = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0];
+/// Upper bounds of a call's memory in bytes.
+const MEMORY_BYTES: [f64; 9] =
+    [65_536.0, 262_144.0, 1_048_576.0, 4_194_304.0, 16_777_216.0, 33_554_432.0, 67_108_864.0, 134_217_728.0, 268_435_456.0];
 /// Upper bounds of the jobs of one commit.
 const JOBS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
@@ -54,6 +57,12 @@ pub(crate) struct Instruments {
     streams: UpDownCounter<i64>,
     invocations: Counter<u64>,
     action_duration: Histogram<f64>,
+    hooks: Counter<u64>,
+    hook_duration: Histogram<f64>,
+    block_busy: Histogram<f64>,
+    block_memory: Histogram<u64>,
+    block_traps: Counter<u64>,
+    block_limits: Counter<u64>,
     batch_size: Histogram<u64>,
     pub(crate) request_duration: Histogram<f64>,
     queue: Arc<Mutex<Option<Queue>>>,
@@ -87,6 +96,17 @@ impl Instruments {
                 .build(),
             invocations: counter("svc.action.invocations", "{call}", "Calls of an action's handler"),
             action_duration: milliseconds("svc.action.duration", "Time of one call of an action's handler"),
+            hooks: counter("svc.hook.deliveries", "{call}", "Requests that a hook's handler received"),
+            hook_duration: milliseconds("svc.hook.duration", "Time of one call of a hook's handler"),
+            block_busy: milliseconds("svc.block.cpu.time", "Time that one call of a block kept a processor"),
+            block_memory: meter
+                .u64_histogram("svc.block.memory.peak")
+                .with_unit("By")
+                .with_description("Most linear memory of one call of a block")
+                .with_boundaries(MEMORY_BYTES.to_vec())
+                .build(),
+            block_traps: counter("svc.block.traps", "{call}", "Calls of a block that trapped"),
+            block_limits: counter("svc.block.limits", "{call}", "Calls of a block that ran into a limit"),
             batch_size: meter
                 .u64_histogram("svc.store.batch.size")
                 .with_unit("{job}")
@@ -194,6 +214,46 @@ pub fn action(block: &str, name: &str, outcome: Outcome, took: Duration) {
         ];
         instruments.invocations.add(1, &attributes);
         instruments.action_duration.record(milliseconds(took), &attributes);
+    }
+}
+
+/// A request that a hook's handler received.
+pub fn hook(block: &str, name: &str, outcome: Outcome, took: Duration) {
+    let Some(instruments) = instruments() else { return };
+    let attributes = [
+        KeyValue::new("svc.block", block.to_owned()),
+        KeyValue::new("svc.hook", name.to_owned()),
+        KeyValue::new("svc.outcome", outcome.as_str()),
+    ];
+    instruments.hooks.add(1, &attributes);
+    instruments.hook_duration.record(milliseconds(took), &attributes);
+}
+
+/// What one call of a block used of the machine, and what stopped it.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockUse<'a> {
+    pub block: &'a str,
+    /// Time on a processor.
+    pub busy: Duration,
+    pub memory_bytes: usize,
+    /// The kind of the trap that ended it.
+    pub trap: Option<&'a str>,
+    /// The limit that it ran into.
+    pub limit: Option<&'a str>,
+}
+
+/// A call of a block that ended.
+pub fn block_used(used: &BlockUse<'_>) {
+    let Some(instruments) = instruments() else { return };
+    let block = KeyValue::new("svc.block", used.block.to_owned());
+    let attributes = std::slice::from_ref(&block);
+    instruments.block_busy.record(milliseconds(used.busy), attributes);
+    instruments.block_memory.record(used.memory_bytes as u64, attributes);
+    if let Some(trap) = used.trap {
+        instruments.block_traps.add(1, &[block.clone(), KeyValue::new("svc.block.trap", trap.to_owned())]);
+    }
+    if let Some(limit) = used.limit {
+        instruments.block_limits.add(1, &[block, KeyValue::new("svc.block.limit", limit.to_owned())]);
     }
 }
 

@@ -12,9 +12,9 @@ mod spans;
 
 pub use http::{RequestStart, request_answered, request_span};
 pub use instruments::{
-    OpenStream, Outcome, action, commit_batch, delivery, event_published, is_on, lease_lost, set_queue, stream_opened,
-    undecodable,
+    BlockUse, OpenStream, Outcome, action, block_used, commit_batch, delivery, event_published, hook, is_on, lease_lost,
+    set_queue, stream_opened, undecodable,
 };
-pub use observe::{observe_action, observe_delivery};
+pub use observe::{observe_action, observe_delivery, observe_hook};
 pub use pipeline::{Collector, PROMETHEUS_CONTENT_TYPE, Settings, Telemetry, init};
-pub use spans::{TARGET, action_span, end_span, event_span};
+pub use spans::{TARGET, action_span, end_span, event_span, hook_span};

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use tracing::{Instrument, Span};
 
-use crate::instruments::{Outcome, action, delivery, is_on};
-use crate::spans::{action_span, end_span, event_span};
+use crate::instruments::{Outcome, action, delivery, hook, is_on};
+use crate::spans::{action_span, end_span, event_span, hook_span};
 
 /// The `error.type` of a call whose caller went away before it ended.
 const CANCELLED: &str = "cancelled";
@@ -21,6 +21,19 @@ pub async fn observe_action<T, E>(
         return call.await;
     }
     observe(action_span(block, name), |outcome, took| action(block, name, outcome, took), error_type, call).await
+}
+
+/// Runs a call of a hook's handler in its span, and counts it. `error_type` gives an error's stable code.
+pub async fn observe_hook<T, E>(
+    block: &str,
+    name: &str,
+    error_type: impl FnOnce(&E) -> &'static str,
+    call: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    if !is_on() {
+        return call.await;
+    }
+    observe(hook_span(block, name), |outcome, took| hook(block, name, outcome, took), error_type, call).await
 }
 
 /// Runs an attempt to deliver an event in its span, and counts it. `error_type` gives an error's stable code.

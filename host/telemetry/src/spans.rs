@@ -25,6 +25,23 @@ pub fn action_span(block: &str, name: &str) -> Span {
     )
 }
 
+/// The span of a call of a hook's handler.
+pub fn hook_span(block: &str, name: &str) -> Span {
+    if !exports_traces() {
+        return Span::none();
+    }
+    tracing::info_span!(
+        target: TARGET,
+        "hook",
+        otel.name = %format_args!("hook {block}.{name}"),
+        otel.status_code = Empty,
+        svc.block = block,
+        svc.hook = name,
+        svc.outcome = Empty,
+        "error.type" = Empty,
+    )
+}
+
 /// The span of an attempt to deliver an event.
 pub fn event_span(topic: &str, consumer: &str, handler: &str) -> Span {
     if !exports_traces() {
@@ -44,7 +61,7 @@ pub fn event_span(topic: &str, consumer: &str, handler: &str) -> Span {
     )
 }
 
-/// Writes how it ended into an action's or an event's span; `error_type` is a stable code.
+/// Writes how it ended into the span of an action, a hook or an event; `error_type` is a stable code.
 pub fn end_span(span: &Span, outcome: Outcome, error_type: Option<&str>) {
     span.record("svc.outcome", outcome.as_str());
     if outcome == Outcome::Failed {

@@ -59,6 +59,11 @@ fn routes() -> Vec<Route> {
         route("get /readyz", "", Value::Null, Guard::Anyone(200)),
         route("get /api/v1/openapi.json", "", Value::Null, Guard::Anyone(200)),
         route("get /api/v1/data", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
+        route("post /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
+        route("put /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
+        route("patch /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
+        route("delete /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
         route("get /api/v1/me", "", Value::Null, Guard::Anyone(200)),
         route("get /api/auth/get-session", "", Value::Null, Guard::Anyone(200)),
         route("post /api/auth/sign-out", "", json!({}), Guard::Anyone(200)),
@@ -155,6 +160,13 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/blocks/actions", "", Value::Null, &[read], 403);
     guarded("get /api/v1/blocks/{block}", "/api/v1/blocks/tasks", Value::Null, &[read], 403);
     guarded("get /api/v1/blocks/{block}/logs", "/api/v1/blocks/tasks/logs", Value::Null, &[read], 403);
+    let manage = ("blocks", "manage");
+    // There is no version before.
+    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/tasks/rollback", json!({}), &[create], 403);
+    let secret = json!({ "name": "NONE", "value": "x" });
+    guarded("get /api/v1/blocks/{block}/secrets", "/api/v1/blocks/tasks/secrets", Value::Null, &[manage], 403);
+    guarded("post /api/v1/blocks/{block}/secrets", "/api/v1/blocks/tasks/secrets", secret, &[manage], 403);
+    guarded("delete /api/v1/blocks/{block}/secrets/{name}", "/api/v1/blocks/tasks/secrets/NONE", Value::Null, &[manage], 403);
     guarded("patch /api/v1/blocks/{block}", "/api/v1/blocks/tasks", json!({ "enabled": true }), &[update], 403);
     guarded("delete /api/v1/blocks/{block}", "/api/v1/blocks/<block>", Value::Null, &[delete], 403);
     guarded("post /api/v1/blocks/tasks/actions/complete", "", json!({ "id": "<task>" }), &[update], 403);

@@ -6,12 +6,13 @@ use crate::call::CallState;
 impl Host for CallState {
     async fn log(&mut self, level: String, message: String, fields: Option<String>) -> wasmtime::Result<()> {
         self.count_host_call()?;
-        self.check_log_line(message.len() + fields.as_ref().map_or(0, String::len))?;
+        self.log.count(message.len() + fields.as_ref().map_or(0, String::len))?;
         // What is no JSON is kept as text rather than lost.
         let fields = fields.map(|fields| match serde_json::from_str::<serde::de::IgnoredAny>(&fields) {
             Ok(_) => fields,
             Err(_) => serde_json::Value::from(fields).to_string(),
         });
-        CallState::log(self, &level, &message, fields)
+        self.log.write(&level, &message, fields);
+        Ok(())
     }
 }

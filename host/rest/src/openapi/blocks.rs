@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::components::{exact_object, instant, schema};
-use super::operation::{Operation, Paths, path_parameter, query_parameter};
+use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
 pub(super) fn schemas() -> Value {
     let any_object = json!({ "type": "object" });
@@ -28,7 +28,24 @@ pub(super) fn schemas() -> Value {
             "installedBy": { "type": ["string", "null"] },
             "versions": strings,
         })),
-        "SvcInstallReport": exact_object(json!({ "permissions": schema("SvcBlockPermissions"), "webhooks": list(any_object) })),
+        "SvcInstallReport": {
+            "type": "object",
+            "properties": {
+                "permissions": schema("SvcBlockPermissions"),
+                "webhooks": list(any_object.clone()),
+                "newPermissions": {
+                    "type": "object",
+                    "description": "After a dry run of an upgrade: what it asks for beyond the installed version.",
+                },
+            },
+            "required": ["permissions", "webhooks"],
+            "additionalProperties": false,
+        },
+        "SvcBlockSecret": exact_object(json!({
+            "name": text,
+            "isSet": { "type": "boolean" },
+            "updatedAt": { "type": ["string", "null"], "format": "date-time" },
+        })),
         "SvcDeclaredActions": exact_object(json!({
             "actions": list(exact_object(json!({
                 "block": text, "name": text, "description": text, "input": { "description": "A JSON Schema." },
@@ -56,10 +73,27 @@ pub(super) fn describe(paths: &mut Paths) {
     paths.add("get", base, operation("list", "List the installed blocks").answers_data(200, "The blocks.", list("SvcBlock")));
     let dry_run = query_parameter("dryRun", "Whether to only say what the block would get.", json!({ "type": "boolean" }));
     let install = operation("install", "Install a block")
-        .parameter(dry_run)
+        .parameters([
+            dry_run,
+            query_parameter("upgrade", "Whether to replace the version that is installed.", json!({ "type": "boolean" })),
+            query_parameter(
+                "allowNewPermissions",
+                "Consent to what an upgrade asks for beyond the installed version; 409 `new_permissions` lists it.",
+                json!({ "type": "boolean" }),
+            ),
+        ])
         .body("application/wasm", json!({ "contentMediaType": "application/wasm" }))
         .problems(&[409])
-        .answers(200, "After a dry run: what it would get.", exact_object(json!({ "report": schema("SvcInstallReport") })))
+        .answers(
+            200,
+            "The upgraded block; after a dry run only what it would get.",
+            json!({
+                "type": "object",
+                "properties": { "data": schema("SvcBlock"), "report": schema("SvcInstallReport") },
+                "required": ["report"],
+                "additionalProperties": false,
+            }),
+        )
         .answers(
             201,
             "The installed block.",
@@ -93,6 +127,28 @@ pub(super) fn describe(paths: &mut Paths) {
         .answers_nothing(204, "The block is gone.");
     paths.add("delete", base, uninstall);
 
+    let rollback = operation("rollback", "Let the version before serve again")
+        .parameter(block())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The block as it is now.", schema("SvcBlock"));
+    paths.add("post", "/api/v1/blocks/{block}/rollback", rollback);
+    let secrets = operation("listSecrets", "List the secrets that a block asks for, by name alone")
+        .parameter(block())
+        .problems(&[400, 404])
+        .answers_data(200, "The secrets.", list("SvcBlockSecret"));
+    paths.add("get", "/api/v1/blocks/{block}/secrets", secrets);
+    let set_secret = operation("setSecret", "Set a secret of a block; nobody reads it back but the block")
+        .parameter(block())
+        .json_body(exact_object(json!({ "name": { "type": "string" }, "value": { "type": "string", "writeOnly": true } })))
+        .problems(&[404])
+        .answers_data(201, "The secret, without its value.", schema("SvcBlockSecret"));
+    paths.add("post", "/api/v1/blocks/{block}/secrets", set_secret);
+    let delete_secret = operation("deleteSecret", "Forget a secret of a block")
+        .parameters([block(), path_parameter("name", "The secret's name.", json!({ "type": "string" }))])
+        .problems(&[400, 404])
+        .answers_nothing(204, "The secret is gone.");
+    paths.add("delete", "/api/v1/blocks/{block}/secrets/{name}", delete_secret);
+
     let level = query_parameter("level", "Only lines of this level.", json!({ "type": "string" }));
     let limit = query_parameter(
         "limit",
@@ -104,4 +160,32 @@ pub(super) fn describe(paths: &mut Paths) {
         .problems(&[400, 404])
         .answers_data(200, "The lines.", list("SvcBlockLogLine"));
     paths.add("get", "/api/v1/blocks/{block}/logs", logs);
+}
+
+/// The hooks: one path for all, whose requests and answers are the third party's and the block's.
+pub(super) fn describe_hooks(paths: &mut Paths) {
+    for method in ["get", "post", "put", "patch", "delete"] {
+        let hook = Operation::new(
+            format!("hooks.{method}"),
+            "hooks",
+            format!("Hand a {} request to a block's hook", method.to_uppercase()),
+        )
+        .describe("The block gets the request as it came, and chooses status, headers and body. No session counts here.")
+        .called_by(Caller::Unseen)
+        .parameters([
+            path_parameter("block", "The block's name.", json!({ "type": "string" })),
+            path_parameter("hook", "The hook's name.", json!({ "type": "string" })),
+        ])
+        .without(&[401, 403])
+        .problems(&[400, 404, 413, 504])
+        .response(
+            200,
+            json!({
+                "description": "What the hook chose; `{ \"received\": true }` where it chose nothing.",
+                "headers": headers(&[]),
+                "content": { "*/*": { "schema": {} } },
+            }),
+        );
+        paths.add(method, "/api/v1/hooks/{block}/{hook}", hook);
+    }
 }

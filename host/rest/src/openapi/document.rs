@@ -56,6 +56,7 @@ pub(super) fn build(visible: &Visible, service: &Service) -> Value {
     schema_api::describe(&mut paths);
     platform::describe(&mut paths);
     blocks::describe(&mut paths);
+    blocks::describe_hooks(&mut paths);
     auth::describe(&mut paths);
     accounts::describe(&mut paths);
     events::describe(&mut paths);

@@ -1,0 +1,121 @@
+//! Calls of blocks: actions by callers, hooks by third parties.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Result};
+use serde_json::Value;
+
+use super::{ActionCall, ActionOutcome, BLOCKS, HookCall, HookRequest, HookResponse, InstalledBlock};
+use crate::App;
+use crate::caller::{Caller, Credentials};
+use crate::manifest::ActionDeclaration;
+
+impl App {
+    /// An enabled block and the place of an action in its manifest, which the caller may call.
+    ///
+    /// # Errors
+    /// `not_found` for those who may see blocks; others are told the same of an action that there is not as of one that they may
+    /// not call.
+    pub(crate) fn callable(&self, caller: &Caller, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
+        match self.declared(block, action) {
+            Ok((block, place)) if self.may_call(caller, &block.manifest.actions[place]) => Ok((block, place)),
+            Err(missing) if caller.holds(BLOCKS, Action::Read) || caller.holds(BLOCKS, Action::Update) => Err(missing),
+            _ if caller.is_known() => Err(Error::new(Code::Forbidden, "There is no such action, or you may not call it.")),
+            _ => Err(caller.require(BLOCKS, Action::Update).err().unwrap_or_else(|| Error::not_found("action"))),
+        }
+    }
+
+    fn declared(&self, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
+        let block = self.installed(block)?;
+        let missing = |message: String| Err(Error::new(Code::NotFound, message));
+        if !block.enabled {
+            return missing(format!("The block `{}` is disabled.", block.name()));
+        }
+        match block.manifest.actions.iter().position(|declared| declared.name == action) {
+            Some(place) => Ok((block, place)),
+            None => missing(format!("The block `{}` declares no action `{action}`.", block.name())),
+        }
+    }
+
+    /// Whether the caller may call an action. On a resource without rows, a grant for own rows is none.
+    pub(crate) fn may_call(&self, caller: &Caller, action: &ActionDeclaration) -> bool {
+        let (resource, needed) = action.permission();
+        match self.registry().object(resource) {
+            Some(_) => caller.may(resource, needed),
+            None => caller.holds(resource, needed),
+        }
+    }
+
+    /// Calls an action: the permission is checked, then the input validated, then the handler runs.
+    ///
+    /// # Errors
+    /// `not_found`, `validation_failed`, `unauthorized`, `forbidden`, `action_failed`, `action_timeout`, or the handler's own.
+    pub async fn call_action(
+        self: &Arc<Self>,
+        caller: &Caller,
+        block: &str,
+        action: &str,
+        input: String,
+        call_id: String,
+    ) -> Result<ActionOutcome> {
+        let (block, place) = self.callable(caller, block, action)?;
+        let declared = &block.manifest.actions[place];
+        let value: Value = serde_json::from_str(&input).map_err(|error| blockbase_schema::json::malformed(&error))?;
+        let runtime = self.runtime()?;
+        runtime.validate_input(&block, declared, &value)?;
+        let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
+        let call = ActionCall {
+            app: Arc::clone(self),
+            action: action.to_owned(),
+            caller: block.caller(caller),
+            block: Arc::clone(&block),
+            input,
+            call_id,
+            timeout,
+        };
+        let code = |error: &Error| error.code.as_str();
+        blockbase_telemetry::observe_action(block.name(), action, code, runtime.call_action(call)).await
+    }
+
+    /// Hands a third party's request to a hook's handler. No session counts here: whether the request is genuine is for the
+    /// handler to find out, by the sender's signature. `None` where the handler leaves the answer to the service.
+    ///
+    /// # Errors
+    /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` for whatever else went wrong, without detail: the
+    /// block's log has it.
+    pub async fn receive_hook(
+        self: &Arc<Self>,
+        block: &str,
+        hook: &str,
+        request: HookRequest,
+        call_id: String,
+    ) -> Result<Option<HookResponse>> {
+        let found = self.blocks.read().get(block).filter(|block| block.enabled).cloned();
+        let declares = |block: &Arc<InstalledBlock>| block.manifest.hooks.iter().any(|declared| declared.name == hook);
+        let block = found.filter(declares).ok_or_else(|| Error::not_found("hook"))?;
+        let nobody = self.authenticate(&Credentials::default()).await?;
+        let call = HookCall {
+            app: Arc::clone(self),
+            hook: hook.to_owned(),
+            request,
+            caller: block.caller(&nobody),
+            block: Arc::clone(&block),
+            call_id: call_id.clone(),
+            timeout: Duration::from_millis(self.settings.action_timeout_ms),
+        };
+        let code = |error: &Error| error.code.as_str();
+        let answer = blockbase_telemetry::observe_hook(block.name(), hook, code, self.runtime()?.receive_hook(call)).await;
+        answer.map_err(|error| {
+            let message = format!("The hook `{hook}` failed: {}", error.message);
+            self.log_block_line(block.name(), &call_id, "error", message, None);
+            match error.code {
+                Code::ActionTimeout => Error::new(Code::ActionTimeout, "The hook did not end in time."),
+                // The server's own state, which the sender should wait for.
+                Code::Unavailable | Code::Internal => error,
+                _ => Error::new(Code::ActionFailed, "The hook failed."),
+            }
+        })
+    }
+}

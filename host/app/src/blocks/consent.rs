@@ -1,0 +1,182 @@
+//! Consent: what a manifest asks for is what the installer grants, and nobody grants what they do not hold.
+
+use blockbase_query::{Grant, Permissions};
+use blockbase_schema::{Code, Error, Result};
+use serde_json::{Map, Value, json};
+
+use crate::App;
+use crate::caller::{Authority, Caller};
+use crate::manifest::{Manifest, RunAs, SubscriptionDeclaration, WebhookDeclaration};
+use crate::persist::{PERSIST_EVENT, PersistConfig};
+use crate::subscriptions::{is_built_in, may_subscribe};
+use crate::topic::TopicPattern;
+use blockbase_query::Action;
+
+/// What a version asks for beyond another one, by the manifest's keys; empty where it asks for no more.
+pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> Map<String, Value> {
+    let grants = |keep: fn(Option<RunAs>) -> bool| {
+        let data = installed.permissions.data.iter().filter(|permission| keep(permission.run_as));
+        // Whose the rows are does not matter for what is asked: `own` covers `own`.
+        Permissions::new(data.map(|permission| permission.grant()).collect::<Vec<Grant>>(), Some("actor".to_owned()))
+    };
+    let (plain, any) = (grants(|run_as| run_as.is_none()), grants(|_| true));
+    let data: Vec<Value> = asked
+        .permissions
+        .data
+        .iter()
+        .filter(|permission| {
+            let held = if permission.run_as.is_some() { &any } else { &plain };
+            !held.covers(&permission.grant())
+        })
+        .map(|permission| json!(permission))
+        .collect();
+    let new = |asked: &[String], held: &[String]| -> Vec<Value> {
+        asked.iter().filter(|name| !held.contains(name)).map(|name| json!(name)).collect()
+    };
+    let subscribes = |known: &SubscriptionDeclaration, asked: &SubscriptionDeclaration| {
+        // What the block's own code does with an event it could do before; a built-in handler sends it elsewhere.
+        known.event == asked.event
+            && (!is_built_in(&asked.handler) || (known.handler == asked.handler && known.config == asked.config))
+    };
+    let subscriptions: Vec<Value> = asked
+        .subscriptions
+        .iter()
+        .filter(|asked| !installed.subscriptions.iter().any(|known| subscribes(known, asked)))
+        .map(|asked| json!(asked))
+        .collect();
+    let sends = |known: &WebhookDeclaration, asked: &WebhookDeclaration| {
+        known.url == asked.url && asked.topics.iter().all(|topic| known.topics.contains(topic))
+    };
+    let webhooks: Vec<Value> = asked
+        .webhooks
+        .iter()
+        .filter(|asked| !installed.webhooks.iter().any(|known| sends(known, asked)))
+        .map(|asked| json!({ "name": asked.name, "url": asked.url, "topics": asked.topics }))
+        .collect();
+    [
+        ("data", data),
+        ("secrets", new(&asked.permissions.secrets, &installed.permissions.secrets)),
+        ("http", new(&asked.permissions.http, &installed.permissions.http)),
+        ("subscriptions", subscriptions),
+        ("webhooks", webhooks),
+    ]
+    .into_iter()
+    .filter(|(_, entries)| !entries.is_empty())
+    .map(|(key, entries)| (key.to_owned(), Value::Array(entries)))
+    .collect()
+}
+
+impl App {
+    /// Nobody grants to a block what they do not hold.
+    pub(super) fn check_consent(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+        if !self.settings.require_auth {
+            return Ok(());
+        }
+        for permission in &manifest.permissions.data {
+            let Authority::Own(held) = &caller.authority else {
+                return Err(Error::new(Code::Forbidden, "A block cannot install blocks."));
+            };
+            if !held.covers(&permission.grant()) {
+                return Err(Error::new(
+                    Code::Forbidden,
+                    format!(
+                        "The block asks for permissions on `{}` that you do not hold yourself, so you cannot grant them.",
+                        permission.resource
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody lets a block have events that they may not read, or write records that they may not make.
+    pub(super) fn check_subscriptions(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+        for declared in &manifest.subscriptions {
+            let within = |error: Error| error.within(format_args!("Subscription `{}`", declared.consumer));
+            may_subscribe(caller, &TopicPattern::parse(&declared.event)?).map_err(within)?;
+            if declared.handler == PERSIST_EVENT {
+                let config = PersistConfig::read(&Value::Object(declared.config.clone())).map_err(within)?;
+                caller.require(&config.object, Action::Create).map_err(within)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_requirements(&self, manifest: &Manifest) -> Result<()> {
+        let interfaces = self.runtime()?.interfaces();
+        let blocks = self.blocks.read();
+        let missing = |what: String| Err(Error::new(Code::MissingRequirement, what));
+        for plugin in &manifest.requires.plugins {
+            if !interfaces.contains(&plugin.as_str()) && !blocks.contains_key(plugin) {
+                return missing(format!(
+                    "The block requires `{plugin}`, which is neither an interface of this server nor an installed block."
+                ));
+            }
+        }
+        for handler in &manifest.requires.handlers {
+            let offered = is_built_in(handler)
+                || handler
+                    .split_once('.')
+                    .is_some_and(|(block, name)| blocks.get(block).is_some_and(|block| block.manifest.declares(name)));
+            if !offered {
+                return missing(format!("The block requires the handler `{handler}`, which nothing here offers."));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(keys: Value) -> Manifest {
+        let mut whole = json!({ "name": "a", "version": "1.0.0" });
+        for (key, value) in keys.as_object().expect("an object") {
+            whole[key] = value.clone();
+        }
+        serde_json::from_value(whole).expect("a manifest")
+    }
+
+    fn asks(installed: Value, asked: Value) -> Vec<String> {
+        additions(&manifest(installed), &manifest(asked)).keys().cloned().collect()
+    }
+
+    fn data(entries: Value) -> Value {
+        json!({ "permissions": { "data": entries } })
+    }
+
+    #[test]
+    fn the_same_or_less_asks_for_nothing() {
+        let all = json!({
+            "permissions": {
+                "data": [{ "resource": "task", "actions": ["manage"] }], "secrets": ["A", "B"], "http": ["https://a.example"],
+            },
+            "subscriptions": [{ "event": "data.task.#", "consumer": "a:x", "handler": "h" }],
+            "webhooks": [{ "name": "w", "url": "https://a.example/", "topics": ["data.#"] }],
+        });
+        assert!(asks(all.clone(), all.clone()).is_empty());
+        assert!(asks(all.clone(), data(json!([{ "resource": "task", "actions": ["read"], "rowPolicy": "own" }]))).is_empty());
+        assert!(asks(all.clone(), data(json!([{ "resource": "task", "actions": ["delete"], "as": "caller" }]))).is_empty());
+        assert_eq!(asks(json!({}), all), ["data", "secrets", "http", "subscriptions", "webhooks"]);
+    }
+
+    #[test]
+    fn whatever_is_more_is_told() {
+        let own = json!([{ "resource": "task", "actions": ["read"], "rowPolicy": "own" }]);
+        assert_eq!(asks(data(own.clone()), data(json!([{ "resource": "task", "actions": ["read"] }]))), ["data"]);
+        assert_eq!(asks(data(own), data(json!([{ "resource": "note", "actions": ["read"] }]))), ["data"]);
+        let borrowed = json!([{ "resource": "task", "actions": ["read"], "as": "caller" }]);
+        assert_eq!(asks(data(borrowed), data(json!([{ "resource": "task", "actions": ["read"] }]))), ["data"]);
+        let subscription = |event: &str, handler: &str, object: &str| json!({ "subscriptions": [{ "event": event, "consumer": "a:x", "handler": handler, "config": { "object": object } }] });
+        assert_eq!(asks(subscription("data.a.#", "h", "x"), subscription("data.#", "h", "x")), ["subscriptions"]);
+        assert!(asks(subscription("data.a.#", "h", "x"), subscription("data.a.#", "other", "y")).is_empty());
+        assert_eq!(asks(subscription("data.a.#", "h", "x"), subscription("data.a.#", "persist_event", "x")), ["subscriptions"]);
+        assert_eq!(
+            asks(subscription("data.a.#", "persist_event", "x"), subscription("data.a.#", "persist_event", "y")),
+            ["subscriptions"]
+        );
+        let webhook = |url: &str| json!({ "webhooks": [{ "name": "w", "url": url, "topics": ["data.#"] }] });
+        assert_eq!(asks(webhook("https://a.example/"), webhook("https://b.example/")), ["webhooks"]);
+    }
+}

@@ -1,0 +1,343 @@
+//! Install, upgrade, rollback: each one transaction, so that there is the old state or the new and nothing between.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{BlockVersionRow, Connection, ReadCost, SubscriptionRow, WebhookRow};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::consent::additions;
+use super::names::check_actions;
+use super::{BLOCKS, InstalledBlock, PreparedBlock};
+use crate::App;
+use crate::caller::Caller;
+use crate::manifest::Manifest;
+use crate::platform_event::PlatformEvent;
+use crate::subscriptions::is_built_in;
+use crate::webhooks::{NewWebhook, insert};
+
+/// How a file is to be installed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InstallOptions {
+    /// Say what the block would get, and do nothing.
+    pub dry_run: bool,
+    /// Replace the version that is installed.
+    pub upgrade: bool,
+    /// Consent to what an upgrade asks for beyond the version that is installed.
+    pub allow_new_permissions: bool,
+}
+
+/// What an install did, or would do.
+#[derive(Debug)]
+pub struct Installed {
+    /// `None` after a dry run.
+    pub block: Option<Value>,
+    pub report: Value,
+    /// Whether no version was installed before.
+    pub is_new: bool,
+}
+
+/// A version that is to serve, checked, with what comes with it.
+struct Change {
+    manifest: Manifest,
+    digest: String,
+    /// The packed file; none where the version is stored already.
+    file: Option<Bytes>,
+    /// What is set of the configuration.
+    config: Value,
+    subscriptions: Vec<SubscriptionRow>,
+    /// With their secrets, which the new ones show once.
+    webhooks: Vec<(WebhookRow, String)>,
+    /// The version and digest that serve until then.
+    replaces: Option<(String, String)>,
+    event: Option<PlatformEvent>,
+    /// Other blocks that have to be there.
+    required: Vec<String>,
+    now: i64,
+    installed_by: Option<String>,
+}
+
+impl App {
+    /// Installs a packed file, upgrades the block to it, or with `dry_run` says what it would get.
+    ///
+    /// # Errors
+    /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`; `forbidden` where it asks for more than the
+    /// installer holds.
+    pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
+        caller.require(BLOCKS, Action::Create)?;
+        let installed = self.try_install(caller, file, options).await;
+        if !matches!(installed, Ok(Installed { block: Some(_), .. })) {
+            // What was compiled for nothing is not kept.
+            self.retain_installed();
+        }
+        installed
+    }
+
+    async fn try_install(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
+        let PreparedBlock { manifest, digest } = self.runtime()?.prepare(file.clone()).await?;
+        let present = self.blocks.read().get(&manifest.name).cloned();
+        if present.is_some() && !options.upgrade {
+            return Err(block_exists(&manifest.name));
+        }
+        self.check_grantable(caller, &manifest)?;
+        let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
+        if !added.is_empty() && !options.dry_run && !options.allow_new_permissions {
+            let keys: Vec<&str> = added.keys().map(String::as_str).collect();
+            let message = format!(
+                "The new version asks for more than the installed one has ({}). `newPermissions` lists it; consent with \
+                 ?allowNewPermissions=true.",
+                keys.join(", ")
+            );
+            let mut error = Error::new(Code::NewPermissions, message);
+            error.details = Some(("newPermissions", Value::Object(added)));
+            return Err(error);
+        }
+        let is_new = present.is_none();
+        if let Some(same) = present.as_ref().filter(|present| present.digest == digest && !options.dry_run) {
+            let report = json!({ "permissions": manifest.permissions, "webhooks": [] });
+            return Ok(Installed { block: Some(same.render()), report, is_new });
+        }
+        let permissions = json!(manifest.permissions);
+        let change = self.change(caller, manifest, digest, Some(file), present.as_deref())?;
+        if options.dry_run {
+            let webhooks: Vec<Value> =
+                change.webhooks.iter().map(|(row, _)| json!({ "name": row.name, "url": row.url })).collect();
+            let mut report = json!({ "permissions": permissions, "webhooks": webhooks });
+            if !is_new {
+                report["newPermissions"] = Value::Object(added);
+            }
+            return Ok(Installed { block: None, report, is_new });
+        }
+        let (block, webhooks) = self.apply(change).await?;
+        Ok(Installed { block: Some(block), report: json!({ "permissions": permissions, "webhooks": webhooks }), is_new })
+    }
+
+    /// Lets the version before the present one serve again. What was upgraded from it is kept until the next upgrade.
+    ///
+    /// # Errors
+    /// `conflict` where there is no version before; `forbidden` where that one holds more than the caller.
+    pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<Value> {
+        caller.require(BLOCKS, Action::Create)?;
+        let present = self.installed(name)?;
+        let serving = present.versions.iter().position(|(version, _)| *version == present.manifest.version);
+        let before = serving.and_then(|place| present.versions.get(place + 1));
+        let Some((version, _)) = before else {
+            let message = format!("No version of the block `{name}` before {} is kept.", present.manifest.version);
+            return Err(Error::new(Code::Conflict, message));
+        };
+        let (key, wanted) = (name.to_owned(), version.clone());
+        let file = self
+            .store
+            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.block_component(&key, &wanted).await?) }))
+            .await?;
+        let file = Bytes::from(file.ok_or_else(|| Error::internal("a kept version has no file"))?);
+        let PreparedBlock { manifest, digest } = self.runtime()?.prepare(file).await?;
+        self.check_grantable(caller, &manifest)?;
+        let change = self.change(caller, manifest, digest, None, Some(&present))?;
+        Ok(self.apply(change).await?.0)
+    }
+
+    /// Demands that the caller may give the block what its manifest asks for, and that there is what it needs.
+    fn check_grantable(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+        self.check_consent(caller, manifest)?;
+        self.check_subscriptions(caller, manifest)?;
+        self.check_requirements(manifest)?;
+        check_actions(manifest, &self.registry(), &self.blocks.read())
+    }
+
+    /// What is to be stored for a version to serve.
+    fn change(
+        &self,
+        caller: &Caller,
+        manifest: Manifest,
+        digest: String,
+        file: Option<Bytes>,
+        present: Option<&InstalledBlock>,
+    ) -> Result<Change> {
+        let source = Some(format!("block:{}", manifest.name));
+        let mut webhooks = Vec::with_capacity(manifest.webhooks.len());
+        for declared in &manifest.webhooks {
+            let new = NewWebhook {
+                name: Some(declared.name.clone()),
+                url: declared.url.clone(),
+                topics: declared.topics.clone(),
+                headers: declared.headers.clone(),
+                enabled: true,
+            };
+            let made = self.new_webhook(caller, new, source.clone());
+            webhooks.push(made.map_err(|error| error.within(format_args!("Webhook `{}`", declared.name)))?);
+        }
+        let subscriptions = manifest
+            .subscriptions
+            .iter()
+            .map(|declared| SubscriptionRow {
+                consumer: declared.consumer.clone(),
+                topic: declared.event.clone(),
+                handler: match is_built_in(&declared.handler) {
+                    true => declared.handler.clone(),
+                    false => format!("{}.{}", manifest.name, declared.handler),
+                },
+                config: Value::Object(declared.config.clone()).to_string(),
+                per_instance: declared.per_instance,
+                source: source.clone(),
+            })
+            .collect();
+        let op = match (present, &file) {
+            (None, _) => "installed",
+            (Some(_), Some(_)) => "upgraded",
+            (Some(_), None) => "rolled_back",
+        };
+        Ok(Change {
+            config: self.carried_config(&manifest, present)?,
+            event: self.block_event(caller, op, &manifest.name, &manifest.version),
+            required: manifest.requires.blocks(self.runtime()?.interfaces()),
+            replaces: present.map(|present| (present.manifest.version.clone(), present.digest.clone())),
+            now: self.clock.now(),
+            installed_by: caller.actor_id().map(str::to_owned),
+            manifest,
+            digest,
+            file,
+            subscriptions,
+            webhooks,
+        })
+    }
+
+    /// What was set of the configuration and fits the version that is to serve. Keys that do not fit fall back to their defaults.
+    fn carried_config(&self, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<Value> {
+        let runtime = self.runtime()?;
+        let mut set = present.and_then(|present| present.configured.as_object().cloned()).unwrap_or_default();
+        let declares = |key: &str| {
+            let properties = manifest.config.as_ref().and_then(|schema| schema.get("properties"));
+            properties.is_some_and(|properties| properties.get(key).is_some())
+        };
+        loop {
+            let Err(error) = runtime.validate_config(manifest, Value::Object(set.clone())) else { return Ok(Value::Object(set)) };
+            if set.is_empty() {
+                return Err(error);
+            }
+            let at_fault: Vec<&str> =
+                error.issues.iter().filter_map(|issue| issue.path.strip_prefix('/')?.split('/').next()).collect();
+            let kept: Map<String, Value> = set
+                .iter()
+                .filter(|(key, _)| declares(key) && !at_fault.contains(&key.as_str()))
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            // What is wrong with all of it together is nobody's alone.
+            set = if kept.len() == set.len() { Map::new() } else { kept };
+            tracing::info!(
+                block.name = manifest.name,
+                "parts of the block's configuration do not fit its new version and are reset"
+            );
+        }
+    }
+
+    /// Stores a version and lets it serve: the block, and the report of its webhooks.
+    async fn apply(self: &Arc<Self>, change: Change) -> Result<(Value, Vec<Value>)> {
+        let name = change.manifest.name.clone();
+        let report = self.store.write(move |connection| Box::pin(async move { store_change(connection, change).await })).await?;
+        self.refresh().await?;
+        self.group_gone.notify_one();
+        Ok((self.installed(&name)?.render(), report))
+    }
+}
+
+async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec<Value>> {
+    let Change { manifest, digest, file, config, subscriptions, webhooks, replaces, event, required, now, installed_by } = change;
+    // Nobody changes blocks from here on; what was there a moment ago may be another.
+    connection.raise_version("blocks").await?;
+    connection.raise_version("subscriptions").await?;
+    let name = manifest.name.clone();
+    let source = format!("block:{name}");
+    let installed = connection.blocks().await?;
+    let present = installed.iter().find(|block| block.name == name).map(|block| (block.version.clone(), block.digest.clone()));
+    match (&present, &replaces) {
+        (Some(_), None) => return Err(block_exists(&name)),
+        (present, replaces) if present != replaces => {
+            return Err(Error::new(
+                Code::Conflict,
+                "The block was changed by somebody else meanwhile. Look at it and try again.",
+            ));
+        }
+        _ => {}
+    }
+    if let Some(gone) = required.iter().find(|required| !installed.iter().any(|block| block.name == **required)) {
+        let message = format!("The block requires the block `{gone}`, which is not installed.");
+        return Err(Error::new(Code::MissingRequirement, message));
+    }
+    for other in installed.iter().filter(|other| other.name != name) {
+        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires).unwrap_or_default();
+        let of_this = requires.handlers.iter().filter_map(|handler| handler.split_once('.')).filter(|(block, _)| *block == name);
+        if let Some((_, handler)) = of_this.into_iter().find(|(_, handler)| !manifest.declares(handler)) {
+            let message =
+                format!("The block `{}` requires the handler `{name}.{handler}`, which this version lacks.", other.name);
+            return Err(Error::new(Code::Conflict, message));
+        }
+    }
+    let (version, config) = (manifest.version.clone(), config.to_string());
+    match file {
+        None => connection.serve_version(&name, &version, config, now, installed_by).await?,
+        Some(file) => {
+            let row = BlockVersionRow {
+                block: name.clone(),
+                version,
+                digest,
+                manifest: serde_json::to_string(&manifest).map_err(Error::internal)?,
+                component: file.to_vec(),
+                installed_at: now,
+            };
+            if replaces.is_some() {
+                connection.upgrade_block(row, config, installed_by).await?;
+            } else if !connection.insert_block(row, config, installed_by).await? {
+                return Err(block_exists(&name));
+            }
+        }
+    }
+    // A group that the new version has as well keeps what it still has to get.
+    connection.delete_subscriptions_of(&source).await?;
+    for subscription in subscriptions {
+        let consumer = subscription.consumer.clone();
+        if !connection.insert_subscription(subscription).await? {
+            let message = format!("The block declares the consumer group `{consumer}`, which there is already.");
+            return Err(Error::new(Code::Conflict, message));
+        }
+    }
+    let report = store_webhooks(connection, &source, webhooks).await?;
+    if let Some(event) = event {
+        event.emit(connection).await?;
+    }
+    Ok(report)
+}
+
+/// Brings the webhooks of a block to those declared: one of the same name keeps its id and secret.
+async fn store_webhooks(connection: &mut Connection, source: &str, declared: Vec<(WebhookRow, String)>) -> Result<Vec<Value>> {
+    let known = connection.webhooks().await?.into_iter().filter(|row| row.source.as_deref() == Some(source));
+    let mut known: HashMap<Option<String>, WebhookRow> = known.map(|row| (row.name.clone(), row)).collect();
+    let mut report = Vec::with_capacity(declared.len());
+    for (new, secret) in declared {
+        match known.remove(&new.name) {
+            None => {
+                insert(connection, &new).await?;
+                report.push(json!({ "id": new.id, "name": new.name, "url": new.url, "secret": secret }));
+            }
+            Some(kept) => {
+                let WebhookRow { url, topics, headers, updated_at, .. } = new;
+                let row = WebhookRow { url, topics, headers, updated_at, ..kept };
+                connection.update_webhook(&row).await?;
+                // Its secret was shown when it was made.
+                report.push(json!({ "id": row.id, "name": row.name, "url": row.url }));
+            }
+        }
+    }
+    for gone in known.into_values() {
+        connection.delete_webhook(&gone.id).await?;
+    }
+    Ok(report)
+}
+
+fn block_exists(name: &str) -> Error {
+    let message = format!("The block `{name}` is installed already. ?upgrade=true replaces it by this version.");
+    Error::new(Code::BlockExists, message)
+}

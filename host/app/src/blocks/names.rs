@@ -1,0 +1,97 @@
+//! Names that actions have in GraphQL and MCP: `<block>_<action>`, with `_` for `-`. One name stands for one thing.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use blockbase_schema::{Code, Error, Registry, RelationShape, Result};
+
+use super::InstalledBlock;
+use crate::manifest::Manifest;
+
+/// Tools of MCP that are not of blocks.
+const TOOLS: [&str; 13] = [
+    "list_objects",
+    "get_object",
+    "query_data",
+    "get_record",
+    "aggregate_data",
+    "create_record",
+    "update_record",
+    "upsert_record",
+    "delete_record",
+    "bulk_create_records",
+    "bulk_delete_records",
+    "link_records",
+    "unlink_records",
+];
+
+fn action_names(manifest: &Manifest) -> impl Iterator<Item = String> {
+    let block = manifest.name.replace('-', "_");
+    manifest.actions.iter().map(move |action| format!("{block}_{}", action.name))
+}
+
+/// The mutations that GraphQL has of the objects, and what each is of.
+fn mutations(registry: &Registry) -> HashMap<String, &str> {
+    let mut names = HashMap::new();
+    for object in registry.objects() {
+        let name = object.name();
+        for verb in ["create", "update", "upsert", "delete"] {
+            names.insert(format!("{verb}_{name}"), name);
+        }
+        for relation in
+            registry.relations_of(name).iter().filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
+        {
+            for verb in ["link", "unlink"] {
+                names.insert(format!("{verb}_{name}_{}", relation.key), name);
+            }
+        }
+    }
+    names
+}
+
+/// Demands that no action of a block to be installed has a name that something else has.
+///
+/// # Errors
+/// `invalid_block`, naming the action and what has its name.
+pub(super) fn check_actions(
+    manifest: &Manifest,
+    registry: &Registry,
+    blocks: &BTreeMap<String, Arc<InstalledBlock>>,
+) -> Result<()> {
+    let mutations = mutations(registry);
+    let others: HashMap<String, &str> = blocks
+        .values()
+        .filter(|block| block.name() != manifest.name)
+        .flat_map(|block| action_names(&block.manifest).map(|name| (name, block.name())))
+        .collect();
+    for name in action_names(manifest) {
+        let other = match (TOOLS.contains(&name.as_str()), mutations.get(&name), others.get(&name)) {
+            (true, _, _) => "a tool of this server".to_owned(),
+            (_, Some(object), _) => format!("a mutation of the object `{object}`"),
+            (_, _, Some(block)) => format!("an action of the block `{block}`"),
+            _ => continue,
+        };
+        let message = format!("An action would be `{name}` in GraphQL and MCP, which is {other}. Choose another name.");
+        return Err(Error::new(Code::InvalidBlock, message));
+    }
+    Ok(())
+}
+
+/// Demands the same of objects that are to be there beside the installed blocks.
+///
+/// # Errors
+/// `invalid_schema`, naming the object and the block.
+pub(crate) fn check_objects(registry: &Registry, blocks: &BTreeMap<String, Arc<InstalledBlock>>) -> Result<()> {
+    let mutations = mutations(registry);
+    for block in blocks.values() {
+        if let Some((name, object)) = action_names(&block.manifest).find_map(|name| mutations.get_key_value(&name)) {
+            let message = format!(
+                "The object `{object}` would have the mutation `{name}` in GraphQL, which is an action of the block `{}`. \
+                 Choose another name.",
+                block.name()
+            );
+            return Err(Error::new(Code::InvalidSchema, message));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,111 @@
+//! Secrets of blocks: given by those who manage blocks, read by the block alone.
+
+use blockbase_auth::{Sealed, Unsealed};
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Result, time};
+use blockbase_store::BlockSecretRow;
+use serde_json::{Value, json};
+
+use super::{BLOCKS, InstalledBlock};
+use crate::App;
+use crate::caller::Caller;
+
+/// Longest secret in bytes.
+const SECRET_BYTES_MAX: usize = 64 * 1024;
+
+/// What a secret is encrypted for.
+fn purpose(block: &str, name: &str) -> String {
+    format!("block:{block}:{name}")
+}
+
+fn shown(name: &str, row: Option<&BlockSecretRow>) -> Value {
+    json!({ "name": name, "isSet": row.is_some(), "updatedAt": row.map(|row| time::format_datetime(row.updated_at)) })
+}
+
+impl App {
+    /// The secrets that a block asks for, and whether they are set; never what they are.
+    pub fn block_secrets(&self, caller: &Caller, block: &str) -> Result<Vec<Value>> {
+        caller.require(BLOCKS, Action::Manage)?;
+        let block = self.installed(block)?;
+        let asked = &block.manifest.permissions.secrets;
+        Ok(asked.iter().map(|name| shown(name, block.secrets.get(name))).collect())
+    }
+
+    /// Sets a secret that the block's manifest asks for.
+    ///
+    /// # Errors
+    /// `invalid_value` for a name that it does not ask for, or a value that is empty or too long.
+    pub async fn set_block_secret(&self, caller: &Caller, block: &str, name: &str, value: &str) -> Result<Value> {
+        caller.require(BLOCKS, Action::Manage)?;
+        let block = self.installed(block)?;
+        let asked = &block.manifest.permissions.secrets;
+        if !asked.iter().any(|known| known == name) {
+            let known = if asked.is_empty() { "none".to_owned() } else { asked.join(", ") };
+            let message = format!("The block `{}` asks for no secret of this name; it asks for {known}.", block.name());
+            return Err(Error::new(Code::InvalidValue, message).with_field("name"));
+        }
+        if value.is_empty() || value.len() > SECRET_BYTES_MAX || value.contains('\0') {
+            let message = format!("A secret has 1 to {SECRET_BYTES_MAX} bytes, and no NUL.");
+            return Err(Error::new(Code::InvalidValue, message).with_field("value"));
+        }
+        let Sealed { key_id, ciphertext } = self.secrets.seal(&purpose(block.name(), name), value).map_err(Error::internal)?;
+        let row = BlockSecretRow { name: name.to_owned(), ciphertext, key_id, updated_at: self.clock.now() };
+        let answer = shown(name, Some(&row));
+        let key = block.name().to_owned();
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("blocks").await?;
+                    if !connection.blocks().await?.iter().any(|block| block.name == key) {
+                        return Err(Error::not_found("block"));
+                    }
+                    Ok(connection.put_block_secret(&key, row).await?)
+                })
+            })
+            .await?;
+        self.refresh().await?;
+        Ok(answer)
+    }
+
+    /// Forgets a secret.
+    pub async fn delete_block_secret(&self, caller: &Caller, block: &str, name: &str) -> Result<()> {
+        caller.require(BLOCKS, Action::Manage)?;
+        let (block, name) = (self.installed(block)?.name().to_owned(), name.to_owned());
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("blocks").await?;
+                    match connection.delete_block_secret(&block, &name).await? {
+                        true => Ok(()),
+                        false => Err(Error::not_found("secret")),
+                    }
+                })
+            })
+            .await?;
+        self.refresh().await
+    }
+
+    /// A secret, for the block itself.
+    ///
+    /// # Errors
+    /// `forbidden` for one that its manifest does not ask for, `not_found` for one that nobody set, `unavailable` for one that
+    /// was stored under another master secret.
+    pub fn block_secret(&self, block: &InstalledBlock, name: &str) -> Result<String> {
+        if !block.manifest.permissions.secrets.iter().any(|asked| asked == name) {
+            let message = format!("The block's manifest does not ask for the secret {name:?} in `permissions.secrets`.");
+            return Err(Error::new(Code::Forbidden, message));
+        }
+        let Some(row) = block.secrets.get(name) else {
+            let message = format!("The secret `{name}` is not set. POST /api/v1/blocks/{}/secrets sets it.", block.name());
+            return Err(Error::new(Code::NotFound, message));
+        };
+        let sealed = Sealed { key_id: row.key_id.clone(), ciphertext: row.ciphertext.clone() };
+        self.secrets.open(&purpose(block.name(), name), &sealed).map_err(|problem| {
+            let why = match problem {
+                Unsealed::OtherKey => "was stored under another SVC_SECRET",
+                Unsealed::Broken => "cannot be read",
+            };
+            Error::new(Code::Unavailable, format!("The secret `{name}` {why}; set it anew."))
+        })
+    }
+}

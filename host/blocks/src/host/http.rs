@@ -1,0 +1,126 @@
+//! `http`: whole requests to the origins that were granted.
+
+use blockbase_app::schema::{Code, Error};
+use blockbase_outbound::{Failure, Request};
+use bytes::Bytes;
+use http::Method;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+use std::time::Duration;
+use url::Url;
+
+use super::guest_error;
+use crate::bindings::blockbase::block::http::{Host, Request as GuestRequest, Response};
+use crate::bindings::blockbase::block::types;
+use crate::call::CallState;
+use crate::limits::LimitHit;
+use crate::origins::AllowedOrigin;
+
+/// Bytes of one request's body, and of its answer's.
+pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Names and values of a request's headers together.
+const HEADERS_BYTES_MAX: usize = 64 * 1024;
+/// Headers that belong to the connection, or that the client sets.
+const HEADERS_RESERVED: [&str; 11] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+];
+
+/// Whether a guest may not set a header of its requests.
+pub(crate) fn is_reserved(name: &HeaderName) -> bool {
+    HEADERS_RESERVED.contains(&name.as_str())
+}
+
+/// Demands that the block may call a URL.
+///
+/// # Errors
+/// `forbidden`, naming the origin.
+pub(crate) fn check_granted(granted: &[String], url: &Url) -> Result<(), Error> {
+    let is_granted = granted.iter().filter_map(|text| AllowedOrigin::parse(text).ok()).any(|origin| origin.allows(url));
+    match is_granted {
+        true => Ok(()),
+        false => {
+            let origin = url.origin().ascii_serialization();
+            let message = format!("The block may not call {origin}: its manifest does not ask for it in `permissions.http`.");
+            Err(Error::new(Code::Forbidden, message))
+        }
+    }
+}
+
+fn refused(message: impl Into<String>) -> Error {
+    Error::invalid_request(message)
+}
+
+/// The request as it is sent, checked whole.
+fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Result<Request, Error> {
+    let url = Url::parse(&request.url).map_err(|error| refused(format!("`url` is no absolute URL: {error}.")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(refused("`url` carries a name or password; use the header `authorization`."));
+    }
+    check_granted(granted, &url)?;
+    let method = Method::from_bytes(request.method.as_bytes())
+        .ok()
+        .filter(|method| *method != Method::CONNECT)
+        .ok_or_else(|| refused(format!("{:?} is no method that can be used.", request.method)))?;
+    let mut headers = HeaderMap::new();
+    let mut bytes = 0;
+    for (name, value) in request.headers {
+        bytes += name.len() + value.len();
+        let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused(format!("{name:?} is no name of a header.")))?;
+        if is_reserved(&header) {
+            return Err(refused(format!("The header `{header}` is set by the service and cannot be given.")));
+        }
+        let value = HeaderValue::from_bytes(&value)
+            .map_err(|_| refused(format!("The value of the header `{header}` holds control characters.")))?;
+        headers.append(header, value);
+    }
+    if bytes > HEADERS_BYTES_MAX {
+        return Err(refused(format!("The headers of a request have {HEADERS_BYTES_MAX} bytes at most.")));
+    }
+    let timeout = request.timeout_ms.map_or(remaining, |timeout| remaining.min(Duration::from_millis(timeout.into())));
+    let body = Bytes::from(request.body.unwrap_or_default());
+    Ok(Request { method, url, headers, body, timeout, answer_bytes_max: BODY_BYTES_MAX })
+}
+
+fn failed(failure: Failure) -> Error {
+    let code = match failure {
+        Failure::Refused(_) => Code::Forbidden,
+        Failure::Timeout(_) | Failure::Broken(_) => Code::Unavailable,
+    };
+    Error::new(code, format!("The request was not answered: {failure}."))
+}
+
+impl Host for CallState {
+    async fn send(&mut self, request: GuestRequest) -> wasmtime::Result<Result<Response, types::Error>> {
+        self.count_host_call()?;
+        if request.body.as_ref().is_some_and(|body| body.len() > BODY_BYTES_MAX) {
+            return Err(LimitHit::RequestBytes.into());
+        }
+        let Some(service) = &self.service else {
+            let message = "There is no network while a block is being installed.";
+            return Ok(Err(guest_error(Error::new(Code::Unavailable, message))));
+        };
+        let request = match checked(request, &service.block.manifest.permissions.http, self.remaining()) {
+            Ok(request) => request,
+            Err(error) => return Ok(Err(guest_error(error))),
+        };
+        self.outgoing.count()?;
+        let answer = match self.outgoing.client.send(request).await {
+            Ok(answer) => answer,
+            Err(failure) => return Ok(Err(guest_error(failed(failure)))),
+        };
+        if answer.is_cut {
+            return Err(LimitHit::AnswerBytes.into());
+        }
+        let headers = answer.headers.iter().map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec())).collect();
+        Ok(Ok(Response { status: answer.status, headers, body: answer.body.to_vec() }))
+    }
+}

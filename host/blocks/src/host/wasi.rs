@@ -1,0 +1,47 @@
+//! WASI preview 2, so that every language's standard library works: real clocks and randomness, standard streams that go to
+//! the block's log, and nothing else behind it.
+
+use wasmtime_wasi::{WasiCtx, WasiCtxBuilder, WasiCtxView, WasiView};
+
+use crate::call::CallState;
+use crate::log_sink::{LogSink, LogStream};
+
+/// Bytes of randomness of one request.
+const RANDOM_BYTES_MAX: u64 = 64 * 1024;
+
+/// Made when a guest first asks: those that need no WASI pay nothing for it.
+pub(crate) struct Wasi {
+    pub(crate) context: WasiCtx,
+    stdout: LogStream,
+    stderr: LogStream,
+}
+
+impl Wasi {
+    pub(crate) fn new(sink: &LogSink) -> Wasi {
+        let (stdout, stderr) = (LogStream::new(sink.clone(), "info"), LogStream::new(sink.clone(), "error"));
+        // The builder's own defaults: no files, no environment, no arguments, no sockets; clocks and randomness are real.
+        let context = WasiCtxBuilder::new()
+            .max_random_size(RANDOM_BYTES_MAX)
+            .stdout(stdout.clone())
+            .stderr(stderr.clone())
+            .allow_tcp(false)
+            .allow_udp(false)
+            .allow_ip_name_lookup(false)
+            .build();
+        Wasi { context, stdout, stderr }
+    }
+
+    /// Logs the lines that have begun and not ended.
+    pub(crate) fn finish(&self) {
+        self.stdout.finish();
+        self.stderr.finish();
+    }
+}
+
+impl WasiView for CallState {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.count_wasi_call();
+        let (wasi, table) = self.wasi_parts();
+        WasiCtxView { ctx: &mut wasi.context, table }
+    }
+}

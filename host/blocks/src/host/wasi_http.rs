@@ -1,0 +1,110 @@
+//! `wasi:http`: what the standard libraries of guests speak, sent as `http` sends: to granted origins, by the same client.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use blockbase_outbound::{Client, Failure, Request};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use url::Url;
+use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
+
+use super::http::{BODY_BYTES_MAX, check_granted, is_reserved};
+use crate::call::CallState;
+use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
+
+/// What a call may send, and how much it has sent.
+pub(crate) struct Outgoing {
+    pub(crate) client: Client,
+    granted: Vec<String>,
+    deadline: Instant,
+    sent: AtomicU32,
+    tripped: Tripped,
+}
+
+impl Outgoing {
+    pub(crate) fn new(client: Client, granted: Vec<String>, deadline: Instant, tripped: Tripped) -> Outgoing {
+        Outgoing { client, granted, deadline, sent: AtomicU32::new(0), tripped }
+    }
+
+    /// Counts a request.
+    pub(crate) fn count(&self) -> std::result::Result<(), LimitHit> {
+        match self.sent.fetch_add(1, Ordering::Relaxed) < REQUESTS_MAX {
+            true => Ok(()),
+            false => Err(LimitHit::Requests),
+        }
+    }
+
+    fn request(&self, parts: &http::request::Parts, options: Option<RequestOptions>) -> Result<Request> {
+        let url = Url::parse(&parts.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
+        check_granted(&self.granted, &url).map_err(|_| Error::HttpRequestDenied)?;
+        let headers = parts.headers.iter().filter(|(name, _)| !is_reserved(name));
+        let remaining = self.deadline.saturating_duration_since(Instant::now());
+        let asked = options.and_then(|options| options.first_byte_timeout).unwrap_or(Duration::MAX);
+        Ok(Request {
+            method: parts.method.clone(),
+            url,
+            headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            body: Bytes::new(),
+            timeout: remaining.min(asked),
+            answer_bytes_max: BODY_BYTES_MAX,
+        })
+    }
+}
+
+impl WasiHttpView for CallState {
+    fn http(&mut self) -> WasiHttpCtxView<'_> {
+        self.count_wasi_call();
+        let (hooks, ctx, table) = self.http_parts();
+        WasiHttpCtxView { hooks, table, ctx }
+    }
+}
+
+/// What is sent of an exchange, and what still runs behind it: nothing, because whole bodies are exchanged.
+type Sent = (http::Response<WasiBody>, Box<dyn Future<Output = Result<()>> + Send>);
+
+impl WasiHttpHooks for Outgoing {
+    fn send_request(
+        &mut self,
+        request: http::Request<WasiBody>,
+        options: Option<RequestOptions>,
+        _: Box<dyn Future<Output = Result<()>> + Send>,
+    ) -> Box<dyn Future<Output = Result<Sent>> + Send> {
+        let tripped = self.tripped.clone();
+        let (parts, body) = request.into_parts();
+        let request = self.request(&parts, options).and_then(|request| match self.count() {
+            Ok(()) => Ok(request),
+            Err(limit) => {
+                tripped.trip(limit);
+                Err(Error::HttpRequestDenied)
+            }
+        });
+        let client = self.client.clone();
+        Box::new(async move {
+            let mut request = request?;
+            request.body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+                Ok(body) => body.to_bytes(),
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                    tripped.trip(LimitHit::RequestBytes);
+                    return Err(Error::HttpRequestBodySize(None));
+                }
+                Err(_) => return Err(Error::HttpProtocolError),
+            };
+            let answer = client.send(request).await.map_err(|failure| match failure {
+                Failure::Refused(_) => Error::DestinationIpProhibited,
+                Failure::Timeout(_) => Error::HttpResponseTimeout,
+                Failure::Broken(why) => Error::InternalError(Some(why)),
+            })?;
+            if answer.is_cut {
+                tripped.trip(LimitHit::AnswerBytes);
+                return Err(Error::HttpResponseBodySize(None));
+            }
+            let body = Full::new(answer.body).map_err(Error::from).boxed_unsync();
+            let mut response = http::Response::new(body);
+            *response.status_mut() = http::StatusCode::from_u16(answer.status).map_err(|_| Error::HttpProtocolError)?;
+            *response.headers_mut() = answer.headers;
+            let nothing: Box<dyn Future<Output = Result<()>> + Send> = Box::new(async { Ok(()) });
+            Ok((response, nothing))
+        })
+    }
+}

@@ -1,0 +1,156 @@
+//! Where guests run. A call begins where its request is served, which costs nothing; one that keeps a processor for longer than
+//! a request should wait goes on in a lane of its own, on threads that the system schedules after all others. So a loop in one
+//! block slows no request down.
+
+use std::future::poll_fn;
+use std::panic::resume_unwind;
+use std::pin::Pin;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
+use tracing::Instrument;
+
+/// Time on a processor after which a call is moved.
+const SHORT: Duration = Duration::from_millis(5);
+/// How much later than others the threads of the slow lane are scheduled: the system's `nice`.
+const NICENESS: i32 = 10;
+
+/// The slow lane; the quick one is wherever a call is made.
+pub(crate) struct Lanes {
+    slow: Option<Runtime>,
+}
+
+impl Lanes {
+    /// # Errors
+    /// The threads cannot be made.
+    pub(crate) fn new() -> std::io::Result<Lanes> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let slow = Builder::new_multi_thread()
+            .worker_threads(threads)
+            .thread_name("block-slow-lane")
+            .on_thread_start(step_back)
+            .enable_all()
+            .build()?;
+        Ok(Lanes { slow: Some(slow) })
+    }
+
+    /// Runs a call to its end, and tells how long it kept a processor. Dropping the future ends it.
+    pub(crate) async fn run<T: Send + 'static>(&self, call: impl Future<Output = T> + Send + 'static) -> (T, Duration) {
+        let (mut call, mut busy) = (Box::pin(call), Duration::ZERO);
+        if let Some(value) = polled(&mut call, &mut busy, Some(SHORT)).await {
+            return (value, busy);
+        }
+        let Some(slow) = &self.slow else { unreachable!("there is a slow lane until the end") };
+        let rest = async move {
+            let mut busy = busy;
+            let value = polled(&mut call, &mut busy, None).await;
+            (value, busy)
+        };
+        // What the host logs in its name stays under the request's id.
+        let rest = slow.spawn(rest.in_current_span());
+        match AbortOnDrop(rest).join().await {
+            (Some(value), busy) => (value, busy),
+            (None, _) => unreachable!("without a limit a call is polled to its end"),
+        }
+    }
+}
+
+impl Drop for Lanes {
+    fn drop(&mut self) {
+        // Waiting for guests is not possible where this may be dropped, and there is nobody left to wait for them.
+        if let Some(slow) = self.slow.take() {
+            slow.shutdown_background();
+        }
+    }
+}
+
+/// Polls until the end, or until the future has kept a processor for longer than `most`.
+async fn polled<T>(call: &mut Pin<Box<impl Future<Output = T>>>, busy: &mut Duration, most: Option<Duration>) -> Option<T> {
+    poll_fn(|context| {
+        let begun = Instant::now();
+        let polled = call.as_mut().poll(context);
+        *busy += begun.elapsed();
+        match polled {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending if most.is_some_and(|most| *busy > most) => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// A task that ends with whoever waits for it.
+struct AbortOnDrop<T>(JoinHandle<T>);
+
+impl<T> AbortOnDrop<T> {
+    async fn join(mut self) -> T {
+        match (&mut self.0).await {
+            Ok(value) => value,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // Nobody else can end the task, but for the end of the process.
+                Err(_) => std::future::pending().await,
+            },
+        }
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Makes the calling thread wait for others.
+fn step_back() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(NICENESS) {
+        tracing::debug!(error.cause = %error, "the slow lane of blocks runs at the priority of all others");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_short_call_stays_and_a_long_one_moves() {
+        let lanes = Lanes::new().expect("lanes");
+        let here = std::thread::current().id();
+        let (thread, _) = lanes.run(async { std::thread::current().id() }).await;
+        assert_eq!(thread, here);
+        let (thread, busy) = lanes
+            .run(async {
+                std::thread::sleep(SHORT * 2);
+                tokio::task::yield_now().await;
+                std::thread::current().id()
+            })
+            .await;
+        assert_ne!(thread, here);
+        assert!(busy >= SHORT * 2);
+    }
+
+    #[tokio::test]
+    async fn a_call_that_nobody_waits_for_ends() {
+        struct Ended(tokio::sync::mpsc::UnboundedSender<()>);
+        impl Drop for Ended {
+            fn drop(&mut self) {
+                let _ = self.0.send(());
+            }
+        }
+        let lanes = Lanes::new().expect("lanes");
+        let (sender, mut ended) = tokio::sync::mpsc::unbounded_channel();
+        let ended_call = Ended(sender);
+        let call = lanes.run(async move {
+            let _ended = ended_call;
+            loop {
+                std::thread::sleep(SHORT);
+                tokio::task::yield_now().await;
+            }
+        });
+        assert!(tokio::time::timeout(SHORT * 10, call).await.is_err());
+        assert_eq!(ended.recv().await, Some(()));
+    }
+}

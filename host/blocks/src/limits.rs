@@ -1,0 +1,124 @@
+//! The bounds of one call, and of all calls together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+
+/// Host functions that one call may use, those of WASI among them.
+pub(crate) const HOST_CALLS_MAX: u32 = 10_000;
+/// Bytes that one call may log, on its standard streams as well.
+pub(crate) const LOG_BYTES_MAX: usize = 1024 * 1024;
+/// Bytes of one log line.
+pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a call's result.
+pub(crate) const RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Elements of all tables of a call.
+pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
+/// Requests that one call may send.
+pub(crate) const REQUESTS_MAX: u32 = 32;
+
+/// A bound that a call ran into. It fails the call and names itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitHit {
+    HostCalls,
+    LogBytes,
+    LogLine,
+    Memory,
+    AllMemory,
+    Tables,
+    Result,
+    Requests,
+    RequestBytes,
+    AnswerBytes,
+}
+
+impl LimitHit {
+    /// As metrics name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            LimitHit::HostCalls => "host_calls",
+            LimitHit::LogBytes => "log_bytes",
+            LimitHit::LogLine => "log_line",
+            LimitHit::Memory => "memory",
+            LimitHit::AllMemory => "all_memory",
+            LimitHit::Tables => "tables",
+            LimitHit::Result => "result",
+            LimitHit::Requests => "requests",
+            LimitHit::RequestBytes => "request_bytes",
+            LimitHit::AnswerBytes => "answer_bytes",
+        }
+    }
+}
+
+impl std::fmt::Display for LimitHit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let body = crate::host::BODY_BYTES_MAX;
+        match self {
+            LimitHit::HostCalls => write!(formatter, "the block made more than {HOST_CALLS_MAX} host calls"),
+            LimitHit::LogBytes => write!(formatter, "the block logged more than {LOG_BYTES_MAX} bytes"),
+            LimitHit::LogLine => write!(formatter, "the block logged a line of more than {LOG_LINE_BYTES_MAX} bytes"),
+            LimitHit::Memory => formatter.write_str("the block asked for more memory than one call may have"),
+            LimitHit::AllMemory => {
+                formatter.write_str("all running calls together have as much memory as this server gives them")
+            }
+            LimitHit::Tables => formatter.write_str("the block asked for larger tables than one call may have"),
+            LimitHit::Result => write!(formatter, "the result is larger than {RESULT_BYTES_MAX} bytes"),
+            LimitHit::Requests => write!(formatter, "the block sent more than {REQUESTS_MAX} requests"),
+            LimitHit::RequestBytes => write!(formatter, "the block sent a request of more than {body} bytes"),
+            LimitHit::AnswerBytes => write!(formatter, "the block got an answer of more than {body} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for LimitHit {}
+
+/// The first bound that a call ran into where it could not be stopped on the spot: it is at the next tick.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tripped(Arc<Mutex<Option<LimitHit>>>);
+
+impl Tripped {
+    pub(crate) fn trip(&self, limit: LimitHit) {
+        self.0.lock().get_or_insert(limit);
+    }
+
+    pub(crate) fn hit(&self) -> Option<LimitHit> {
+        *self.0.lock()
+    }
+}
+
+/// The linear memory of all running calls.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryBudget {
+    taken: Arc<AtomicUsize>,
+    bytes_max: usize,
+}
+
+impl MemoryBudget {
+    pub(crate) fn new(bytes_max: usize) -> MemoryBudget {
+        MemoryBudget { taken: Arc::default(), bytes_max }
+    }
+
+    /// Takes memory; `false` where there is not so much left.
+    pub(crate) fn take(&self, bytes: usize) -> bool {
+        let add = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+    }
+
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_kept_and_refilled() {
+        let budget = MemoryBudget::new(100);
+        assert!(budget.take(60) && !budget.take(41) && budget.take(40) && !budget.take(1) && !budget.take(usize::MAX));
+        budget.give_back(60);
+        assert!(budget.take(60));
+    }
+}

@@ -1,0 +1,162 @@
+//! A call's log: what it logs and what it writes to its standard streams, a line at a time, within one bound for both.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use blockbase_app::{App, InstalledBlock};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
+
+use crate::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LimitHit};
+
+/// Where the lines of one call go. Without a block they are dropped, but counted.
+#[derive(Clone)]
+pub(crate) struct LogSink(Arc<Sink>);
+
+struct Sink {
+    block: Option<(Arc<App>, Arc<InstalledBlock>)>,
+    call_id: String,
+    logged_bytes: Mutex<usize>,
+}
+
+impl LogSink {
+    pub(crate) fn new(block: Option<(Arc<App>, Arc<InstalledBlock>)>, call_id: String) -> LogSink {
+        LogSink(Arc::new(Sink { block, call_id, logged_bytes: Mutex::new(0) }))
+    }
+
+    /// Counts a line before anything looks into it.
+    pub(crate) fn count(&self, bytes: usize) -> Result<(), LimitHit> {
+        if bytes > LOG_LINE_BYTES_MAX {
+            return Err(LimitHit::LogLine);
+        }
+        let mut logged = self.0.logged_bytes.lock();
+        *logged += bytes;
+        match *logged <= LOG_BYTES_MAX {
+            true => Ok(()),
+            false => Err(LimitHit::LogBytes),
+        }
+    }
+
+    /// Writes a line that was counted.
+    pub(crate) fn write(&self, level: &str, message: &str, fields: Option<String>) {
+        let Some((app, block)) = &self.0.block else { return };
+        let level = match level {
+            "error" | "warn" | "debug" | "trace" => level,
+            _ => "info",
+        };
+        app.log_block_line(block.name(), &self.0.call_id, level, printable(message), fields);
+    }
+}
+
+/// Text without what could steer a terminal, or turn the direction in which it is read.
+fn printable(text: &str) -> String {
+    let is_hidden = |character: char| {
+        (character.is_control() && !matches!(character, '\n' | '\t'))
+            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
+}
+
+/// One of the two standard streams of a call.
+#[derive(Clone)]
+pub(crate) struct LogStream {
+    sink: LogSink,
+    level: &'static str,
+    /// The line that has not ended yet.
+    line: Arc<Mutex<Vec<u8>>>,
+}
+
+impl LogStream {
+    pub(crate) fn new(sink: LogSink, level: &'static str) -> LogStream {
+        LogStream { sink, level, line: Arc::default() }
+    }
+
+    fn take(&self, bytes: &[u8]) -> Result<(), LimitHit> {
+        let mut line = self.line.lock();
+        let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(piece) = pieces.next() {
+            // An empty piece costs something too, or a million line ends would be free.
+            if line.len() + piece.len() > LOG_LINE_BYTES_MAX {
+                return Err(LimitHit::LogLine);
+            }
+            line.extend_from_slice(piece);
+            if pieces.peek().is_some() {
+                self.end(&mut line)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&self, line: &mut Vec<u8>) -> Result<(), LimitHit> {
+        self.sink.count(line.len().max(1))?;
+        let text = String::from_utf8_lossy(line);
+        let text = text.strip_suffix('\r').unwrap_or(&text);
+        if !text.is_empty() {
+            self.sink.write(self.level, text, None);
+        }
+        line.clear();
+        Ok(())
+    }
+
+    /// Writes the last line, which need not have ended.
+    pub(crate) fn finish(&self) {
+        let mut line = self.line.lock();
+        if !line.is_empty() {
+            // One past the bound is the call's last; that it is lost says the call's own error.
+            let _ = self.end(&mut line);
+        }
+    }
+}
+
+impl IsTerminal for LogStream {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for LogStream {
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(self.clone())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.clone())
+    }
+}
+
+#[async_trait::async_trait]
+impl Pollable for LogStream {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for LogStream {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        self.take(&bytes).map_err(|limit| StreamError::Trap(limit.into()))
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(64 * 1024)
+    }
+}
+
+impl AsyncWrite for LogStream {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+        Poll::Ready(self.take(bytes).map(|()| bytes.len()).map_err(std::io::Error::other))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}

@@ -1,0 +1,328 @@
+//! Calls: an instance of its own for each, within the bounds of a call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_app::schema::{Code, Error, Result, time};
+use blockbase_app::{ActionCall, ActionOutcome, Caller, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock};
+use blockbase_telemetry::BlockUse;
+use tokio::time::{Instant, timeout_at};
+use wasmtime::component::Instance;
+use wasmtime::{Store, Trap, UpdateDeadline};
+
+use super::checks::check_registered;
+use super::{Inner, Loaded};
+use crate::bindings::blockbase::block::types;
+use crate::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
+use crate::call::{CallState, Means, Service};
+use crate::limits::{LimitHit, RESULT_BYTES_MAX};
+use crate::manifest::invalid;
+
+/// Time that a block has to report its handlers.
+const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes that a guest may hand over in one host call.
+const HOST_CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes of a handler's error message that reach the caller.
+const ERROR_MESSAGE_BYTES_MAX: usize = 4 * 1024;
+
+/// One function of a guest, with what it is called with.
+trait GuestCall: Send + 'static {
+    type Output: Send + 'static;
+
+    fn make(
+        self,
+        loaded: &Loaded,
+        store: &mut Store<CallState>,
+        instance: &Instance,
+    ) -> impl Future<Output = wasmtime::Result<Self::Output>> + Send;
+}
+
+struct Handlers;
+
+impl GuestCall for Handlers {
+    type Output = Vec<registry::Handler>;
+
+    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
+        // Loading also checks the signatures of what is exported.
+        if let Some(actions) = &loaded.actions {
+            actions.load(&mut *store, instance)?;
+        }
+        if let Some(hooks) = &loaded.hooks {
+            hooks.load(&mut *store, instance)?;
+        }
+        if let Some(subscriptions) = &loaded.subscriptions {
+            subscriptions.load(&mut *store, instance)?;
+        }
+        loaded.registry.load(&mut *store, instance)?.call_handlers(store).await
+    }
+}
+
+/// The guest has no such interface, which the install ruled out.
+fn lacking() -> wasmtime::Error {
+    wasmtime::Error::msg("the component lacks an interface that it had when it was installed")
+}
+
+struct Action {
+    context: types::Context,
+    name: String,
+    input: String,
+}
+
+impl GuestCall for Action {
+    type Output = std::result::Result<String, types::Error>;
+
+    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
+        let guest = loaded.actions.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
+        guest.call_call(store, &self.context, &self.name, &self.input).await
+    }
+}
+
+struct Hook {
+    context: types::Context,
+    name: String,
+    request: hooks::Request,
+}
+
+impl GuestCall for Hook {
+    type Output = std::result::Result<Option<hooks::Response>, types::Error>;
+
+    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
+        let guest = loaded.hooks.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
+        guest.call_receive(store, &self.context, &self.name, &self.request).await
+    }
+}
+
+struct Delivery {
+    context: types::Context,
+    handler: String,
+    event: subscriptions::Event,
+    config: String,
+}
+
+impl GuestCall for Delivery {
+    type Output = std::result::Result<(), types::Error>;
+
+    async fn make(self, loaded: &Loaded, store: &mut Store<CallState>, instance: &Instance) -> wasmtime::Result<Self::Output> {
+        let guest = loaded.subscriptions.as_ref().ok_or_else(lacking)?.load(&mut *store, instance)?;
+        guest.call_deliver(store, &self.context, &self.handler, &self.event, &self.config).await
+    }
+}
+
+/// How a call ended, and what it used.
+struct Ended<T> {
+    outcome: std::result::Result<T, Failed>,
+    memory_bytes: usize,
+}
+
+/// Why a call has no outcome.
+enum Failed {
+    Deadline,
+    Limit(LimitHit),
+    /// A trap of the guest's code, in the engine's words without addresses.
+    Trap(&'static str),
+    /// An exit, or a value that the interface does not allow.
+    Abnormal(wasmtime::Error),
+}
+
+impl Failed {
+    fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
+        match (error.downcast_ref::<LimitHit>().copied().or(tripped), error.downcast_ref::<Trap>()) {
+            (Some(limit), _) => Failed::Limit(limit),
+            (None, Some(trap)) => Failed::Trap(trap_name(trap)),
+            (None, None) => Failed::Abnormal(error),
+        }
+    }
+
+    fn error(self, timeout: Duration) -> Error {
+        let message = match self {
+            Failed::Deadline => {
+                let message = format!("The call did not end within {} ms and was stopped.", timeout.as_millis());
+                return Error::new(Code::ActionTimeout, message);
+            }
+            Failed::Limit(limit) => format!("A limit of the call was hit: {limit}."),
+            Failed::Trap(trap) => format!("The block trapped: {trap}."),
+            Failed::Abnormal(error) => {
+                tracing::warn!(error.cause = %format!("{error:#}"), "a block's call ended abnormally");
+                "The block trapped: the call ended abnormally.".to_owned()
+            }
+        };
+        Error::new(Code::ActionFailed, message)
+    }
+}
+
+/// The kind of a trap.
+fn trap_name(trap: &Trap) -> &'static str {
+    match trap {
+        Trap::StackOverflow => "call stack exhausted",
+        Trap::MemoryOutOfBounds => "out of bounds memory access",
+        Trap::HeapMisaligned => "unaligned atomic",
+        Trap::TableOutOfBounds => "undefined element: out of bounds table access",
+        Trap::IndirectCallToNull => "uninitialized element",
+        Trap::BadSignature => "indirect call type mismatch",
+        Trap::IntegerOverflow => "integer overflow",
+        Trap::IntegerDivisionByZero => "integer divide by zero",
+        Trap::BadConversionToInteger => "invalid conversion to integer",
+        Trap::UnreachableCodeReached => "wasm `unreachable` instruction executed",
+        _ => "the call broke a rule of WebAssembly",
+    }
+}
+
+impl Inner {
+    fn means(&self, timeout: Duration) -> Means {
+        Means { client: self.client.clone(), memory_bytes_max: self.memory_bytes_max, memory: self.memory.clone(), timeout }
+    }
+
+    /// Makes a call in a new instance; the instance is gone afterwards. Whoever stops waiting ends it.
+    async fn run<C: GuestCall>(
+        &self,
+        loaded: Arc<Loaded>,
+        state: CallState,
+        block: &str,
+        timeout: Duration,
+        call: C,
+    ) -> Result<C::Output> {
+        let deadline = Instant::now() + timeout;
+        let places = timeout_at(deadline, async { Ok((self.places.of_block(block).await?, self.places.any().await?)) }).await;
+        let Ok(places) = places else {
+            let message = "As many block calls run as this server allows. Try again later.";
+            return Err(Error::new(Code::Unavailable, message));
+        };
+        let _places = places.map_err(|error: tokio::sync::AcquireError| Error::internal(error))?;
+        let _ticking = self.ticker.keep();
+        let engine = self.engine.clone();
+        let run = async move {
+            let mut store = Store::new(&engine, state);
+            store.limiter(|state| state);
+            store.set_hostcall_fuel(HOST_CALL_BYTES_MAX);
+            // At each tick a running guest gives way, and ends where it ran into a bound meanwhile.
+            store.set_epoch_deadline(1);
+            store.epoch_deadline_callback(|store| match store.data().tripped.hit() {
+                Some(limit) => Err(limit.into()),
+                None => Ok(UpdateDeadline::Yield(1)),
+            });
+            let outcome = timeout_at(deadline, async {
+                let instance = loaded.pre.instantiate_async(&mut store).await?;
+                call.make(&loaded, &mut store, &instance).await
+            })
+            .await;
+            let state = store.data();
+            state.finish_streams();
+            let outcome = match (outcome, state.tripped.hit()) {
+                (Err(_), _) => Err(Failed::Deadline),
+                (Ok(Err(error)), tripped) => Err(Failed::of(error, tripped)),
+                (Ok(Ok(_)), Some(limit)) => Err(Failed::Limit(limit)),
+                (Ok(Ok(value)), None) => Ok(value),
+            };
+            Ended { outcome, memory_bytes: state.memory_bytes() }
+        };
+        let (ended, busy) = self.lanes.run(run).await;
+        blockbase_telemetry::block_used(&BlockUse {
+            block,
+            busy,
+            memory_bytes: ended.memory_bytes,
+            trap: match &ended.outcome {
+                Err(Failed::Trap(trap)) => Some(trap),
+                Err(Failed::Abnormal(_)) => Some("abnormal end"),
+                _ => None,
+            },
+            limit: match &ended.outcome {
+                Err(Failed::Limit(limit)) => Some(limit.name()),
+                Err(Failed::Deadline) => Some("deadline"),
+                _ => None,
+            },
+        });
+        ended.outcome.map_err(|failed| failed.error(timeout))
+    }
+
+    /// What a component says that it handles: names and kinds.
+    pub(super) async fn handlers(&self, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
+        let state = CallState::new(None, "install".to_owned(), self.means(REGISTRY_TIMEOUT));
+        self.run(Arc::clone(loaded), state, block, REGISTRY_TIMEOUT, Handlers)
+            .await
+            .map_err(|error| invalid(format!("The block does not report its handlers: {}", error.message)))
+    }
+
+    pub(super) async fn call_action(&self, call: ActionCall) -> Result<ActionOutcome> {
+        let loaded = self.load(&call.app, &call.block).await?;
+        let ActionCall { app, block, action, input, caller, call_id, timeout } = call;
+        check_registered(loaded.actions.is_some(), "action", &action)?;
+        let work = Action { context: context(&call_id, &caller, &block), name: action, input };
+        let name = block.name().to_owned();
+        let state = CallState::new(Some(Service { app, block, caller }), call_id, self.means(timeout));
+        let result = self.run(loaded, state, &name, timeout, work).await?.map_err(handler_error)?;
+        if result.len() > RESULT_BYTES_MAX {
+            return Err(Failed::Limit(LimitHit::Result).error(timeout));
+        }
+        match serde_json::from_str::<serde::de::IgnoredAny>(&result) {
+            Ok(_) => Ok(result),
+            Err(_) => Err(Error::new(Code::ActionFailed, "The handler's result is not JSON.")),
+        }
+    }
+
+    pub(super) async fn receive_hook(&self, call: HookCall) -> Result<Option<HookResponse>> {
+        let loaded = self.load(&call.app, &call.block).await?;
+        let HookCall { app, block, hook, request, caller, call_id, timeout } = call;
+        check_registered(loaded.hooks.is_some(), "hook", &hook)?;
+        let HookRequest { method, path, query, headers, body, remote_address } = request;
+        let request = hooks::Request { method, path, query, headers, body: body.to_vec(), remote_address };
+        let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
+        let name = block.name().to_owned();
+        let state = CallState::new(Some(Service { app, block, caller }), call_id, self.means(timeout));
+        // Whatever code the handler gave it: the sender sees that the hook failed, and nothing else.
+        let failed = |error: types::Error| Error::new(Code::ActionFailed, handler_error(error).message);
+        let response = self.run(loaded, state, &name, timeout, work).await?.map_err(failed)?;
+        let Some(hooks::Response { status, headers, body }) = response else { return Ok(None) };
+        match body.len() <= RESULT_BYTES_MAX {
+            true => Ok(Some(HookResponse { status, headers, body: body.into() })),
+            false => Err(Failed::Limit(LimitHit::Result).error(timeout)),
+        }
+    }
+
+    pub(super) async fn deliver_event(&self, call: EventCall) -> Result<()> {
+        let loaded = self.load(&call.app, &call.block).await?;
+        let EventCall { app, block, handler, event, attempt, config, caller, call_id, timeout } = call;
+        check_registered(loaded.subscriptions.is_some(), "subscription handler", &handler)?;
+        let event = subscriptions::Event {
+            id: event.id,
+            topic: event.topic,
+            payload: event.payload,
+            occurred_at: time::format_datetime(event.occurred_at),
+            attempt,
+        };
+        let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
+        let name = block.name().to_owned();
+        let state = CallState::new(Some(Service { app, block, caller }), call_id, self.means(timeout));
+        self.run(loaded, state, &name, timeout, work).await?.map_err(handler_error)
+    }
+}
+
+/// What a handler is told of its call.
+fn context(call_id: &str, caller: &Caller, block: &InstalledBlock) -> types::Context {
+    types::Context {
+        call_id: call_id.to_owned(),
+        actor: caller.principal.actor().map(|actor| types::Actor {
+            user_id: actor.user_id.clone(),
+            api_key_id: actor.api_key_id.clone(),
+            via: actor.via.name().to_owned(),
+        }),
+        block: block.name().to_owned(),
+    }
+}
+
+/// The handler's own failure: the codes that are its to give, everything else a failed action.
+fn handler_error(error: types::Error) -> Error {
+    let code = match error.code.as_str() {
+        "not_found" => Code::NotFound,
+        "invalid_request" => Code::InvalidRequest,
+        "forbidden" => Code::Forbidden,
+        "conflict" => Code::Conflict,
+        "unavailable" => Code::Unavailable,
+        _ => Code::ActionFailed,
+    };
+    let mut message = error.message;
+    if message.len() > ERROR_MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES_MAX));
+        message.push('…');
+    }
+    Error::new(code, message)
+}
