@@ -2,26 +2,34 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use blockbase_sdk::{Context, Error, block};
+use blockbase_sdk::{Context, Error, JsonSchema, action, block, schemars};
 use serde::Deserialize;
 use serde_json::Value;
 
+/// Answers with its input.
+#[action(rbac(resource = "echo:calls", action = "read"))]
 fn echo(_context: &Context, input: Value) -> Result<Value, Error> {
     Ok(input)
 }
 
-fn spin(_context: &Context, _input: Value) -> Result<u64, Error> {
+/// Never ends; its deadline ends it.
+#[action(timeout_ms = 300)]
+fn spin(_context: &Context) -> Result<u64, Error> {
     let mut turns = 0_u64;
     loop {
         turns = std::hint::black_box(turns.wrapping_add(1));
     }
 }
 
-fn panic(_context: &Context, _input: Value) -> Result<(), Error> {
+/// Traps.
+#[action]
+fn panic(_context: &Context) -> Result<(), Error> {
     panic!("the author's mistake")
 }
 
-fn hoard(_context: &Context, _input: Value) -> Result<usize, Error> {
+/// Asks for more memory than a call may have.
+#[action]
+fn hoard(_context: &Context) -> Result<usize, Error> {
     let mut hoard: Vec<Vec<u8>> = Vec::new();
     loop {
         hoard.push(std::hint::black_box(vec![1; 1 << 20]));
@@ -30,17 +38,21 @@ fn hoard(_context: &Context, _input: Value) -> Result<usize, Error> {
 
 static CALLS: AtomicU32 = AtomicU32::new(0);
 
-fn remember(_context: &Context, _input: Value) -> Result<u32, Error> {
+/// Counts the calls of its instance, of which there is one each.
+#[action]
+fn remember(_context: &Context) -> Result<u32, Error> {
     Ok(CALLS.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Refuse {
     code: String,
 }
 
+/// Fails with the code it is given.
+#[action]
 fn refuse(_context: &Context, input: Refuse) -> Result<(), Error> {
     Err(Error::new(input.code, "refused as asked"))
 }
 
-block! { actions: { echo, spin, panic, hoard, remember, refuse } }
+block!(echo, spin, panic, hoard, remember, refuse);

@@ -1,12 +1,16 @@
 //! A block that puts labels on tasks: each label is made when it is first named, and counted.
 
-use blockbase_sdk::{Context, Error, block, data};
+use blockbase_sdk::{Context, Error, JsonSchema, action, block, data, schemars};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Labels {
+    /// The task's id.
     task: String,
+    /// Names of labels.
+    #[schemars(length(max = 20))]
     labels: Vec<String>,
 }
 
@@ -36,6 +40,8 @@ fn answer(task: &str, changed: u32) -> Result<Labelled, Error> {
     Ok(Labelled { task, changed, uses })
 }
 
+/// Puts labels on a task.
+#[action]
 fn add(_context: &Context, input: Labels) -> Result<Labelled, Error> {
     let ids = ids(&input.labels)?;
     let added = data::link("task", &input.task, "labels", &ids)?;
@@ -45,9 +51,11 @@ fn add(_context: &Context, input: Labels) -> Result<Labelled, Error> {
     answer(&input.task, added)
 }
 
+/// Takes labels off a task.
+#[action]
 fn remove(_context: &Context, input: Labels) -> Result<Labelled, Error> {
     let removed = data::unlink("task", &input.task, "labels", &ids(&input.labels)?)?;
     answer(&input.task, removed)
 }
 
-block! { actions: { add, remove } }
+block!(add, remove);

@@ -1,11 +1,13 @@
 //! A block with one action, which reads and writes records under the permissions of `block.json`.
 
-use blockbase_sdk::{Context, Error, block, config, data, log};
+use blockbase_sdk::{Context, Error, JsonSchema, action, block, config, data, log, schemars};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 struct Complete {
+    #[schemars(length(equal = 36))]
     id: String,
 }
 
@@ -21,6 +23,8 @@ struct Completed {
     message: String,
 }
 
+/// Marks a task as done and answers with it and with the number of tasks still open.
+#[action]
 fn complete(context: &Context, input: Complete) -> Result<Completed, Error> {
     let task: Value = data::get("task", &input.id)?.ok_or_else(|| Error::not_found("task"))?;
     if task["done"] == true {
@@ -34,4 +38,4 @@ fn complete(context: &Context, input: Complete) -> Result<Completed, Error> {
     Ok(Completed { task, open: open.pagination.total_count, message: settings.cheer })
 }
 
-block! { actions: { complete } }
+block!(complete);

@@ -99,6 +99,8 @@ fn require(manifest: &mut Value, interface: &str) -> Result<(), String> {
 
 /// What block.json says of a name stands; keys that it leaves out come from the code.
 fn merge(manifest: &mut Value, said: Map<String, Value>) -> Result<(), String> {
+    // A consumer group is named after the block and its handler where nobody names it.
+    let block = manifest["name"].as_str().unwrap_or_default().to_owned();
     for (kind, name) in [("actions", "name"), ("hooks", "name"), ("subscriptions", "handler")] {
         let entries = said.get(kind).and_then(Value::as_array).into_iter().flatten();
         for entry in entries {
@@ -110,7 +112,11 @@ fn merge(manifest: &mut Value, said: Map<String, Value>) -> Result<(), String> {
             if same.peek().is_none() {
                 // A handler of events whose topics the code does not name is declared in block.json, or gets none.
                 if kind != "subscriptions" || entry.get("event").is_some() {
-                    known.push(entry.clone());
+                    let mut entry = entry.clone();
+                    if kind == "subscriptions" && entry.get("consumer").is_none() {
+                        entry["consumer"] = Value::from(format!("{block}:{}", entry["handler"].as_str().unwrap_or_default()));
+                    }
+                    known.push(entry);
                 }
                 continue;
             }
@@ -137,7 +143,7 @@ mod tests {
         let said = json!({
             "actions": [{ "name": "x", "description": "theirs", "input": { "type": "object" } }, { "name": "y" }],
             "hooks": [{ "name": "z" }],
-            "subscriptions": [{ "handler": "h", "event": "data.#" }, { "handler": "silent" }],
+            "subscriptions": [{ "handler": "h", "event": "data.#" }, { "handler": "silent" }, { "handler": "t", "event": "data.b.#" }],
         });
         merge(&mut manifest, said.as_object().expect("an object").clone()).expect("a merge");
         require(&mut manifest, "log").expect("a plugin");
@@ -147,7 +153,10 @@ mod tests {
             json!({
                 "name": "a",
                 "actions": [{ "name": "x", "description": "mine", "input": { "type": "object" } }, { "name": "y" }],
-                "subscriptions": [{ "handler": "h", "event": "data.a.#" }],
+                "subscriptions": [
+                    { "handler": "h", "event": "data.a.#" },
+                    { "handler": "t", "event": "data.b.#", "consumer": "a:t" },
+                ],
                 "hooks": [{ "name": "z" }],
                 "requires": { "plugins": ["log"] },
             })

@@ -74,3 +74,18 @@ pub fn new_block(language: Language, name: &str, directory: &Path) -> Result<(),
     }
     prepare(language, &directory.join(".blockbase/sdk"), &directory.join(".blockbase/wit"), &[])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rust_sdk_carries_the_interface_as_it_is() {
+        for package in ["blockbase-block-0.1.0", "blockbase-sdk-0.1.0"] {
+            let original: Vec<_> = folder(&format!("wit/{package}")).collect();
+            let copy: Vec<_> = folder(&format!("sdk/rust/wit/deps/{package}")).collect();
+            assert!(!original.is_empty());
+            assert_eq!(copy, original, "sdk/rust/wit/deps/{package} differs from wit/{package}");
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! The block's configuration; `config` has to stand in the manifest's `requires.plugins`.
+//! The block's configuration, whose schema is `config` in `block.json`.
 
 use serde::de::DeserializeOwned;
 

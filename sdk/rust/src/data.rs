@@ -1,4 +1,4 @@
-//! Records. Every call is checked against what the manifest asks for; `data` has to stand in its `requires.plugins`.
+//! Records. Every call is checked against `permissions.data` of `block.json`.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,7 +9,9 @@ use crate::bindings::blockbase::block::data;
 /// A page of records.
 #[derive(Clone, Debug, serde::Deserialize)]
 pub struct Page<T> {
+    /// The records of the page.
     pub data: Vec<T>,
+    /// Where the page lies.
     pub pagination: Pagination,
 }
 
@@ -17,29 +19,34 @@ pub struct Page<T> {
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Pagination {
+    /// From 1.
     pub page: u64,
+    /// Most records of a page.
     pub page_size: u64,
     /// `None` where the query said `"count": "none"`.
     pub total_count: Option<u64>,
+    /// `None` where the query said `"count": "none"`.
     pub total_pages: Option<u64>,
+    /// Whether there is a page after it.
     pub has_next_page: bool,
+    /// Whether there is a page before it.
     pub has_previous_page: bool,
 }
 
 /// Lists records: `{ search?, filters?: [{ field, operator?, value? }], sort?, page?, pageSize?, limit?, offset?, select?, expand?, count? }`.
 pub fn query<T: DeserializeOwned>(object: &str, query: impl Serialize) -> Result<Page<T>, Error> {
-    Ok(serde_json::from_str(&data::query(object, &serde_json::to_string(&query)?)?)?)
+    Ok(serde_json::from_str(&data::query(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }
 
 /// One record, if the block may see it.
 pub fn get<T: DeserializeOwned>(object: &str, id: &str) -> Result<Option<T>, Error> {
-    Ok(data::get(object, id, None)?.map(|record| serde_json::from_str(&record)).transpose()?)
+    Ok(data::get(object, id, None).map_err(Error::of_host)?.map(|record| serde_json::from_str(&record)).transpose()?)
 }
 
 /// One record with its related records: `expand` names relation keys as a list does, comma-separated.
 pub fn get_expanded<T: DeserializeOwned>(object: &str, id: &str, expand: &str) -> Result<Option<T>, Error> {
     let options = serde_json::json!({ "expand": expand }).to_string();
-    Ok(data::get(object, id, Some(&options))?.map(|record| serde_json::from_str(&record)).transpose()?)
+    Ok(data::get(object, id, Some(&options)).map_err(Error::of_host)?.map(|record| serde_json::from_str(&record)).transpose()?)
 }
 
 /// What an aggregate found.
@@ -48,17 +55,18 @@ pub fn get_expanded<T: DeserializeOwned>(object: &str, id: &str, expand: &str) -
 pub struct Aggregate {
     /// Null where no row matches. Digits beyond 2^53 need `serde_json`'s `arbitrary_precision`.
     pub value: serde_json::Value,
+    /// How many records match.
     pub filtered_count: u64,
 }
 
 /// `{ fn: "count" | "sum" | "avg" | "min" | "max", field?, search?, filters? }` over the records that a list would count.
 pub fn aggregate(object: &str, query: impl Serialize) -> Result<Aggregate, Error> {
-    Ok(serde_json::from_str(&data::aggregate(object, &serde_json::to_string(&query)?)?)?)
+    Ok(serde_json::from_str(&data::aggregate(object, &serde_json::to_string(&query)?).map_err(Error::of_host)?)?)
 }
 
 /// The new record.
 pub fn create<T: DeserializeOwned>(object: &str, values: impl Serialize) -> Result<T, Error> {
-    Ok(serde_json::from_str(&data::create(object, &serde_json::to_string(&values)?)?)?)
+    Ok(serde_json::from_str(&data::create(object, &serde_json::to_string(&values)?).map_err(Error::of_host)?)?)
 }
 
 /// Several new records, all or none; their ids in order.
@@ -67,13 +75,13 @@ pub fn create_many(object: &str, values: impl Serialize) -> Result<Vec<String>, 
     struct Created {
         ids: Vec<String>,
     }
-    let created: Created = serde_json::from_str(&data::create_many(object, &serde_json::to_string(&values)?)?)?;
+    let created: Created = serde_json::from_str(&data::create_many(object, &serde_json::to_string(&values)?).map_err(Error::of_host)?)?;
     Ok(created.ids)
 }
 
 /// The record as it is afterwards. A numeric field takes `{ "$inc": n }` and `{ "$dec": n }`.
 pub fn update<T: DeserializeOwned>(object: &str, id: &str, changes: impl Serialize) -> Result<T, Error> {
-    Ok(serde_json::from_str(&data::update(object, id, &serde_json::to_string(&changes)?)?)?)
+    Ok(serde_json::from_str(&data::update(object, id, &serde_json::to_string(&changes)?).map_err(Error::of_host)?)?)
 }
 
 /// What an upsert did.
@@ -81,36 +89,37 @@ pub fn update<T: DeserializeOwned>(object: &str, id: &str, changes: impl Seriali
 pub struct Upserted<T> {
     /// Whether the record is new.
     pub created: bool,
+    /// The record as it is now.
     pub data: T,
 }
 
 /// Inserts a record, or updates the one with the same values of the unique target `on_conflict`.
 pub fn upsert<T: DeserializeOwned>(object: &str, values: impl Serialize, on_conflict: &[&str]) -> Result<Upserted<T>, Error> {
     let target: Vec<String> = on_conflict.iter().map(|name| (*name).to_owned()).collect();
-    Ok(serde_json::from_str(&data::upsert(object, &serde_json::to_string(&values)?, &target)?)?)
+    Ok(serde_json::from_str(&data::upsert(object, &serde_json::to_string(&values)?, &target).map_err(Error::of_host)?)?)
 }
 
 /// Links a record with others by a many_to_many relation key: how many links are new.
 pub fn link(object: &str, id: &str, relation: &str, ids: &[String]) -> Result<u32, Error> {
-    Ok(data::link(object, id, relation, ids)?)
+    data::link(object, id, relation, ids).map_err(Error::of_host)
 }
 
 /// Removes links: how many there were.
 pub fn unlink(object: &str, id: &str, relation: &str, ids: &[String]) -> Result<u32, Error> {
-    Ok(data::unlink(object, id, relation, ids)?)
+    data::unlink(object, id, relation, ids).map_err(Error::of_host)
 }
 
 /// Whether there was one to delete.
 pub fn delete(object: &str, id: &str) -> Result<bool, Error> {
-    Ok(data::delete(object, id)?)
+    data::delete(object, id).map_err(Error::of_host)
 }
 
 /// The ids of those that were deleted.
 pub fn delete_many(object: &str, ids: &[String]) -> Result<Vec<String>, Error> {
-    Ok(data::delete_many(object, ids)?)
+    data::delete_many(object, ids).map_err(Error::of_host)
 }
 
 /// Several writes, all or none: `[{ op, object, id?, values? }]` to their results in order.
 pub fn batch(operations: impl Serialize) -> Result<Vec<serde_json::Value>, Error> {
-    Ok(serde_json::from_str(&data::batch(&serde_json::to_string(&operations)?)?)?)
+    Ok(serde_json::from_str(&data::batch(&serde_json::to_string(&operations)?).map_err(Error::of_host)?)?)
 }

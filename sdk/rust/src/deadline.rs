@@ -1,6 +1,13 @@
 //! How long the call may still run.
 
+use crate::bindings::blockbase::block::deadline;
+
 /// Milliseconds until the call is stopped.
 pub fn remaining_ms() -> u64 {
-    crate::bindings::blockbase::block::deadline::remaining_ms()
+    deadline::remaining_ms()
+}
+
+/// Whether the caller has hung up, so that nobody waits for the result.
+pub fn is_cancelled() -> bool {
+    deadline::is_cancelled()
 }

@@ -4,15 +4,21 @@ use crate::bindings::blockbase::block::types;
 
 /// A failure with a code. `not_found`, `invalid_request`, `forbidden`, `conflict` and `unavailable` become the status of their
 /// name; every other code is a failed action.
+///
+/// Like the errors of anyhow it is no [`std::error::Error`] itself, so that `?` takes every error that is one: such an error
+/// becomes `action_failed` with its message and those of its causes.
 #[derive(Clone, Debug)]
 pub struct Error {
+    /// Lower-case words joined by `_`.
     pub code: String,
+    /// A sentence for people.
     pub message: String,
     /// JSON text.
     pub details: Option<String>,
 }
 
 impl Error {
+    /// A failure with a code of your choice.
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Error {
         Error { code: code.into(), message: message.into(), details: None }
     }
@@ -27,14 +33,36 @@ impl Error {
         Error::new("invalid_request", message)
     }
 
+    /// 403: the caller may not.
+    pub fn forbidden(message: impl Into<String>) -> Error {
+        Error::new("forbidden", message)
+    }
+
     /// 409: it does not fit what is there.
     pub fn conflict(message: impl Into<String>) -> Error {
         Error::new("conflict", message)
     }
 
+    /// 503: something that is needed is away.
+    pub fn unavailable(message: impl Into<String>) -> Error {
+        Error::new("unavailable", message)
+    }
+
     /// 500: the action failed.
     pub fn failed(message: impl Into<String>) -> Error {
         Error::new("action_failed", message)
+    }
+
+    /// With details for programs; what does not serialize is left out.
+    #[must_use]
+    pub fn with_details(mut self, details: impl serde::Serialize) -> Error {
+        self.details = serde_json::to_string(&details).ok();
+        self
+    }
+
+    /// The service's own error, with its code. `?` alone would take it for a foreign one.
+    pub(crate) fn of_host(error: types::Error) -> Error {
+        Error { code: error.code, message: error.message, details: error.details }
     }
 }
 
@@ -44,11 +72,16 @@ impl std::fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
-
-impl From<types::Error> for Error {
-    fn from(error: types::Error) -> Self {
-        Error { code: error.code, message: error.message, details: error.details }
+impl<E: std::error::Error> From<E> for Error {
+    fn from(error: E) -> Self {
+        let mut message = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            message.push_str(": ");
+            message.push_str(&error.to_string());
+            cause = error.source();
+        }
+        Error::failed(message)
     }
 }
 
@@ -58,8 +91,17 @@ impl From<Error> for types::Error {
     }
 }
 
-impl From<serde_json::Error> for Error {
-    fn from(error: serde_json::Error) -> Self {
-        Error::failed(error.to_string())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(text: &str) -> Result<u32, Error> {
+        Ok(text.parse::<u32>()?)
+    }
+
+    #[test]
+    fn every_standard_error_is_a_failed_action_with_its_message() {
+        let error = number("x").expect_err("an error");
+        assert_eq!((error.code.as_str(), error.message.as_str()), ("action_failed", "invalid digit found in string"));
     }
 }

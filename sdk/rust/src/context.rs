@@ -1,0 +1,33 @@
+//! What is true of one call.
+
+use crate::bindings::blockbase::block::types;
+
+/// What is true of one call.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The call, as it stands in the log.
+    pub call_id: String,
+    /// Who made the call; nobody for events, for hooks and for callers without a credential.
+    pub actor: Option<Actor>,
+    /// The block's own name.
+    pub block: String,
+}
+
+/// Who did something.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Actor {
+    /// The user; none for an API key of the service's own.
+    pub user_id: Option<String>,
+    /// The API key, where one was used.
+    pub api_key_id: Option<String>,
+    /// The kind of credential.
+    pub via: String,
+}
+
+impl From<types::Context> for Context {
+    fn from(context: types::Context) -> Self {
+        let actor = context.actor.map(|actor| Actor { user_id: actor.user_id, api_key_id: actor.api_key_id, via: actor.via });
+        Context { call_id: context.call_id, actor, block: context.block }
+    }
+}
