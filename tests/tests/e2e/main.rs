@@ -27,6 +27,7 @@ mod roles;
 mod route_permissions;
 mod same_bytes;
 mod schema;
+mod sdk_rust;
 mod search;
 mod sessions;
 mod stripe;
