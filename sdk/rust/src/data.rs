@@ -75,7 +75,8 @@ pub fn create_many(object: &str, values: impl Serialize) -> Result<Vec<String>, 
     struct Created {
         ids: Vec<String>,
     }
-    let created: Created = serde_json::from_str(&data::create_many(object, &serde_json::to_string(&values)?).map_err(Error::of_host)?)?;
+    let created: Created =
+        serde_json::from_str(&data::create_many(object, &serde_json::to_string(&values)?).map_err(Error::of_host)?)?;
     Ok(created.ids)
 }
 

@@ -14,6 +14,9 @@ pub use subscriptions::Event as RawEvent;
 
 pub type HookAnswer = Result<Option<wit::Response>, Error>;
 
+/// A handler's kind, and what makes its entry in the manifest.
+pub type Described = (Kind, fn() -> Value);
+
 /// What a handler handles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -70,11 +73,7 @@ where
     Ok(serde_json::to_string(&handler(context, input).map_err(E::into)?)?)
 }
 
-pub fn action_without_input<O, E>(
-    handler: fn(&Context) -> Result<O, E>,
-    context: &Context,
-    _input: &str,
-) -> Result<String, Error>
+pub fn action_without_input<O, E>(handler: fn(&Context) -> Result<O, E>, context: &Context, _input: &str) -> Result<String, Error>
 where
     O: Serialize,
     E: Into<Error>,
@@ -151,13 +150,7 @@ pub fn describe_action_without_input<O, E>(
     described_action(name, description, timeout_ms, rbac, json!({ "type": "object", "additionalProperties": false }))
 }
 
-fn described_action(
-    name: &str,
-    description: &str,
-    timeout_ms: Option<u64>,
-    rbac: Option<(&str, &str)>,
-    schema: Value,
-) -> Value {
+fn described_action(name: &str, description: &str, timeout_ms: Option<u64>, rbac: Option<(&str, &str)>, schema: Value) -> Value {
     let mut entry = described("name", name, description);
     entry.insert("input".to_owned(), object_schema(schema));
     if let Some(timeout_ms) = timeout_ms {
@@ -205,7 +198,7 @@ fn described(key: &str, name: &str, description: &str) -> Map<String, Value> {
 }
 
 /// What the component says of itself, as `block.json` would.
-pub fn manifest(handlers: &[(Kind, fn() -> Value)]) -> String {
+pub fn manifest(handlers: &[Described]) -> String {
     let of = |kind: Kind| handlers.iter().filter(|entry| entry.0 == kind).map(|entry| (entry.1)()).collect::<Vec<Value>>();
     json!({ "actions": of(Kind::Action), "hooks": of(Kind::Hook), "subscriptions": of(Kind::Subscription) }).to_string()
 }

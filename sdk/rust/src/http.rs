@@ -154,7 +154,10 @@ mod tests {
     fn a_request_is_put_together() {
         let request = post("https://a.example").header("X-A", "1").header("x-a", "2").json(&[1]).expect("JSON");
         assert_eq!((request.method.as_str(), request.body.as_deref()), ("POST", Some(&b"[1]"[..])));
-        assert_eq!(request.headers, [("x-a".to_owned(), b"2".to_vec()), ("content-type".to_owned(), b"application/json".to_vec())]);
+        assert_eq!(
+            request.headers,
+            [("x-a".to_owned(), b"2".to_vec()), ("content-type".to_owned(), b"application/json".to_vec())]
+        );
     }
 
     #[test]

@@ -268,16 +268,62 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_said_in_a_sentence() {
-        let message = refusal(Kind::Action, quote!(), quote!(async fn greet(context: &Context) -> Result<(), Error> {}));
+        let message = refusal(
+            Kind::Action,
+            quote!(),
+            quote!(
+                async fn greet(context: &Context) -> Result<(), Error> {}
+            ),
+        );
         assert!(message.contains("not async ones") && message.contains("fn(context: &Context, input: Input)"), "{message}");
-        assert!(refusal(Kind::Action, quote!(), quote!(fn greet() -> Result<(), Error> {})).contains("parameters"));
-        assert!(refusal(Kind::Hook, quote!(), quote!(fn ping(context: &Context, request: Request) {})).contains("returns nothing"));
-        assert!(refusal(Kind::Hook, quote!(), quote!(fn ping<T>(context: &Context, t: T) -> T {})).contains("generic"));
-        assert!(refusal(Kind::Action, quote!(), quote!(fn Greet(context: &Context) -> Result<(), Error> {})).contains("`a-z`"));
-        let greet = quote!(fn greet(context: &Context) -> Result<(), Error> {});
+        assert!(
+            refusal(
+                Kind::Action,
+                quote!(),
+                quote!(
+                    fn greet() -> Result<(), Error> {}
+                )
+            )
+            .contains("parameters")
+        );
+        assert!(
+            refusal(
+                Kind::Hook,
+                quote!(),
+                quote!(
+                    fn ping(context: &Context, request: Request) {}
+                )
+            )
+            .contains("returns nothing")
+        );
+        assert!(
+            refusal(
+                Kind::Hook,
+                quote!(),
+                quote!(
+                    fn ping<T>(context: &Context, t: T) -> T {}
+                )
+            )
+            .contains("generic")
+        );
+        assert!(
+            refusal(
+                Kind::Action,
+                quote!(),
+                quote!(
+                    fn Greet(context: &Context) -> Result<(), Error> {}
+                )
+            )
+            .contains("`a-z`")
+        );
+        let greet = quote!(
+            fn greet(context: &Context) -> Result<(), Error> {}
+        );
         assert!(refusal(Kind::Action, quote!(timeout = 5), greet.clone()).contains("`timeout_ms`"));
         assert!(refusal(Kind::Action, quote!(rbac(resource = "a:b")), greet).contains("both"));
-        let handler = quote!(fn on_task(context: &Context, event: Event) -> Result<(), Error> {});
+        let handler = quote!(
+            fn on_task(context: &Context, event: Event) -> Result<(), Error> {}
+        );
         assert!(refusal(Kind::Subscription, quote!(consumer = "a:b"), handler).contains("needs the `event`"));
     }
 

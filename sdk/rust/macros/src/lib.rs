@@ -15,7 +15,9 @@ use handler::Kind;
 /// ```ignore
 /// /// Greets somebody.
 /// #[action]
-/// fn greet(context: &Context, input: Greet) -> Result<Greeting, Error> { … }
+/// fn greet(_context: &Context, input: Greet) -> Result<String, Error> {
+///     Ok(format!("Hello, {}!", input.name))
+/// }
 /// ```
 ///
 /// Options: `timeout_ms = 5000`, `rbac(resource = "tasks:use", action = "read")`, `description = "…"`.
@@ -32,7 +34,9 @@ pub fn action(options: TokenStream, function: TokenStream) -> TokenStream {
 /// ```ignore
 /// /// Takes what the payment provider says.
 /// #[hook]
-/// fn payments(context: &Context, request: Request) -> Result<(), Error> { … }
+/// fn payments(_context: &Context, request: Request) -> Result<(), Error> {
+///     record(request.json()?)
+/// }
 /// ```
 ///
 /// Options: `description = "…"`.
@@ -48,7 +52,9 @@ pub fn hook(options: TokenStream, function: TokenStream) -> TokenStream {
 ///
 /// ```ignore
 /// #[subscription(event = "data.task.#")]
-/// fn on_task(context: &Context, event: Event<RecordChange<Task>>) -> Result<(), Error> { … }
+/// fn on_task(_context: &Context, event: Event<RecordChange<Task>>) -> Result<(), Error> {
+///     index(event.payload.after)
+/// }
 /// ```
 ///
 /// Options: `event` is a pattern of topics and `consumer` the name of the consumer group, by default that of the block and
