@@ -1,7 +1,7 @@
 //! Blocks in Rust, from `block new` to the calls.
 
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
@@ -46,45 +46,61 @@ fn number(_context: &Context, input: Number) -> Result<i64, Error> {
 }
 "#;
 
-/// A block's folder as `block new` makes it, changed, and built: the packed file.
-fn built(name: &str, change: impl FnOnce(&Path)) -> Vec<u8> {
-    let parent = tempfile::tempdir().unwrap();
-    let directory = parent.path().join("block");
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(blockbase());
-        // One target directory for all guests, so that the standard library is built once.
-        command.args(arguments).arg(&directory).env("CARGO_TARGET_DIR", target_directory().join("guests"));
-        let output = command.output().unwrap();
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    };
-    run(&["block", "new", name, "--language", "rust"]);
+/// A block's folder as `block new` makes it, with another source. It has the same place in every run, so that one run's build
+/// serves the next.
+fn new_block(name: &str, change: impl FnOnce(String) -> String) -> PathBuf {
+    let directory = target_directory().join("new-blocks").join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    let made = command(&["block", "new", name, "--language", "rust"], &directory);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     assert!(directory.join(".gitignore").is_file() && directory.join(".blockbase/sdk/Cargo.toml").is_file());
-    change(&directory);
-    run(&["block", "build"]);
+    let source = directory.join("src/lib.rs");
+    std::fs::write(&source, change(std::fs::read_to_string(&source).unwrap())).unwrap();
+    directory
+}
+
+fn command(arguments: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(blockbase());
+    // One target directory for all guests, so that the standard library is built once.
+    command.args(arguments).arg(directory).env("CARGO_TARGET_DIR", target_directory().join("guests"));
+    command.output().unwrap()
+}
+
+/// The packed file.
+fn built(directory: &Path, name: &str) -> Vec<u8> {
+    let output = command(&["block", "build"], directory);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     std::fs::read(directory.join(format!("{name}.wasm"))).unwrap()
+}
+
+/// The text with a part replaced, which has to be there.
+fn replaced(text: &str, part: &str, by: &str) -> String {
+    assert!(text.contains(part), "no {part:?} in the template");
+    text.replace(part, by)
 }
 
 /// The template as it is.
 async fn hello() -> Vec<u8> {
     static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
-    tokio::task::spawn_blocking(|| BUILT.get_or_init(|| built("hello-rs", |_| {})).clone()).await.unwrap()
+    let build = || built(&new_block("hello-rs", |text| text), "hello-rs");
+    tokio::task::spawn_blocking(move || BUILT.get_or_init(build).clone()).await.unwrap()
 }
 
-/// The template with [`SURROUNDINGS`] and a resource.
+/// The template with [`SURROUNDINGS`], and a block.json that says more.
 async fn probe() -> Vec<u8> {
     static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
-    let change = |directory: &Path| {
-        let (source, manifest) = (directory.join("src/lib.rs"), directory.join("block.json"));
-        let text = std::fs::read_to_string(&source).unwrap();
-        let listed = text.replace("block!(greet, knock, on_task)", "block!(greet, knock, on_task, surroundings, number)");
-        assert_ne!(listed, text);
-        std::fs::write(source, format!("{listed}{SURROUNDINGS}")).unwrap();
+    let build = || {
+        let directory = new_block("probe-rs", |text| {
+            replaced(&text, "block!(greet, knock, on_task)", "block!(greet, knock, on_task, surroundings, number)") + SURROUNDINGS
+        });
+        let manifest = directory.join("block.json");
         let mut draft: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
         draft["resources"] = json!([{ "name": "probe-rs:surroundings", "actions": ["read"] }]);
         draft["actions"] = json!([{ "name": "greet", "description": "Says hello, as block.json has it." }]);
         std::fs::write(manifest, draft.to_string()).unwrap();
+        built(&directory, "probe-rs")
     };
-    tokio::task::spawn_blocking(move || BUILT.get_or_init(|| built("probe-rs", change)).clone()).await.unwrap()
+    tokio::task::spawn_blocking(move || BUILT.get_or_init(build).clone()).await.unwrap()
 }
 
 on_both_engines! {
@@ -153,23 +169,11 @@ on_both_engines! {
     }
 }
 
-/// A folder with a mistake: what the build says.
-async fn mistake(change: fn(String) -> String) -> String {
+/// What the build says of the template with a mistake.
+async fn mistake(part: &'static str, by: &'static str) -> String {
     tokio::task::spawn_blocking(move || {
-        let parent = tempfile::tempdir().unwrap();
-        let directory = parent.path().join("block");
-        let run = |arguments: &[&str]| {
-            let mut command = Command::new(blockbase());
-            command.args(arguments).arg(&directory).env("CARGO_TARGET_DIR", target_directory().join("guests"));
-            command.output().unwrap()
-        };
-        assert!(run(&["block", "new", "wrong-rs"]).status.success());
-        let source = directory.join("src/lib.rs");
-        let text = std::fs::read_to_string(&source).unwrap();
-        let changed = change(text.clone());
-        assert_ne!(changed, text);
-        std::fs::write(source, changed).unwrap();
-        let output = run(&["block", "build"]);
+        let directory = new_block("wrong-rs", |text| replaced(&text, part, by));
+        let output = command(&["block", "build"], &directory);
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     })
@@ -179,8 +183,8 @@ async fn mistake(change: fn(String) -> String) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mistakes_are_said_where_they_are() {
-    let without_attribute = mistake(|text| text.replace("#[hook]\n", "")).await;
+    let without_attribute = mistake("#[hook]\n", "").await;
     assert!(without_attribute.contains("cannot find type `attribute_of_knock`"), "{without_attribute}");
-    let another_parameter = mistake(|text| text.replace("request: Request)", "request: Request, more: u8)")).await;
+    let another_parameter = mistake("request: Request)", "request: Request, more: u8)").await;
     assert!(another_parameter.contains("a hook is `fn(context: &Context, request: Request)"), "{another_parameter}");
 }
