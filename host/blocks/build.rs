@@ -8,7 +8,8 @@ const LEFT_OUT: [&str; 9] =
     ["target", "node_modules", "__pycache__", ".blockbase", ".venv", "dist", "tests", "Cargo.lock", ".gitignore"];
 
 fn main() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    // Asked at run time: a script that was compiled for another checkout would list that one's files.
+    let root = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let root = root.canonicalize().expect("the checkout");
     let mut files = Vec::new();
     for folder in ["sdk", "wit"] {

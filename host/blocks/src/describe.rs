@@ -5,12 +5,13 @@ use std::time::Duration;
 use blockbase_outbound::{AddressPolicy, Client};
 use serde_json::{Map, Value};
 use wasmtime::Store;
-use wasmtime::component::{Component, Linker};
+use wasmtime::component::Component;
 
 use crate::call::{CallState, Means};
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
 use crate::limits::MemoryBudget;
+use crate::runtime::linker;
 
 const DESCRIBE: &str = "blockbase:sdk/describe@0.1.0";
 /// Time that a component has to describe itself.
@@ -54,11 +55,8 @@ fn within_time<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, St
 
 async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<String, String> {
     let explain = |error: wasmtime::Error| format!("The component cannot describe itself: {error:#}.");
-    let mut linker: Linker<CallState> = Linker::new(engine);
-    wasmtime_wasi::p2::add_to_linker_async(&mut linker).map_err(explain)?;
-    // Whoever describes itself has nothing to ask.
-    linker.allow_shadowing(true);
-    linker.define_unknown_imports_as_traps(component).map_err(explain)?;
+    // What the server offers, and nothing made up for the rest: a component that asks for more is refused at its install as well.
+    let linker = linker(engine).map_err(explain)?;
     let means = Means {
         client: Client::new(AddressPolicy { allow_private: false })?,
         memory_bytes_max: MEMORY_BYTES_MAX,

@@ -116,7 +116,8 @@ impl Runtime {
     }
 }
 
-fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
+/// Everything that a component may import.
+pub(crate) fn linker(engine: &Engine) -> wasmtime::Result<Linker<CallState>> {
     let mut linker = Linker::new(engine);
     wasmtime_wasi::p2::add_to_linker_async(&mut linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker)?;

@@ -63,7 +63,6 @@ pub(crate) struct Project {
     /// Where `block.json` and the sources are; absolute.
     directory: PathBuf,
     /// `.blockbase` in it: what a build makes, and nothing that belongs into version control.
-    #[expect(dead_code, reason = "the languages that need it come next")]
     work: PathBuf,
     /// The SDK of the language, unpacked.
     sdk: PathBuf,

@@ -28,6 +28,7 @@ mod route_permissions;
 mod same_bytes;
 mod schema;
 mod sdk_rust;
+mod sdk_python;
 mod search;
 mod sessions;
 mod stripe;

@@ -1,0 +1,155 @@
+"""The exports of a block's component: they find the author's handlers, and no exception leaves them as a trap.
+
+The build imports this module, keeps the memory as it is then, and every call begins with that memory.
+"""
+
+# What the standard library imports only when it is first used: no module can be imported when the component runs.
+import _strptime  # noqa: F401
+import encodings.ascii  # noqa: F401
+import encodings.idna  # noqa: F401
+import encodings.latin_1  # noqa: F401
+import encodings.utf_8_sig  # noqa: F401
+import encodings.utf_16  # noqa: F401
+import hashlib  # noqa: F401
+import hmac  # noqa: F401
+import linecache
+import random
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from componentize_py_types import Err
+from wit_world.exports.hooks import Request as HostRequest
+from wit_world.exports.hooks import Response as HostResponse
+from wit_world.exports.registry import Handler as HostHandler
+from wit_world.exports.subscriptions import Event as HostEvent
+from wit_world.imports.types import Context as HostContext
+from wit_world.imports.types import Error as HostError
+
+import block
+from blockbase import Actor, Context, Event, HandlerError, Headers, Request, Response, log
+from blockbase import _declarations, _host, _json, _types
+
+#: Bytes of a traceback that are logged; the host fails a call whose log line has more than 8 KiB.
+_TRACEBACK_BYTES_MAX = 6 * 1024
+#: Calls within calls: the stack of the host is smaller than that of a process, and to overflow it is a trap.
+_RECURSION_MAX = 400
+
+
+class Registry:
+    def handlers(self) -> list[HostHandler]:
+        return [HostHandler(name, kind) for kind, handlers in _declarations.HANDLERS.items() for name in handlers]
+
+
+class Describe:
+    def manifest(self) -> str:
+        return _json.dumps(_declarations.manifest())
+
+
+class Actions:
+    def call(self, context: HostContext, name: str, input: str) -> str:
+        def work() -> str:
+            handler = _handler("action", name)
+            try:
+                given = _types.convert(handler.input, _json.loads(input))
+            except _types.Mismatch as error:
+                raise HandlerError("invalid_request", str(error)) from error
+            return _json.dumps(handler.call(given, _context(context)))
+
+        return _answered(work)
+
+
+class Hooks:
+    def receive(self, context: HostContext, name: str, request: HostRequest) -> HostResponse | None:
+        def work() -> HostResponse | None:
+            handler = _handler("hook", name)
+            headers, body = Headers(request.headers), bytes(request.body)
+            given = Request(request.method, request.path, request.query, headers, body, request.remote_address)
+            answer = handler.call(given, _context(context))
+            if answer is None:
+                return None
+            if not isinstance(answer, Response):
+                answer = Response(headers={"content-type": "application/json"}, body=_json.dumps(answer))
+            return HostResponse(*answer.parts())
+
+        return _answered(work)
+
+
+class Subscriptions:
+    def deliver(self, context: HostContext, name: str, event: HostEvent, config: str) -> None:
+        def work() -> None:
+            handler = _handler("subscription", name)
+            given = Event(event.id, event.topic, _json.loads(event.payload), event.occurred_at, event.attempt)
+            handler.call(given, _json.loads(config), _context(context))
+
+        return _answered(work)
+
+
+def _handler(kind: str, name: str) -> _declarations.Handler:
+    handler = _declarations.HANDLERS[kind].get(name)
+    if handler is None:
+        raise HandlerError("not_found", f"The block has no {kind} `{name}`.")
+    return handler
+
+
+def _context(context: HostContext) -> Context:
+    actor = context.actor
+    known = None if actor is None else Actor(actor.user_id, actor.api_key_id, actor.via)
+    return Context(context.call_id, known, context.block)
+
+
+def _answered(work: Callable[[], Any]) -> Any:
+    """What the work answers; an exception is the error result with its code, or a failed action."""
+    _begin()
+    try:
+        return work()
+    except HandlerError as error:
+        details = None if error.details is None else _details(error.details)
+        raise Err(HostError(error.code, error.message, details)) from None
+    except BaseException as error:
+        # SystemExit too: its way out would be a trap without a word.
+        _log_traceback(error)
+        raise Err(HostError("action_failed", str(error) or type(error).__name__, None)) from None
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _begin() -> None:
+    """Makes anew what must not come from the build's memory."""
+    random.seed()
+    # Whoever waits for a call that is stopped still gets the lines before.
+    sys.stdout.reconfigure(line_buffering=True)
+
+
+def _details(details: Any) -> str:
+    try:
+        return _json.dumps(details)
+    except (TypeError, ValueError):
+        return _json.dumps(str(details))
+
+
+def _log_traceback(error: BaseException) -> None:
+    text = "".join(traceback.format_exception(error))
+    text = text.encode(errors="replace")[-_TRACEBACK_BYTES_MAX:].decode(errors="replace")
+    if _host.has("log"):
+        log.error(f"{type(error).__name__} in a handler", traceback=text)
+    else:
+        print(text, file=sys.stderr)
+
+
+def _keep_sources() -> None:
+    """Keeps the lines of the block's own modules, which tracebacks show; the component has no files to read them from."""
+    for module in list(sys.modules.values()):
+        file = getattr(module, "__file__", None)
+        if file and file.endswith(".py") and "/python3" not in file and "wit_world" not in file:
+            lines = linecache.getlines(file)
+            # Without a time it is not looked up again.
+            linecache.cache[file] = (sum(map(len, lines)), None, lines, file)
+
+
+_declarations.resolve()
+_declarations.manifest()
+_keep_sources()
+sys.setrecursionlimit(_RECURSION_MAX)
