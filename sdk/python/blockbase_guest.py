@@ -5,6 +5,7 @@ The build imports this module, keeps the memory as it is then, and every call be
 
 # What the standard library imports only when it is first used: no module can be imported when the component runs.
 import _strptime  # noqa: F401
+import contextlib
 import encodings.ascii  # noqa: F401
 import encodings.idna  # noqa: F401
 import encodings.latin_1  # noqa: F401
@@ -13,6 +14,7 @@ import encodings.utf_16  # noqa: F401
 import hashlib  # noqa: F401
 import hmac  # noqa: F401
 import linecache
+import os.path
 import random
 import sys
 import traceback
@@ -31,10 +33,12 @@ import block
 from blockbase import Actor, Context, Event, HandlerError, Headers, Request, Response, log
 from blockbase import _declarations, _host, _json, _types
 
-#: Bytes of a traceback that are logged; the host fails a call whose log line has more than 8 KiB.
-_TRACEBACK_BYTES_MAX = 6 * 1024
+#: Bytes of a traceback that are logged; the host fails a call whose log line has more than 8 KiB, which JSON's escapes are part of.
+_TRACEBACK_BYTES_MAX = 3 * 1024
 #: Calls within calls: the stack of the host is smaller than that of a process, and to overflow it is a trap.
 _RECURSION_MAX = 400
+#: Where the block's own modules were at the build.
+_BLOCK_FOLDER = os.path.dirname(block.__file__) + "/"
 
 
 class Registry:
@@ -112,8 +116,9 @@ def _answered(work: Callable[[], Any]) -> Any:
         _log_traceback(error)
         raise Err(HostError("action_failed", str(error) or type(error).__name__, None)) from None
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        # The host takes so many bytes and no more; that is no reason to fail here.
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
 
 
 def _begin() -> None:
@@ -131,12 +136,18 @@ def _details(details: Any) -> str:
 
 
 def _log_traceback(error: BaseException) -> None:
-    text = "".join(traceback.format_exception(error))
+    place = error.__traceback__
+    while place is not None and place.tb_frame.f_code.co_filename in (__file__, _declarations.__file__):
+        place = place.tb_next
+    # Where it happened in the SDK itself, as with a result that JSON cannot hold, nothing is left of the rest.
+    lines = traceback.format_exception(type(error), error, place or error.__traceback__)
+    text = "".join(lines).replace(_BLOCK_FOLDER, "")
     text = text.encode(errors="replace")[-_TRACEBACK_BYTES_MAX:].decode(errors="replace")
     if _host.has("log"):
         log.error(f"{type(error).__name__} in a handler", traceback=text)
     else:
-        print(text, file=sys.stderr)
+        with contextlib.suppress(OSError):
+            print(text, file=sys.stderr)
 
 
 def _keep_sources() -> None:

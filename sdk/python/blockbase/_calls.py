@@ -17,7 +17,7 @@ class Actor:
 
     user_id: str | None
     api_key_id: str | None
-    #: The surface: rest, graphql, mcp …
+    #: How they showed who they are, as `session`.
     via: str
 
 
