@@ -160,7 +160,7 @@ on_both_engines! {
         // A component of Python takes seconds to compile, and longer where two are compiled at a time.
         let turn = INSTALLING.lock().await;
         let install = admin.request("POST", "/api/v1/blocks").header("content-type", "application/wasm").body(block().await);
-        let installed = server.send(install.timeout(Duration::from_secs(120))).await;
+        let installed = server.send(install.timeout(Duration::from_secs(240))).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
         drop(turn);
         the_template(&admin).await;
