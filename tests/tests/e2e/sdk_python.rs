@@ -5,13 +5,13 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Answer, blockbase, on_both_engines, target_directory};
+use blockbase_tests::{Admin, Answer, Server, blockbase, on_both_engines, target_directory};
 use serde_json::{Value, json};
 
 /// Handlers for what the template does not show, in a module beside `block.py`.
 const TRIAL: &str = r#"
 import datetime, hashlib, hmac, os, random, secrets as tokens, time
-from blockbase import HandlerError, action, config, data, http, log, secrets
+from blockbase import HandlerError, Response, action, config, data, hook, http, log
 import shapes
 
 @action
@@ -60,6 +60,15 @@ def records(input: dict):
         error = [refused.code, refused.message, refused.details]
     return {"changed": changed["priority"], "sum": sum["value"], "gone": gone, "batch": len(batch), "after": data.get("task", made["id"]),
             "titles": [task["title"] for task in page["data"]], "total": page["pagination"]["totalCount"], "error": error}
+
+@hook
+def signed(request, context):
+    expected = hmac.new(b"key", request.body, hashlib.sha256).hexdigest()
+    if not hmac.compare_digest(expected, request.headers.get("X-Signature", "")):
+        return Response(401, {"x-why": "signature"}, "no")
+    if request.query == "fail":
+        raise ValueError("inside")
+    return None
 
 @action
 def world():
@@ -163,19 +172,25 @@ on_both_engines! {
         let installed = server.send(install.timeout(Duration::from_secs(240))).await;
         assert_eq!(installed.status, 201, "{}", installed.text);
         drop(turn);
-        the_template(&admin).await;
+        the_template(&server, &admin).await;
         types_and_records(&admin).await;
         errors_and_lines(&admin).await;
         a_real_world(&admin).await;
+        signatures_of_hooks(&server, &admin).await;
     }
 }
 
-async fn the_template(admin: &Admin<'_>) {
+async fn the_template(server: &Server, admin: &Admin<'_>) {
     let greeted = call(admin, "greet", json!({ "name": "Zoë", "times": 2 })).await;
     assert_eq!(greeted.data(), json!({ "greetings": ["Hello, Zoë!", "Hello, Zoë!"] }));
     let bad = call(admin, "greet", json!({ "times": "2" })).await.expect_error(400, "validation_failed");
     assert_eq!(bad["issues"].as_array().unwrap().len(), 2);
     call(admin, "greet", json!({ "name": "Ada", "times": 11 })).await.expect_error(400, "invalid_request");
+
+    let ping = server.request("POST", "/api/v1/hooks/hello-py/ping").header("user-agent", "a third party").body("raw bytes");
+    let answer = server.send(ping).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json(), json!({ "method": "POST", "agent": "a third party", "body": "raw bytes" }));
 
     let other = admin.make("task", json!({ "title": "Say nothing" })).await;
     let task = admin.make("task", json!({ "title": "Say hello" })).await;
@@ -248,4 +263,17 @@ async fn a_real_world(admin: &Admin<'_>) {
     assert!((first["now"].as_f64().unwrap() - now).abs() < 60.0, "{first}");
     assert_eq!(first["hmac"], "515aae133b435d4000956731f68ae5cf5eb85d4f0dc6a546d2bfcd3595ec1ae1");
     assert_eq!((&first["parsed"], &first["cheer"]), (&json!("2024-05-01T00:00:00"), &json!("Well done!")));
+}
+
+async fn signatures_of_hooks(server: &Server, admin: &Admin<'_>) {
+    let expected = call(admin, "world", json!({})).await.data()["hmac"].as_str().unwrap().to_owned();
+    let send = async |query: &str, signature: &str| {
+        let request = server.request("POST", &format!("/api/v1/hooks/hello-py/signed{query}"));
+        server.send(request.header("x-signature", signature).body("body")).await
+    };
+    let wrong = send("", "0000").await;
+    assert_eq!((wrong.status, wrong.text.as_str(), &wrong.headers["x-why"]), (401, "no", &"signature".parse().unwrap()));
+    assert_eq!(send("", &expected).await.json(), json!({ "received": true }));
+    let failed = send("?fail", &expected).await;
+    assert!(failed.status == 500 && !failed.text.contains("inside"), "{}", failed.text);
 }
