@@ -139,7 +139,7 @@ def _log_traceback(error: BaseException) -> None:
     place = error.__traceback__
     while place is not None and place.tb_frame.f_code.co_filename in (__file__, _declarations.__file__):
         place = place.tb_next
-    # Where it happened in the SDK itself, as with a result that JSON cannot hold, nothing is left of the rest.
+    # The SDK's own frames say nothing to an author, unless there are no others.
     lines = traceback.format_exception(type(error), error, place or error.__traceback__)
     text = "".join(lines).replace(_BLOCK_FOLDER, "")
     text = text.encode(errors="replace")[-_TRACEBACK_BYTES_MAX:].decode(errors="replace")
