@@ -60,7 +60,7 @@ fn envelope(error: &Error) -> Value {
     if !error.issues.is_empty() {
         envelope["issues"] = json!(error.issues);
     }
-    if let Some((key, details)) = &error.details {
+    if let Some((key, details)) = error.details.as_deref() {
         envelope[*key] = details.clone();
     }
     envelope

@@ -106,7 +106,7 @@ pub struct Error {
     /// Per-value failures of an action's input.
     pub issues: Vec<Issue>,
     /// A document that says more, under a key of its own beside the message.
-    pub details: Option<(&'static str, serde_json::Value)>,
+    pub details: Option<Box<(&'static str, serde_json::Value)>>,
     /// What happened inside. Never rendered.
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     /// Set where the operations of `app` try again by themselves.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines};
+use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack};
 use serde_json::{Value, json};
 
 use crate::openapi::operations;
@@ -161,12 +161,11 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/blocks/{block}", "/api/v1/blocks/tasks", Value::Null, &[read], 403);
     guarded("get /api/v1/blocks/{block}/logs", "/api/v1/blocks/tasks/logs", Value::Null, &[read], 403);
     let manage = ("blocks", "manage");
-    // There is no version before.
-    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/tasks/rollback", json!({}), &[create], 403);
-    let secret = json!({ "name": "NONE", "value": "x" });
-    guarded("get /api/v1/blocks/{block}/secrets", "/api/v1/blocks/tasks/secrets", Value::Null, &[manage], 403);
-    guarded("post /api/v1/blocks/{block}/secrets", "/api/v1/blocks/tasks/secrets", secret, &[manage], 403);
-    guarded("delete /api/v1/blocks/{block}/secrets/{name}", "/api/v1/blocks/tasks/secrets/NONE", Value::Null, &[manage], 403);
+    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
+    let (secrets, secret) = ("/api/v1/blocks/<upgraded>/secrets", json!({ "name": "KEY", "value": "x" }));
+    guarded("get /api/v1/blocks/{block}/secrets", secrets, Value::Null, &[manage], 403);
+    guarded("post /api/v1/blocks/{block}/secrets", secrets, secret, &[manage], 403);
+    guarded("delete /api/v1/blocks/{block}/secrets/{name}", &format!("{secrets}/KEY"), Value::Null, &[manage], 403);
     guarded("patch /api/v1/blocks/{block}", "/api/v1/blocks/tasks", json!({ "enabled": true }), &[update], 403);
     guarded("delete /api/v1/blocks/{block}", "/api/v1/blocks/<block>", Value::Null, &[delete], 403);
     guarded("post /api/v1/blocks/tasks/actions/complete", "", json!({ "id": "<task>" }), &[update], 403);
@@ -287,6 +286,20 @@ impl Fixtures<'_> {
                 let installed = self.admin.install("", example_block("echo").await).await;
                 assert_eq!(installed.status, 201, "{}", installed.text);
                 "echo".to_owned()
+            }
+            "upgraded" => {
+                for (version, upgrade) in [("1.0.0", ""), ("1.1.0", "?upgrade=true")] {
+                    let manifest = json!({
+                        "name": word, "version": version, "actions": [{ "name": "echo" }], "permissions": { "secrets": ["KEY"] },
+                    });
+                    let file = pack(example_block("echo").await, manifest).await.unwrap();
+                    let installed = self.admin.install(upgrade, file).await;
+                    assert!(installed.status < 300, "{}", installed.text);
+                }
+                let secrets = format!("/api/v1/blocks/{word}/secrets");
+                let set = self.admin.post(&secrets, json!({ "name": "KEY", "value": "x" })).await;
+                assert_eq!(set.status, 201, "{}", set.text);
+                word
             }
             "role" => id(&self.admin.post("/api/v1/roles", json!({ "name": word })).await),
             "user" => self.user().await,

@@ -92,7 +92,7 @@ impl App {
                 keys.join(", ")
             );
             let mut error = Error::new(Code::NewPermissions, message);
-            error.details = Some(("newPermissions", Value::Object(added)));
+            error.details = Some(Box::new(("newPermissions", Value::Object(added))));
             return Err(error);
         }
         let is_new = present.is_none();
