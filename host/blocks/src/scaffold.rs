@@ -16,7 +16,7 @@ fn folder(prefix: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
 }
 
 /// Writes a file where it is not there already as it should be, so that build tools see what changed and no more.
-fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
+pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
     if std::fs::read(file).is_ok_and(|known| known == bytes) {
         return Ok(());
     }
@@ -29,10 +29,14 @@ fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
 /// Unpacks the SDK of a language and the world of a block that imports `plugins`.
 pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[String]) -> Result<(), String> {
     for (path, bytes) in folder(&format!("sdk/{}", language.folder())).filter(|(path, _)| !path.starts_with("template/")) {
-        write(&sdk.join(path), bytes)?;
+        match path.strip_prefix("wit/") {
+            // Packages that the SDK imports from beside the block interface.
+            Some(path) => write(&wit.join("deps").join(path), bytes)?,
+            None => write(&sdk.join(path), bytes)?,
+        }
     }
-    let imports: Vec<&str> = INTERFACES.into_iter().filter(|name| plugins.iter().any(|plugin| plugin == name)).collect();
-    write(&wit.join("block.wit"), world(&imports).as_bytes())?;
+    let imports = INTERFACES.into_iter().filter(|name| plugins.iter().any(|plugin| plugin == name)).chain(["deadline"]);
+    write_world(wit, imports.map(|name| format!("blockbase:block/{name}@0.1.0")))?;
     for package in ["blockbase-block-0.1.0", "blockbase-sdk-0.1.0"] {
         for (path, bytes) in folder(&format!("wit/{package}")) {
             write(&wit.join("deps").join(package).join(path), bytes)?;
@@ -42,19 +46,18 @@ pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[Str
     write(&sdk.with_file_name(".gitignore"), b"*\n")
 }
 
-fn world(imports: &[&str]) -> String {
-    let mut text =
-        "// Made by `blockbase block build` from `requires.plugins` of block.json.\npackage blockbase:guest;\n\nworld block {\n"
-            .to_owned();
-    for import in imports.iter().chain(&["deadline"]) {
-        text.push_str(&format!("  import blockbase:block/{import}@0.1.0;\n"));
+/// Writes the world of a block that imports these interfaces, each named with its package and version.
+pub(crate) fn write_world(wit: &Path, imports: impl IntoIterator<Item = String>) -> Result<(), String> {
+    let mut text = "// Made by `blockbase block build`.\npackage blockbase:guest;\n\nworld block {\n".to_owned();
+    for import in imports {
+        text.push_str(&format!("  import {import};\n"));
     }
     text.push('\n');
     for export in ["block/registry", "block/actions", "block/hooks", "block/subscriptions", "sdk/describe"] {
         text.push_str(&format!("  export blockbase:{export}@0.1.0;\n"));
     }
     text.push_str("}\n");
-    text
+    write(&wit.join("block.wit"), text.as_bytes())
 }
 
 /// Makes a new block from the template of a language.

@@ -1,9 +1,126 @@
-//! Blocks written in JavaScript.
+//! Blocks written in JavaScript or TypeScript: type-checked by tsc, bundled by esbuild, made a component with QuickJS by
+//! componentize-qjs. The tools come from npm, in the versions that the block's package.json names.
 
-use super::{BuiltBlock, Project};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{BuiltBlock, Project, on_path, output, run};
+use crate::scaffold::{write, write_world};
+
+/// Where the author's code begins: the first of these that is there.
+const ENTRIES: [&str; 4] = ["src/block.ts", "src/block.js", "block.ts", "block.js"];
+/// The oldest Node.js that the tools run on.
+const NODE_MAJOR_MIN: u32 = 18;
+const INSTALL: &str = "Node.js 18 or newer with npm is needed to build JavaScript: https://nodejs.org, or on Debian or Ubuntu \
+     `apt-get install --no-install-recommends nodejs npm`.";
 
 /// # Errors
-/// A tool that is lacking, or sources that do not compile.
+/// A tool that is lacking, types that do not fit, or sources that do not bundle.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
-    Err(format!("{} is written in a language that this server cannot build yet.", project.directory.display()))
+    let directory = &project.directory;
+    let entry = ENTRIES
+        .into_iter()
+        .find(|entry| directory.join(entry).is_file())
+        .ok_or_else(|| format!("{} holds none of {}.", directory.display(), ENTRIES.join(", ")))?;
+    check_node()?;
+    let types_are_checked = directory.join("tsconfig.json").is_file();
+    let mut tools = vec!["esbuild", "componentize-qjs"];
+    if types_are_checked {
+        tools.push("tsc");
+    }
+    install(directory, &tools)?;
+    if types_are_checked {
+        run(Command::new(tool(directory, "tsc")?).args(["--noEmit", "--project", "."]).current_dir(directory), "The type check")?;
+    }
+    let work = project.work.join("build");
+    let bundle = bundle(project, entry, &work)?;
+    let wasm = work.join("block.wasm");
+    let mut componentize = Command::new(tool(directory, "componentize-qjs")?);
+    // Not `--sync`, the component would need an ABI that is not settled yet.
+    componentize.arg("--sync").args(["--world", "block", "--wit"]).arg(&project.wit);
+    componentize.arg("--js").arg(&bundle).arg("--output").arg(&wasm).current_dir(directory);
+    run(&mut componentize, "Making a component of the bundle")?;
+    Ok(BuiltBlock { wasm, toolchain: "esbuild and componentize-qjs".to_owned() })
+}
+
+fn check_node() -> Result<(), String> {
+    let version = output(Command::new("node").arg("--version")).ok_or(INSTALL)?;
+    let major = version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    match major {
+        Some(major) if major < NODE_MAJOR_MIN => Err(format!("This is Node.js {version}. {INSTALL}")),
+        _ => Ok(()),
+    }
+}
+
+/// A program as npm names it on this system.
+fn program(name: &str) -> String {
+    if cfg!(windows) { format!("{name}.cmd") } else { name.to_owned() }
+}
+
+/// A tool among the packages of the block, or of the workspace that it is in.
+fn find_tool(directory: &Path, name: &str) -> Option<PathBuf> {
+    directory.ancestors().map(|ancestor| ancestor.join("node_modules/.bin").join(program(name))).find(|file| file.is_file())
+}
+
+fn tool(directory: &Path, name: &str) -> Result<PathBuf, String> {
+    find_tool(directory, name).ok_or_else(|| {
+        let package = if name == "tsc" { "typescript" } else { name };
+        format!("{name} is not among the installed packages. Add it: `npm install --save-dev --save-exact {package}`.")
+    })
+}
+
+/// Installs the packages where a tool is not there. What is there is the author's to keep up to date.
+fn install(directory: &Path, tools: &[&str]) -> Result<(), String> {
+    if tools.iter().all(|name| find_tool(directory, name).is_some()) {
+        return Ok(());
+    }
+    let npm = on_path(&program("npm")).ok_or(INSTALL)?;
+    let mut install = Command::new(npm);
+    // The tools are development dependencies, which npm leaves out where NODE_ENV is production.
+    install.args(["install", "--include=dev", "--no-audit", "--no-fund"]).current_dir(directory);
+    run(&mut install, "Installing the packages")
+}
+
+/// Bundles the author's code with the SDK into one module, and writes the world that imports what the bundle does, so that an
+/// author names no interface twice.
+fn bundle(project: &Project, entry: &str, work: &Path) -> Result<PathBuf, String> {
+    let start = work.join("start.js");
+    // The SDK comes first: it sets up the globals that the author's code relies on from its first line.
+    let text = format!("export * from \"../sdk/src/guest.js\";\nimport \"../../{entry}\";\n");
+    write(&start, text.as_bytes())?;
+    let (bundle, report) = (work.join("block.js"), work.join("bundle.json"));
+    let mut esbuild = Command::new(tool(&project.directory, "esbuild")?);
+    esbuild
+        .arg(&start)
+        .args(["--bundle", "--format=esm", "--platform=neutral", "--main-fields=module,main", "--target=es2023"])
+        // The SDK settles promises itself, which takes functions that the engine does not treat as asynchronous.
+        .args(["--supported:async-await=false", "--supported:async-generator=false", "--supported:for-await=false"])
+        .args(["--external:blockbase:*", "--external:wasi:*", "--define:process.env.NODE_ENV=\"production\""])
+        .args(["--charset=utf8", "--legal-comments=none", "--log-level=warning"])
+        .arg(format!("--alias:@blockbase/sdk={}", project.sdk.display()))
+        .arg(format!("--metafile={}", report.display()))
+        .arg(format!("--outfile={}", bundle.display()))
+        .current_dir(&project.directory);
+    run(&mut esbuild, "Bundling")?;
+    write_world(&project.wit, imports(&report)?)?;
+    Ok(bundle)
+}
+
+/// The interfaces that a bundle imports: what esbuild reports as external.
+fn imports(report: &Path) -> Result<Vec<String>, String> {
+    let unreadable = |error: &dyn std::fmt::Display| format!("{} cannot be read: {error}.", report.display());
+    let text = std::fs::read_to_string(report).map_err(|error| unreadable(&error))?;
+    let report: Value = serde_json::from_str(&text).map_err(|error| unreadable(&error))?;
+    let outputs = report["outputs"].as_object().into_iter().flat_map(|outputs| outputs.values());
+    let imports = outputs.flat_map(|output| output["imports"].as_array().into_iter().flatten());
+    let external = imports.filter(|import| import["external"] == true).filter_map(|import| import["path"].as_str());
+    let mut names: Vec<String> = external.map(str::to_owned).collect();
+    names.sort();
+    names.dedup();
+    match names.iter().find(|name| !name.starts_with("blockbase:") && !name.starts_with("wasi:")) {
+        Some(name) => Err(format!("The bundle imports {name}, which no block has.")),
+        None => Ok(names),
+    }
 }

@@ -1,0 +1,83 @@
+// What the component exports, made of the handlers that the block declares.
+
+import { console } from "./console.js";
+import { HandlerError, errorRecord } from "./error.js";
+import { sleep } from "./globals.js";
+import { handlers } from "./handlers.js";
+import { Message, lowered } from "./message.js";
+import { beginCall } from "./phase.js";
+import { settle } from "./promise.js";
+import { URLSearchParams } from "./query.js";
+
+/** Runs a handler; whatever it throws becomes the error result. What the author did not throw on purpose goes to the log whole. */
+function run(kind, name, call) {
+  beginCall();
+  try {
+    const handler = handlers[kind].get(name);
+    if (handler === undefined) throw new HandlerError("not_found", `There is no ${kind} ${name}.`);
+    return call(handler.run);
+  } catch (error) {
+    if (!(error instanceof HandlerError)) console.error(`The ${kind} ${name} failed:`, error);
+    // The component's runtime takes the error result from this key.
+    throw { payload: errorRecord(error) };
+  }
+}
+
+export const registry = {
+  handlers() {
+    return Object.entries(handlers).flatMap(([kind, named]) => Array.from(named.keys(), (name) => ({ name, kind })));
+  },
+};
+
+export const actions = {
+  call(context, name, input) {
+    return run("action", name, (handle) => JSON.stringify(settle(handle(JSON.parse(input), context), sleep)) ?? "null");
+  },
+};
+
+class Request extends Message {
+  constructor(request) {
+    super(request.headers, request.body);
+    this.method = request.method;
+    this.path = request.path;
+    this.query = request.query;
+    this.params = new URLSearchParams(request.query);
+    this.remoteAddress = request.remoteAddress;
+  }
+}
+
+function response(answer) {
+  if (answer === undefined || answer === null) return null;
+  const { status = 200, headers, body } = answer;
+  if (!Number.isInteger(status) || status < 100 || status > 999) throw new TypeError(`${String(status)} is no status of a response.`);
+  const message = lowered(headers, body);
+  return { status, headers: message.headers, body: message.body ?? new Uint8Array(0) };
+}
+
+export const hooks = {
+  receive(context, name, request) {
+    return run("hook", name, (handle) => response(settle(handle(new Request(request), context), sleep)));
+  },
+};
+
+export const subscriptions = {
+  deliver(context, name, event, config) {
+    const whole = () => ({ ...event, payload: JSON.parse(event.payload) });
+    run("subscription", name, (handle) => void settle(handle(whole(), JSON.parse(config), context), sleep));
+  },
+};
+
+/** The entries of one kind in the manifest, under the key that the handler's name has there. */
+function described(kind, key) {
+  return Array.from(handlers[kind], ([name, { options }]) => ({ [key]: name, ...options }));
+}
+
+export const describe = {
+  manifest() {
+    return JSON.stringify({
+      actions: described("action", "name"),
+      hooks: described("hook", "name"),
+      subscriptions: described("subscription", "handler"),
+    });
+  },
+};

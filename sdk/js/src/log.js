@@ -1,0 +1,27 @@
+// Lines for the block's log.
+
+import { log } from "blockbase:block/log@0.1.0";
+
+import { encodeUtf8 } from "./text.js";
+import { isCalled } from "./phase.js";
+
+/** A longer line is cut: the host would end the call for it. */
+const LINE_BYTES_MAX = 8000;
+
+function cut(message) {
+  if (message.length * 3 <= LINE_BYTES_MAX) return message;
+  // No character takes more than three bytes a code unit.
+  return encodeUtf8(message).length <= LINE_BYTES_MAX ? message : `${message.slice(0, LINE_BYTES_MAX / 3 - 1).toWellFormed()}…`;
+}
+
+/** Nothing is written outside of a handler, where there is no host. */
+export function write(level, message, fields) {
+  if (!isCalled()) return;
+  log(level, cut(String(message)), fields === undefined ? null : JSON.stringify(fields) ?? null);
+}
+
+export const error = (message, fields) => write("error", message, fields);
+export const warn = (message, fields) => write("warn", message, fields);
+export const info = (message, fields) => write("info", message, fields);
+export const debug = (message, fields) => write("debug", message, fields);
+export const trace = (message, fields) => write("trace", message, fields);

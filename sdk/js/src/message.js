@@ -1,0 +1,64 @@
+// What requests and responses have in common, incoming and outgoing.
+
+import { decodeUtf8, toBytes } from "./text.js";
+
+/** Headers in the order that they came, read without regard to case. Names are ASCII; values are bytes, and mostly text. */
+export class Headers {
+  constructor(pairs) {
+    this.raw = pairs;
+  }
+
+  get(name) {
+    const values = this.getAll(name);
+    return values.length === 0 ? null : values.join(", ");
+  }
+
+  getAll(name) {
+    const wanted = name.toLowerCase();
+    return this.raw.filter(([known]) => known.toLowerCase() === wanted).map(([, value]) => decodeUtf8(value));
+  }
+
+  has(name) {
+    return this.getAll(name).length > 0;
+  }
+
+  *[Symbol.iterator]() {
+    for (const [name, value] of this.raw) yield [name.toLowerCase(), decodeUtf8(value)];
+  }
+}
+
+/** A body and its readings. */
+export class Message {
+  constructor(headers, body) {
+    this.headers = new Headers(headers.map(([name, value]) => [name, Uint8Array.from(value)]));
+    this.body = body instanceof Uint8Array ? body : Uint8Array.from(body);
+  }
+
+  text() {
+    return decodeUtf8(this.body);
+  }
+
+  json() {
+    return JSON.parse(this.text());
+  }
+}
+
+/**
+ * Headers and a body as the host takes them: headers are an object whose values are text, bytes or a list of either; a body
+ * that is neither text nor bytes is JSON.
+ */
+export function lowered(headers, body) {
+  const pairs = [];
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== null) pairs.push([name, one instanceof Uint8Array ? one : toBytes(String(one))]);
+    }
+  }
+  if (body === undefined || body === null) return { headers: pairs, body: undefined };
+  const isBytes = body instanceof ArrayBuffer || ArrayBuffer.isView(body);
+  const type = isBytes ? undefined : typeof body === "string" ? "text/plain; charset=utf-8" : "application/json";
+  if (type !== undefined && !pairs.some(([name]) => name.toLowerCase() === "content-type")) {
+    pairs.push(["content-type", toBytes(type)]);
+  }
+  return { headers: pairs, body: toBytes(isBytes || typeof body === "string" ? body : JSON.stringify(body)) };
+}

@@ -1,0 +1,279 @@
+// Promises whose jobs the SDK runs itself. A call into a component is synchronous, and the engine runs no jobs during one: its own
+// promises would settle after the call has answered. The build compiles `async` functions into generators over this class.
+
+const PENDING = 0;
+const FULFILLED = 1;
+const REJECTED = 2;
+
+/** Jobs that wait, and where the first of them is. */
+let jobs = [];
+let next = 0;
+/** `{ id, due, run }` of every timer, soonest first. */
+const timers = [];
+let timerIds = 0;
+
+export function enqueue(job) {
+  jobs.push(job);
+}
+
+function runJobs() {
+  while (next < jobs.length) {
+    const job = jobs[next++];
+    job();
+  }
+  jobs = [];
+  next = 0;
+}
+
+/** Calls `run` after so many milliseconds. */
+export function startTimer(run, delayMs) {
+  const timer = { id: ++timerIds, due: Date.now() + Math.max(0, Number(delayMs) || 0), run };
+  const later = timers.findIndex((other) => other.due > timer.due);
+  timers.splice(later < 0 ? timers.length : later, 0, timer);
+  return timer.id;
+}
+
+export function stopTimer(id) {
+  const index = timers.findIndex((timer) => timer.id === id);
+  if (index >= 0) timers.splice(index, 1);
+}
+
+/** Whether there is nothing left that a promise could wait for. */
+function runNextTimer(sleep) {
+  const timer = timers.shift();
+  if (!timer) return true;
+  const waitMs = timer.due - Date.now();
+  if (waitMs > 0) sleep(waitMs);
+  timer.run();
+  return false;
+}
+
+/**
+ * What a handler's answer comes to: its value where it is no promise, else what the promise settles with. All jobs have run
+ * afterwards; timers that nothing waits for have not.
+ */
+export function settle(value, sleep) {
+  const promise = SyncPromise.resolve(value);
+  runJobs();
+  while (promise._state === PENDING) {
+    if (runNextTimer(sleep)) throw new Error("The handler waits for a promise that nothing settles.");
+    runJobs();
+  }
+  // A call has an instance of its own, so this matters only where nothing else runs anyway.
+  timers.length = 0;
+  if (promise._state === REJECTED) throw promise._value;
+  return promise._value;
+}
+
+function isObject(value) {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}
+
+function settleAs(promise, state, value) {
+  promise._state = state;
+  promise._value = value;
+  const reactions = promise._reactions;
+  promise._reactions = undefined;
+  for (const reaction of reactions) schedule(promise, reaction);
+}
+
+function schedule(promise, reaction) {
+  enqueue(() => {
+    const handler = promise._state === FULFILLED ? reaction.fulfilled : reaction.rejected;
+    if (typeof handler !== "function") {
+      if (promise._state === FULFILLED) reaction.resolve(promise._value);
+      else reaction.reject(promise._value);
+      return;
+    }
+    let result;
+    try {
+      result = handler(promise._value);
+    } catch (error) {
+      reaction.reject(error);
+      return;
+    }
+    reaction.resolve(result);
+  });
+}
+
+/** The two functions that settle a promise, of which the first call counts. */
+function resolvers(promise) {
+  let called = false;
+  const reject = (reason) => {
+    if (called) return;
+    called = true;
+    settleAs(promise, REJECTED, reason);
+  };
+  const resolve = (value) => {
+    if (called) return;
+    called = true;
+    if (value === promise) {
+      settleAs(promise, REJECTED, new TypeError("A promise cannot be resolved with itself."));
+      return;
+    }
+    if (!isObject(value)) {
+      settleAs(promise, FULFILLED, value);
+      return;
+    }
+    let then;
+    try {
+      then = value.then;
+    } catch (error) {
+      settleAs(promise, REJECTED, error);
+      return;
+    }
+    if (typeof then !== "function") {
+      settleAs(promise, FULFILLED, value);
+      return;
+    }
+    enqueue(() => {
+      const inner = resolvers(promise);
+      try {
+        then.call(value, inner.resolve, inner.reject);
+      } catch (error) {
+        inner.reject(error);
+      }
+    });
+  };
+  return { resolve, reject };
+}
+
+export class SyncPromise {
+  constructor(executor) {
+    if (typeof executor !== "function") throw new TypeError("A promise needs a function.");
+    Object.defineProperties(this, {
+      _state: { value: PENDING, writable: true },
+      _value: { value: undefined, writable: true },
+      _reactions: { value: [], writable: true },
+    });
+    const { resolve, reject } = resolvers(this);
+    try {
+      executor(resolve, reject);
+    } catch (error) {
+      reject(error);
+    }
+  }
+
+  then(fulfilled, rejected) {
+    const Species = this.constructor?.[Symbol.species] ?? SyncPromise;
+    const { promise, resolve, reject } = capability(Species);
+    const reaction = { fulfilled, rejected, resolve, reject };
+    if (this._state === PENDING) this._reactions.push(reaction);
+    else schedule(this, reaction);
+    return promise;
+  }
+
+  catch(rejected) {
+    return this.then(undefined, rejected);
+  }
+
+  finally(callback) {
+    if (typeof callback !== "function") return this.then(callback, callback);
+    const Species = this.constructor?.[Symbol.species] ?? SyncPromise;
+    return this.then(
+      (value) => Species.resolve(callback()).then(() => value),
+      (reason) =>
+        Species.resolve(callback()).then(() => {
+          throw reason;
+        }),
+    );
+  }
+
+  static get [Symbol.species]() {
+    return this;
+  }
+
+  static withResolvers() {
+    return capability(this);
+  }
+
+  static resolve(value) {
+    if (value instanceof SyncPromise && value.constructor === this) return value;
+    const { promise, resolve } = capability(this);
+    resolve(value);
+    return promise;
+  }
+
+  static reject(reason) {
+    const { promise, reject } = capability(this);
+    reject(reason);
+    return promise;
+  }
+
+  static try(callback, ...args) {
+    return new this((resolve) => resolve(callback(...args)));
+  }
+
+  static all(values) {
+    return gather(this, values, (promise, index, results, done, resolve, reject) =>
+      promise.then((value) => {
+        results[index] = value;
+        done();
+      }, reject),
+    );
+  }
+
+  static allSettled(values) {
+    return gather(this, values, (promise, index, results, done) =>
+      promise.then(
+        (value) => {
+          results[index] = { status: "fulfilled", value };
+          done();
+        },
+        (reason) => {
+          results[index] = { status: "rejected", reason };
+          done();
+        },
+      ),
+    );
+  }
+
+  static any(values) {
+    return new this((resolve, reject) => {
+      gather(this, values, (promise, index, errors, done) =>
+        promise.then(resolve, (error) => {
+          errors[index] = error;
+          done();
+        }),
+      ).then((errors) => reject(new AggregateError(errors, "All promises were rejected.")), reject);
+    });
+  }
+
+  static race(values) {
+    return new this((resolve, reject) => {
+      for (const value of values) this.resolve(value).then(resolve, reject);
+    });
+  }
+}
+
+Object.defineProperty(SyncPromise.prototype, Symbol.toStringTag, { value: "Promise", configurable: true });
+Object.defineProperty(SyncPromise, "name", { value: "Promise", configurable: true });
+
+function capability(Constructor) {
+  let resolve;
+  let reject;
+  const promise = new Constructor((resolveIt, rejectIt) => {
+    resolve = resolveIt;
+    reject = rejectIt;
+  });
+  return { promise, resolve, reject };
+}
+
+/** Waits for every value: `react` is told of each, and calls `done` once for it. */
+function gather(Constructor, values, react) {
+  return new Constructor((resolve, reject) => {
+    const results = [];
+    let left = 1;
+    let index = 0;
+    const done = () => {
+      left -= 1;
+      if (left === 0) resolve(results);
+    };
+    for (const value of values) {
+      left += 1;
+      react(Constructor.resolve(value), index, results, done, resolve, reject);
+      index += 1;
+    }
+    done();
+  });
+}

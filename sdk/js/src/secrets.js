@@ -1,0 +1,9 @@
+// Secrets that the installer gave.
+
+import * as secrets from "blockbase:block/secrets@0.1.0";
+
+import { host } from "./host.js";
+
+export function get(name) {
+  return host("secrets.get", () => secrets.get(name));
+}
