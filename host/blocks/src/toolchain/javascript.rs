@@ -41,7 +41,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     // Not `--sync`, the component would need an ABI that is not settled yet.
     componentize.arg("--sync").args(["--world", "block", "--wit"]).arg(&project.wit);
     componentize.arg("--js").arg(&bundle).arg("--output").arg(&wasm).current_dir(directory);
-    run(&mut componentize, "Making a component of the bundle")?;
+    run_quietly(&mut componentize, "Making a component of the bundle")?;
     Ok(BuiltBlock { wasm, toolchain: "esbuild and componentize-qjs".to_owned() })
 }
 
@@ -65,22 +65,42 @@ fn find_tool(directory: &Path, name: &str) -> Option<PathBuf> {
 }
 
 fn tool(directory: &Path, name: &str) -> Result<PathBuf, String> {
-    find_tool(directory, name).ok_or_else(|| {
-        let package = if name == "tsc" { "typescript" } else { name };
-        format!("{name} is not among the installed packages. Add it: `npm install --save-dev --save-exact {package}`.")
-    })
+    find_tool(directory, name).ok_or_else(|| format!("{name} is not among the installed packages."))
+}
+
+/// Runs a tool that is of interest only where it fails.
+fn run_quietly(command: &mut Command, what: &str) -> Result<(), String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{program} cannot be started: {error}."))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(format!("{what} failed: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+/// The packages of those tools that are not there.
+fn missing<'a>(directory: &Path, tools: &[&'a str]) -> Vec<&'a str> {
+    let missing = tools.iter().filter(|name| find_tool(directory, name).is_none());
+    missing.map(|name| if *name == "tsc" { "typescript" } else { *name }).collect()
 }
 
 /// Installs the packages where a tool is not there. What is there is the author's to keep up to date.
 fn install(directory: &Path, tools: &[&str]) -> Result<(), String> {
-    if tools.iter().all(|name| find_tool(directory, name).is_some()) {
+    if missing(directory, tools).is_empty() {
         return Ok(());
     }
     let npm = on_path(&program("npm")).ok_or(INSTALL)?;
     let mut install = Command::new(npm);
     // The tools are development dependencies, which npm leaves out where NODE_ENV is production.
     install.args(["install", "--include=dev", "--no-audit", "--no-fund"]).current_dir(directory);
-    run(&mut install, "Installing the packages")
+    run(&mut install, "Installing the packages")?;
+    match missing(directory, tools) {
+        missing if missing.is_empty() => Ok(()),
+        missing => {
+            let missing = missing.join(" ");
+            Err(format!("package.json does not name what a build takes: `npm install --save-dev --save-exact {missing}`."))
+        }
+    }
 }
 
 /// Bundles the author's code with the SDK into one module, and writes the world that imports what the bundle does, so that an
