@@ -29,6 +29,7 @@ mod same_bytes;
 mod schema;
 mod sdk_rust;
 mod sdk_python;
+mod sdk_js;
 mod search;
 mod sessions;
 mod stripe;

@@ -1,0 +1,56 @@
+import { deadline, hmacSha256, toHex } from "@blockbase/sdk";
+
+action("fail", () => {
+  throw new TypeError("The printer is on fire.");
+});
+
+action("refuse", { input: { type: "object" } }, ({ code }) => {
+  throw new HandlerError(code, "No.", { why: "because" });
+});
+
+action("settle", async () => {
+  const began = Date.now();
+  const both = await Promise.all([1, (async () => 2)()]);
+  await new Promise((resolve) => setTimeout(resolve, 30));
+  const letters: string[] = [];
+  for await (const letter of letterByLetter("ab")) letters.push(letter);
+  const caught = await Promise.reject(new Error("caught")).catch((error) => error.message);
+  return { both, letters, caught, waited: Date.now() - began >= 29 };
+});
+
+async function* letterByLetter(text: string) {
+  yield* text;
+}
+
+action("reject", async () => {
+  await null;
+  throw new HandlerError("conflict", "Too late.");
+});
+
+action("hang", () => new Promise(() => {}));
+
+action("draw", () => {
+  console.warn("drawn", { at: new Date(0), list: [1, "two"] });
+  return { number: Math.random(), uuid: crypto.randomUUID(), now: Date.now() };
+});
+
+action("sign", { input: { type: "object" } }, ({ key, text }) => ({
+  signature: toHex(hmacSha256(key, text)),
+  bytes: new TextEncoder().encode(text).length,
+  left: deadline.remainingMs() > 0,
+}));
+
+action("records", { input: { type: "object" } }, ({ id }) => {
+  const task = data.get<Task>("task", id);
+  const missing = data.get("task", "01a1fd35-a2b2-7324-8e3c-28e87a2e40f9");
+  const page = data.query<Task>("task", { filters: [{ field: "title", value: "bread" }] });
+  const { value } = data.aggregate("task", { fn: "count" });
+  const [changed] = data.batch([{ op: "update", object: "task", id, values: { done: true } }]);
+  let refused: unknown;
+  try {
+    data.create("task", { title: "eggs" });
+  } catch (error) {
+    if (error instanceof HandlerError) refused = error.code;
+  }
+  return { title: task?.title, missing, found: page.data.length, total: page.pagination.totalCount, value, done: changed.done, refused };
+});
