@@ -28,12 +28,24 @@ export function ask(call) {
   }
 }
 
-/** An exception as the interface's error record. */
+function written(details) {
+  try {
+    return JSON.stringify(details) ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** An exception as the interface's error record. Whatever was thrown, this does not throw. */
 export function errorRecord(error) {
   if (error instanceof HandlerError) {
-    const details = error.details === undefined ? null : JSON.stringify(error.details);
-    return { code: String(error.code), message: String(error.message), details: details ?? null };
+    return { code: `${error.code}`.toWellFormed(), message: `${error.message}`.toWellFormed(), details: written(error.details) };
   }
-  const message = error instanceof Error ? error.message || error.name : String(error);
-  return { code: "action_failed", message, details: null };
+  let message;
+  try {
+    message = error instanceof Error ? error.message || error.name : String(error);
+  } catch {
+    message = "The handler threw what has no text.";
+  }
+  return { code: "action_failed", message: String(message).toWellFormed(), details: null };
 }

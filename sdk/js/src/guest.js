@@ -9,6 +9,14 @@ import { beginCall } from "./phase.js";
 import { settle } from "./promise.js";
 import { URLSearchParams } from "./query.js";
 
+function report(kind, name, error) {
+  try {
+    console.error(`The ${kind} ${name} failed:`, error);
+  } catch {
+    // What cannot even be printed is still answered with.
+  }
+}
+
 /** Runs a handler; whatever it throws becomes the error result. What the author did not throw on purpose goes to the log whole. */
 function run(kind, name, call) {
   beginCall();
@@ -17,7 +25,8 @@ function run(kind, name, call) {
     if (handler === undefined) throw new HandlerError("not_found", `There is no ${kind} ${name}.`);
     return call(handler.run);
   } catch (error) {
-    if (!(error instanceof HandlerError)) console.error(`The ${kind} ${name} failed:`, error);
+    // The caller of a hook is told nothing, so there the log is all that there is.
+    if (!(error instanceof HandlerError) || kind === "hook") report(kind, name, error);
     // The component's runtime takes the error result from this key.
     throw { payload: errorRecord(error) };
   }
@@ -69,7 +78,7 @@ export const subscriptions = {
 
 /** The entries of one kind in the manifest, under the key that the handler's name has there. */
 function described(kind, key) {
-  return Array.from(handlers[kind], ([name, { options }]) => ({ [key]: name, ...options }));
+  return Array.from(handlers[kind], ([name, { options }]) => ({ ...options, [key]: name }));
 }
 
 export const describe = {

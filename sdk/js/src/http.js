@@ -2,8 +2,11 @@
 
 import * as http from "blockbase:block/http@0.1.0";
 
-import { host } from "./host.js";
+import { host, text } from "./host.js";
 import { Message, lowered } from "./message.js";
+
+/** Past what the interface can carry. */
+const TIMEOUT_MS_END = 2 ** 31;
 
 class Response extends Message {
   constructor(answer) {
@@ -15,12 +18,15 @@ class Response extends Message {
 
 export function send({ method = "GET", url, headers, body, timeoutMs }) {
   const message = lowered(headers, body);
+  if (timeoutMs !== undefined && !(timeoutMs >= 0 && timeoutMs < TIMEOUT_MS_END)) {
+    throw new TypeError("timeoutMs has to be a number of milliseconds.");
+  }
   const request = {
-    method: method.toUpperCase(),
-    url: String(url),
+    method: text("The method", method).toUpperCase(),
+    url: text("The URL", url),
     headers: message.headers,
     body: message.body ?? null,
-    timeoutMs: timeoutMs ?? null,
+    timeoutMs: timeoutMs === undefined ? null : Math.ceil(timeoutMs),
   };
   return new Response(host("http.send", () => http.send(request)));
 }

@@ -17,7 +17,7 @@ function cut(message) {
 /** Nothing is written outside of a handler, where there is no host. */
 export function write(level, message, fields) {
   if (!isCalled()) return;
-  log(level, cut(String(message)), fields === undefined ? null : JSON.stringify(fields) ?? null);
+  log(level, cut(String(message).toWellFormed()), fields === undefined ? null : (JSON.stringify(fields) ?? null));
 }
 
 export const error = (message, fields) => write("error", message, fields);

@@ -51,7 +51,7 @@ export function lowered(headers, body) {
   const pairs = [];
   for (const [name, value] of Object.entries(headers ?? {})) {
     for (const one of Array.isArray(value) ? value : [value]) {
-      if (one !== undefined && one !== null) pairs.push([name, one instanceof Uint8Array ? one : toBytes(String(one))]);
+      if (one !== undefined && one !== null) pairs.push([name.toWellFormed(), one instanceof Uint8Array ? one : toBytes(String(one))]);
     }
   }
   if (body === undefined || body === null) return { headers: pairs, body: undefined };

@@ -4,6 +4,8 @@
 const PENDING = 0;
 const FULFILLED = 1;
 const REJECTED = 2;
+/** Longer than any call. */
+const DELAY_MS_MAX = 2 ** 31 - 1;
 
 /** Jobs that wait, and where the first of them is. */
 let jobs = [];
@@ -27,7 +29,7 @@ function runJobs() {
 
 /** Calls `run` after so many milliseconds. */
 export function startTimer(run, delayMs) {
-  const timer = { id: ++timerIds, due: Date.now() + Math.max(0, Number(delayMs) || 0), run };
+  const timer = { id: ++timerIds, due: Date.now() + Math.min(Math.max(0, Number(delayMs) || 0), DELAY_MS_MAX), run };
   const later = timers.findIndex((other) => other.due > timer.due);
   timers.splice(later < 0 ? timers.length : later, 0, timer);
   return timer.id;
@@ -38,14 +40,14 @@ export function stopTimer(id) {
   if (index >= 0) timers.splice(index, 1);
 }
 
-/** Whether there is nothing left that a promise could wait for. */
+/** Waits for the timer that is due next; false where there is none. */
 function runNextTimer(sleep) {
   const timer = timers.shift();
-  if (!timer) return true;
+  if (timer === undefined) return false;
   const waitMs = timer.due - Date.now();
   if (waitMs > 0) sleep(waitMs);
   timer.run();
-  return false;
+  return true;
 }
 
 /**
@@ -56,11 +58,9 @@ export function settle(value, sleep) {
   const promise = SyncPromise.resolve(value);
   runJobs();
   while (promise._state === PENDING) {
-    if (runNextTimer(sleep)) throw new Error("The handler waits for a promise that nothing settles.");
+    if (!runNextTimer(sleep)) throw new Error("The handler waits for a promise that nothing settles.");
     runJobs();
   }
-  // A call has an instance of its own, so this matters only where nothing else runs anyway.
-  timers.length = 0;
   if (promise._state === REJECTED) throw promise._value;
   return promise._value;
 }

@@ -2,8 +2,8 @@
 
 import * as secrets from "blockbase:block/secrets@0.1.0";
 
-import { host } from "./host.js";
+import { host, text } from "./host.js";
 
 export function get(name) {
-  return host("secrets.get", () => secrets.get(name));
+  return host("secrets.get", () => secrets.get(text("The name of a secret", name)));
 }

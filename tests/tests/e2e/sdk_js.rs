@@ -85,7 +85,10 @@ fn a_block_in_plain_javascript_asks_for_what_it_uses_and_no_more() {
         ("import 'nowhere';", "Could not resolve \"nowhere\""),
         ("config.get();", "config.get was called outside of a handler."),
     ] {
-        write("src/block.js", &format!("import {{ action, config }} from '@blockbase/sdk';\naction('settings', () => config.get());\n{line}\n"));
+        write(
+            "src/block.js",
+            &format!("import {{ action, config }} from '@blockbase/sdk';\naction('settings', () => config.get());\n{line}\n"),
+        );
         let failed = build_command(&block).output().expect("blockbase");
         let said = String::from_utf8_lossy(&failed.stderr);
         assert!(!failed.status.success() && said.contains(part), "{said}");
@@ -118,6 +121,11 @@ on_both_engines! {
         let failed = call(&admin, "fail", json!({})).await.expect_error(500, "action_failed");
         assert_eq!(failed["message"], "The printer is on fire.");
         call(&admin, "reject", json!({})).await.expect_error(409, "conflict");
+        let misuse = call(&admin, "misuse", json!({})).await.expect_error(409, "conflict");
+        assert_eq!(
+            misuse["message"],
+            "The id of a record has to be a string. The record is nothing that JSON can hold. The ids have to be an array of strings."
+        );
         let hung = call(&admin, "hang", json!({})).await.expect_error(500, "action_failed");
         assert_eq!(hung["message"], "The handler waits for a promise that nothing settles.");
     }

@@ -54,3 +54,16 @@ action("records", { input: { type: "object" } }, ({ id }) => {
   }
   return { title: task?.title, missing, found: page.data.length, total: page.pagination.totalCount, value, done: changed.done, refused };
 });
+
+action("misuse", () => {
+  const nothing: any = undefined;
+  const said = [];
+  for (const misuse of [() => data.get("task", nothing), () => data.create("task", nothing), () => data.deleteMany("task", nothing)]) {
+    try {
+      misuse();
+    } catch (error: any) {
+      said.push(error.message);
+    }
+  }
+  throw new HandlerError("conflict", said.join(" "), 1n);
+});
