@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Answer, blockbase, on_both_engines, target_directory};
+use blockbase_tests::{Admin, Answer, Receiver, Reply, ServerBuilder, blockbase, on_both_engines, pack, target_directory};
 use serde_json::{Value, json};
 
 /// Handlers beside those of the template.
@@ -40,10 +40,21 @@ async fn hello() -> Vec<u8> {
         let source = block.join("src/block.ts");
         let text = std::fs::read_to_string(&source).expect("the template's source");
         std::fs::write(&source, text + MORE).expect("a source");
+        let manifest = block.join("block.json");
+        let text = std::fs::read_to_string(&manifest).expect("the template's manifest");
+        let mut value: Value = serde_json::from_str(&text).expect("JSON");
+        value["permissions"]["secrets"] = json!(["SIGNING_KEY"]);
+        std::fs::write(&manifest, value.to_string()).expect("a manifest");
         run(&mut build_command(&block));
         std::fs::read(block.join("hello.wasm")).expect("a packed block")
     };
     tokio::task::spawn_blocking(move || BUILT.get_or_init(build).clone()).await.expect("a built block")
+}
+
+/// The manifest of a packed block.
+fn manifest_of(file: &Path) -> Value {
+    let output = Command::new(blockbase()).args(["block", "inspect"]).arg(file).output().expect("blockbase");
+    serde_json::from_slice(&output.stdout).expect("a manifest")
 }
 
 async fn call(who: &Admin<'_>, action: &str, input: Value) -> Answer {
@@ -74,8 +85,7 @@ fn a_block_in_plain_javascript_asks_for_what_it_uses_and_no_more() {
     write("block.json", r#"{ "name": "plain", "version": "0.1.0" }"#);
     write("src/block.js", "import { action, config } from '@blockbase/sdk';\naction('settings', () => config.get());\n");
     run(&mut build_command(&block));
-    let output = Command::new(blockbase()).args(["block", "inspect"]).arg(block.join("plain.wasm")).output().expect("blockbase");
-    let manifest: Value = serde_json::from_slice(&output.stdout).expect("a manifest");
+    let manifest = manifest_of(&block.join("plain.wasm"));
     assert_eq!(manifest["requires"]["plugins"], json!(["config", "log"]));
     assert_eq!(manifest["actions"], json!([{ "name": "settings", "description": "", "input": { "type": "object" } }]));
 
@@ -178,5 +188,61 @@ on_both_engines! {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(title, "milk");
+    }
+
+    async fn a_hook_reads_what_came_and_answers_as_it_likes(server: Server) {
+        let admin = server.admin().await;
+        install(&admin).await;
+        let post = async |path: &str, signature: &str, body: Vec<u8>| {
+            let url = format!("/api/v1/hooks/hello/{path}");
+            server.request("POST", &url).header("x-SIGNATURE", signature).body(body).send().await.unwrap()
+        };
+        let pinged = post("ping", "", b"hello".to_vec()).await;
+        assert_eq!((pinged.status(), pinged.headers()["content-type"].to_str().unwrap()), (200.try_into().unwrap(), "application/json"));
+        let pinged: Value = serde_json::from_slice(&pinged.bytes().await.unwrap()).unwrap();
+        assert_eq!(pinged, json!({ "method": "POST", "received": "hello" }));
+        let every_byte: Vec<u8> = (0..=255).collect();
+        assert_eq!(post("bytes", "", every_byte.clone()).await.bytes().await.unwrap(), every_byte);
+
+        let secret = json!({ "name": "SIGNING_KEY", "value": "secret" });
+        let stored = admin.post("/api/v1/blocks/hello/secrets", secret).await;
+        assert!(stored.status < 300, "{}", stored.text);
+        let (body, signature) = (br#"{"kind":"order"}"#.to_vec(), "485c9d45e0637f34874ed99dc70146dc7d58dd97a089204cc52c61e393004f84");
+        let signed = post("signed", signature, body.clone()).await;
+        assert_eq!((signed.status().as_u16(), signed.headers()["x-kind"].to_str().unwrap()), (201, "order"));
+        assert_eq!(signed.text().await.unwrap(), "taken");
+        assert_eq!(post("signed", "0", body.clone()).await.status(), 401);
+        let quiet = post("signed?quiet=1", signature, body.clone()).await;
+        assert_eq!((quiet.status().as_u16(), quiet.text().await.unwrap().as_str()), (200, r#"{"received":true}"#));
+        let failed = post("signed?fail", signature, body).await;
+        assert_eq!(failed.status(), 500);
+        assert!(!failed.text().await.unwrap().contains("detail for nobody"));
+    }
+}
+
+on_both_engines! {
+    async fn requests_go_to_granted_origins(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|_, _| Reply::Text(418, "short and stout".to_owned()));
+        let file = hello().await;
+        let directory = tempfile::tempdir().unwrap();
+        let packed = directory.path().join("hello.wasm");
+        std::fs::write(&packed, &file).unwrap();
+        let mut manifest = manifest_of(&packed);
+        assert_eq!(manifest["requires"]["plugins"], json!(["config", "data", "http", "log", "secrets"]));
+        manifest["permissions"]["http"] = json!([receiver.url.strip_suffix("/hook").unwrap()]);
+        let installed = admin.install("", pack(file, manifest).await.unwrap()).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let fetched = call(&admin, "fetch", json!({ "url": receiver.url })).await;
+        assert_eq!(fetched.status, 200, "{}", fetched.text);
+        let fetched = fetched.data();
+        assert_eq!((&fetched["status"], &fetched["ok"], &fetched["text"]), (&json!(418), &json!(false), &json!("short and stout")));
+        let received = receiver.received();
+        assert_eq!((received[0].json(), received[0].header("x-from")), (json!({ "hello": "you" }), "a block"));
+        assert_eq!(received[0].header("content-type"), "application/json");
+        call(&admin, "fetch", json!({ "url": "https://example.com" })).await.expect_error(403, "forbidden");
     }
 }

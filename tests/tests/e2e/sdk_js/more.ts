@@ -1,4 +1,4 @@
-import { deadline, hmacSha256, toHex } from "@blockbase/sdk";
+import { deadline, hmacSha256, http, secrets, timingSafeEqual, toHex } from "@blockbase/sdk";
 
 action("fail", () => {
   throw new TypeError("The printer is on fire.");
@@ -66,4 +66,19 @@ action("misuse", () => {
     }
   }
   throw new HandlerError("conflict", said.join(" "), 1n);
+});
+
+hook("signed", async (request) => {
+  const expected = toHex(hmacSha256(secrets.get("SIGNING_KEY"), request.body));
+  if (!timingSafeEqual(request.headers.get("X-Signature") ?? "", expected)) return { status: 401 };
+  if (request.params.has("quiet")) return;
+  if (request.params.has("fail")) throw new Error("A detail for nobody.");
+  return { status: 201, headers: { "x-kind": request.json().kind }, body: "taken" };
+});
+
+hook("bytes", (request) => ({ body: request.body }));
+
+action("fetch", { input: { type: "object" } }, ({ url }) => {
+  const response = http.post(url, { hello: "you" }, { headers: { "x-from": "a block" } });
+  return { status: response.status, ok: response.ok, kind: response.headers.get("Content-Type"), text: response.text() };
 });
