@@ -5,12 +5,14 @@
 
 mod blocks;
 mod exposition;
+mod new_block;
 mod postgres;
 mod receiver;
 mod server;
 
 pub use blocks::{example_block, pack};
 pub use exposition::Exposition;
+pub use new_block::new_block;
 pub use postgres::{Cluster, new_database};
 pub use receiver::{Received, Receiver, Reply};
 pub use server::{

@@ -7,12 +7,16 @@ use wasmparser::{Encoding, Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
 
+use crate::host::INTERFACES;
 use crate::manifest::{invalid, parse_manifest};
+use crate::scaffold;
 
 /// The custom section that holds the manifest.
 const MANIFEST_SECTION: &str = "blockbase:manifest";
 /// The interface that a core module without a component type is given.
 const WIT: &str = include_str!("../../../wit/blockbase-block-0.1.0/block.wit");
+/// What the SDKs export beside it.
+const SDK_WIT: &str = include_str!("../../../wit/blockbase-sdk-0.1.0/sdk.wit");
 
 /// Why a file cannot be packed, for whom runs `block pack`.
 #[derive(Debug)]
@@ -189,6 +193,23 @@ pub fn componentize(module: &[u8]) -> Result<Vec<u8>, PackError> {
         })
         .and_then(|mut encoder| encoder.encode())
         .map_err(explain)
+}
+
+/// The core module of an SDK whose linker cannot put a component type in, with the type of a block that may import every
+/// interface of the host. What the module does not import is not in the component.
+///
+/// # Errors
+/// A sentence saying what is wrong with the module.
+pub(crate) fn with_sdk_world(module: &[u8]) -> Result<Vec<u8>, PackError> {
+    let explain = |error: anyhow::Error| PackError(format!("The core module cannot be given its component type: {error:#}."));
+    let mut resolve = Resolve::default();
+    resolve.push_str("block.wit", WIT).map_err(explain)?;
+    resolve.push_str("sdk.wit", SDK_WIT).map_err(explain)?;
+    let package = resolve.push_str("world.wit", &scaffold::world(&INTERFACES)).map_err(explain)?;
+    let world = resolve.select_world(&[package], Some("block")).map_err(explain)?;
+    let mut module = module.to_vec();
+    wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(explain)?;
+    Ok(module)
 }
 
 fn core_has_component_type(module: &[u8]) -> Result<bool, wasmparser::BinaryReaderError> {

@@ -51,6 +51,13 @@ pub(crate) fn write_world(wit: &Path, imports: impl IntoIterator<Item = String>)
     let mut text = "// Made by `blockbase block build`.\npackage blockbase:guest;\n\nworld block {\n".to_owned();
     for import in imports {
         text.push_str(&format!("  import {import};\n"));
+/// The text of the world of a block that imports these interfaces.
+pub(crate) fn world(imports: &[&str]) -> String {
+    let mut text =
+        "// Made by `blockbase block build` from `requires.plugins` of block.json.\npackage blockbase:guest;\n\nworld block {\n"
+            .to_owned();
+    for import in imports.iter().chain(&["deadline"]) {
+        text.push_str(&format!("  import blockbase:block/{import}@0.1.0;\n"));
     }
     text.push('\n');
     for export in ["block/registry", "block/actions", "block/hooks", "block/subscriptions", "sdk/describe"] {

@@ -30,6 +30,8 @@ mod schema;
 mod sdk_rust;
 mod sdk_python;
 mod sdk_js;
+mod sdk_c;
+mod sdk_promises;
 mod search;
 mod sessions;
 mod stripe;

@@ -1,9 +1,151 @@
-//! Blocks written in C.
+//! Blocks written in C: by clang with a C library for WASI, from the distribution or from a wasi-sdk.
 
-use super::{BuiltBlock, Project};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{BuiltBlock, LINKERS, Project, on_path, output, run, typed};
+
+/// Compilers that may know WebAssembly.
+const COMPILERS: [&str; 6] = ["clang", "clang-21", "clang-20", "clang-19", "clang-18", "clang-17"];
+/// What C libraries for WASI preview 1 call their target.
+const TARGETS: [&str; 2] = ["wasm32-wasip1", "wasm32-wasi"];
+
+/// What to do on a machine that cannot build C for WebAssembly.
+const INSTALL: &str = "No C compiler for WebAssembly was found. On Debian or Ubuntu: \
+     `apt-get install --no-install-recommends clang-19 lld-19 wasi-libc libclang-rt-19-dev-wasm32`. \
+     Elsewhere: unpack a wasi-sdk and set WASI_SDK_PATH to its folder.";
+
+/// What the folder of the SDK is to the compiler.
+const SDK_SOURCES: [&str; 6] = ["exports.c", "host.c", "json.c", "sha256.c", "bindings/block.c", "yyjson/yyjson.c"];
+/// The stack of the block's own memory, in bytes; it comes first, so that what runs over it traps.
+const STACK_BYTES: u32 = 256 * 1024;
+
+/// A compiler that has all that it needs.
+#[derive(Debug)]
+struct Clang {
+    program: PathBuf,
+    target: &'static str,
+    /// Where clang does not find one by itself.
+    linker: Option<PathBuf>,
+}
+
+impl Clang {
+    fn find() -> Result<Clang, String> {
+        if let Some(sdk) = std::env::var_os("WASI_SDK_PATH").filter(|value| !value.is_empty()) {
+            let program = Path::new(&sdk).join("bin/clang");
+            return Clang::of(&program)
+                .ok_or_else(|| format!("WASI_SDK_PATH names no wasi-sdk: {} builds no WebAssembly.", program.display()));
+        }
+        COMPILERS.into_iter().filter_map(on_path).find_map(|program| Clang::of(&program)).ok_or_else(|| INSTALL.to_owned())
+    }
+
+    fn of(program: &Path) -> Option<Clang> {
+        let linker = match asked(program, "-print-prog-name=wasm-ld") {
+            Some(_) => None,
+            None => Some(LINKERS.into_iter().find_map(on_path)?),
+        };
+        let target = TARGETS.into_iter().find(|target| {
+            let target = format!("--target={target}");
+            let has = |question: &str| output(Command::new(program).args([&target, question])).is_some_and(|file| is_file(&file));
+            has("-print-file-name=crt1-reactor.o") && has("-print-file-name=libc.a") && has("-print-libgcc-file-name")
+        })?;
+        Some(Clang { program: program.to_owned(), target, linker })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.arg(format!("--target={}", self.target));
+        command
+    }
+
+    /// The first line of what it says of its version.
+    fn version(&self) -> String {
+        let said = output(Command::new(&self.program).arg("--version")).unwrap_or_default();
+        said.lines().next().unwrap_or("clang").to_owned()
+    }
+}
+
+/// The absolute path that the compiler answers with.
+fn asked(program: &Path, question: &str) -> Option<String> {
+    output(Command::new(program).arg(question)).filter(|file| is_file(file))
+}
+
+fn is_file(file: &str) -> bool {
+    Path::new(file).is_absolute() && Path::new(file).is_file()
+}
 
 /// # Errors
 /// A tool that is lacking, or sources that do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
-    Err(format!("{} is written in a language that this server cannot build yet.", project.directory.display()))
+    let clang = Clang::find()?;
+    let out = project.work.join("build");
+    let sources = sources(&project.directory)?;
+    let mut objects = sdk_objects(&clang, project, &out)?;
+    let own = out.join("block");
+    // A source that is gone leaves no object behind.
+    let _ = std::fs::remove_dir_all(&own);
+    create(&own)?;
+    for source in &sources {
+        let object = own.join(source.file_name().unwrap_or_default()).with_extension("o");
+        let mut command = clang.command();
+        command
+            .args(["-std=gnu17", "-Os", "-Wall", "-Wextra", "-c"])
+            .arg("-I")
+            .arg(&project.sdk)
+            .arg(source)
+            .arg("-o")
+            .arg(&object);
+        run(command.current_dir(&project.directory), &format!("Compiling {}", source.display()))?;
+        objects.push(object);
+    }
+    let core = out.join("core.wasm");
+    let mut command = clang.command();
+    if let Some(linker) = &clang.linker {
+        command.arg(format!("-fuse-ld={}", linker.display()));
+    }
+    command.args(["-mexec-model=reactor", "-Wl,--gc-sections,--strip-all,--stack-first"]);
+    command.arg(format!("-Wl,-z,stack-size={STACK_BYTES}")).args(&objects).arg("-o").arg(&core);
+    run(&mut command, "Linking the block")?;
+    Ok(BuiltBlock { wasm: typed(&core)?, toolchain: clang.version() })
+}
+
+/// The C files of the block's folder, in the order of their names.
+fn sources(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = std::fs::read_dir(directory).map_err(|error| format!("{} cannot be read: {error}.", directory.display()))?;
+    let files = entries.flatten().map(|entry| entry.path());
+    let mut sources: Vec<PathBuf> = files.filter(|file| file.extension().is_some_and(|extension| extension == "c")).collect();
+    sources.sort();
+    Ok(sources)
+}
+
+fn create(directory: &Path) -> Result<(), String> {
+    std::fs::create_dir_all(directory).map_err(|error| format!("{} cannot be made: {error}.", directory.display()))
+}
+
+/// The SDK's objects, which are compiled anew where the SDK or the compiler changed.
+fn sdk_objects(clang: &Clang, project: &Project, out: &Path) -> Result<Vec<PathBuf>, String> {
+    let directory = out.join("sdk");
+    create(&directory)?;
+    let stamp = directory.join("stamp");
+    let now = format!("{}\n{}\n{}\n{}", clang.program.display(), clang.target, clang.version(), env!("CARGO_PKG_VERSION"));
+    let same_compiler = std::fs::read_to_string(&stamp).is_ok_and(|made_by| made_by == now);
+    let changed = |file: &Path| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+    let newest = ["blockbase.h", "internal.h", "bindings/block.h", "yyjson/yyjson.h"]
+        .into_iter()
+        .chain(SDK_SOURCES)
+        .filter_map(|name| changed(&project.sdk.join(name)))
+        .max();
+    let mut objects = Vec::new();
+    for name in SDK_SOURCES {
+        let source = project.sdk.join(name);
+        let object = directory.join(source.file_name().unwrap_or_default()).with_extension("o");
+        if !same_compiler || changed(&object) <= newest {
+            let mut command = clang.command();
+            command.args(["-std=gnu17", "-Os", "-ffunction-sections", "-c"]).arg(&source).arg("-o").arg(&object);
+            run(&mut command, "Compiling the SDK")?;
+        }
+        objects.push(object);
+    }
+    std::fs::write(&stamp, now).map_err(|error| format!("{} cannot be written: {error}.", stamp.display()))?;
+    Ok(objects)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{BuiltBlock, Project, on_path, output, run};
+use super::{BuiltBlock, LINKERS, Project, on_path, output, run};
 
 /// A way to build Rust for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,6 @@ impl RustToolchain {
 /// The distribution's compiler and the source of its standard library.
 const DISTRIBUTION_CARGO: &str = "/usr/bin/cargo";
 const DISTRIBUTION_RUSTC: &str = "/usr/bin/rustc";
-const LINKERS: [&str; 6] = ["wasm-ld", "wasm-ld-21", "wasm-ld-20", "wasm-ld-19", "wasm-ld-18", "wasm-ld-17"];
 
 /// What to do on a machine that cannot build Rust for WebAssembly.
 const INSTALL: &str = "No Rust compiler for WebAssembly was found. With rustup: `rustup target add wasm32-wasip2`. \

@@ -1,0 +1,106 @@
+#include <time.h>
+#include <unistd.h>
+
+#include "blockbase.h"
+
+static bb_result echo(const bb_context *context, bb_json input) {
+    (void)context;
+    return bb_ok(input);
+}
+
+static bb_result refuse(const bb_context *context, bb_json input) {
+    (void)context;
+    return bb_fail(bb_get_text(input, "code"), "refused: %s", bb_get_text(input, "message"));
+}
+
+static bb_result fail(const bb_context *context, bb_json input) {
+    (void)context;
+    (void)input;
+    return bb_fail(NULL, "it broke");
+}
+
+static bb_result crash(const bb_context *context, bb_json input) {
+    (void)context;
+    (void)input;
+    __builtin_trap();
+}
+
+static bb_result tidy(const bb_context *context, bb_json input) {
+    bb_json made = bb_array(), created, first, query, page, counted, deleted;
+    for (bb_iterator each = bb_iterate(bb_get(input, "titles")); bb_next(&each);) {
+        bb_append(made, bb_set(bb_object(), "title", each.value));
+    }
+    BB_TRY(created, bb_data_create_many("task", made));
+    bb_json ids = bb_get(created, "ids");
+    const char *id = bb_text(bb_at(ids, 0));
+    BB_TRY(first, bb_data_update("task", id, bb_set_bool(bb_object(), "done", true)));
+    bb_json filter = bb_set_bool(bb_set_text(bb_object(), "field", "done"), "value", false);
+    query = bb_set(bb_object(), "filters", bb_append(bb_array(), filter));
+    BB_TRY(page, bb_data_query("task", query));
+    BB_TRY(counted, bb_data_aggregate("task", bb_set_text(bb_object(), "fn", "count")));
+    BB_TRY(deleted, bb_data_delete_many("task", ids));
+    bb_result gone = bb_data_get("task", id);
+    bb_result wrong = bb_data_create("task", bb_set_int(bb_object(), "priority", 99));
+
+    bb_json answer = bb_object();
+    bb_set(answer, "done", bb_get(first, "done"));
+    bb_set_int(answer, "open", (int64_t)bb_length(bb_get(page, "data")));
+    bb_set(answer, "all", bb_get(counted, "value"));
+    bb_set_int(answer, "deleted", (int64_t)bb_length(deleted));
+    bb_set_text(answer, "gone", gone.code);
+    bb_set_text(answer, "wrong", wrong.code);
+    bb_set_text(answer, "mark", bb_get_text(bb_config(), "mark"));
+    bb_set_text(answer, "block", context->block);
+    bb_set_text(answer, "via", context->actor == NULL ? NULL : context->actor->via);
+    bb_set_bool(answer, "hasTime", bb_remaining_ms() > 0 && !bb_is_cancelled());
+    bb_log("info", "tidied", bb_set_int(bb_object(), "open", 2));
+    return bb_ok(answer);
+}
+
+static bb_result chance(const bb_context *context, bb_json input) {
+    (void)context;
+    (void)input;
+    uint8_t bytes[16];
+    if (getentropy(bytes, sizeof(bytes)) != 0) {
+        return bb_fail(NULL, "no randomness");
+    }
+    return bb_ok(bb_set_text(bb_set_int(bb_object(), "seconds", time(NULL)), "random", bb_hex(bytes, sizeof(bytes))));
+}
+
+static bb_result sign(const bb_context *context, bb_json input) {
+    (void)context;
+    bb_json key = bb_get(input, "key"), text = bb_get(input, "text");
+    uint8_t code[BB_SHA256_SIZE];
+    bb_hmac_sha256(bb_text(key), bb_text_size(key), bb_text(text), bb_text_size(text), code);
+    const char *hex = bb_hex(code, sizeof(code));
+    bb_bytes body = {(const uint8_t *)bb_text(text), bb_text_size(text)};
+    bool fits = bb_signature_fits(bb_text(key), body, hex) && !bb_signature_fits("other", body, hex);
+    return bb_ok(bb_set_bool(bb_set_text(bb_object(), "hmac", hex), "fits", fits));
+}
+
+static bb_result on_task(const bb_context *context, const bb_event *event, bb_json config) {
+    (void)context;
+    (void)config;
+    bb_json seen = bb_object();
+    bb_set(seen, "source", bb_get(event->payload, "id"));
+    bb_set(seen, "title", bb_get(bb_get(event->payload, "after"), "title"));
+    BB_CHECK(bb_data_upsert("seen", seen, (const char *const[]){"source", NULL}));
+    return bb_ok(NULL);
+}
+
+#define ANYTHING BB_JSON({ "type": "object" })
+
+BB_BLOCK(
+    BB_ACTION(echo, "Answers with its input.", ANYTHING),
+    BB_ACTION(refuse, "Fails with a code.", ANYTHING),
+    BB_ACTION(fail, "Fails without one.", ANYTHING),
+    BB_ACTION(crash, "Ends badly.", ANYTHING),
+    BB_ACTION(tidy, "Makes tasks and deletes them.", BB_JSON({
+        "type": "object",
+        "properties": { "titles": { "type": "array", "items": { "type": "string" } } },
+        "required": ["titles"]
+    })),
+    BB_ACTION(chance, "The time, and randomness.", ANYTHING),
+    BB_ACTION(sign, "Signs a text.", ANYTHING),
+    BB_SUBSCRIPTION(on_task, "data.task.created", "probe:tasks")
+);

@@ -1,0 +1,17 @@
+//! Blocks written in C.
+
+use blockbase_tests::{new_block, on_both_engines};
+
+use crate::sdk_promises;
+
+on_both_engines! {
+    async fn the_template_is_a_block(server: Server) {
+        let file = new_block("c", "hello-c", &[]).await;
+        sdk_promises::template(&server, "hello-c", file).await;
+    }
+
+    async fn what_the_sdk_offers_works(server: Server) {
+        let files = [("block.json", sdk_promises::PROBE_MANIFEST), ("block.c", include_str!("probe/block.c"))];
+        sdk_promises::promises(&server, new_block("c", "probe", &files).await).await;
+    }
+}

@@ -1,0 +1,107 @@
+//! What every SDK promises, whatever its language: one body for the block of its template, one for a block that uses the rest.
+
+use std::time::Duration;
+
+use blockbase_tests::{Admin, Answer, Server};
+use serde_json::{Value, json};
+
+/// The manifest of the block that `promises` calls; what is not in it comes from the code.
+pub const PROBE_MANIFEST: &str = include_str!("probe/block.json");
+
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..400 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(25)).await;
+    }
+    panic!("not so in time: {what}");
+}
+
+/// The block of a template: an action, a hook, a subscription.
+pub async fn template(server: &Server, name: &str, file: Vec<u8>) {
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    let installed = admin.install("", file).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+    let action = format!("/api/v1/blocks/{name}/actions/greet");
+    let greeted = admin.post(&action, json!({ "name": "Ada" })).await;
+    assert_eq!((greeted.status, greeted.data()), (200, json!({ "message": "Hello, Ada!" })));
+    for input in [json!({}), json!({ "name": 7 }), json!({ "name": "Ada", "colour": 1 })] {
+        admin.post(&action, input).await.expect_error(400, "validation_failed");
+    }
+    admin.patch(&format!("/api/v1/blocks/{name}"), json!({ "config": { "greeting": "Hi" } })).await.data();
+    assert_eq!(admin.post(&action, json!({ "name": "Zoë" })).await.data()["message"], "Hi, Zoë!");
+
+    admin.make("task", json!({ "title": "a" })).await;
+    until("the event in the block's log", async || {
+        let lines = admin.get(&format!("/api/v1/blocks/{name}/logs")).await.data();
+        lines.as_array().unwrap().iter().any(|line| line["message"] == "data.task.created")
+    })
+    .await;
+}
+
+async fn call(admin: &Admin<'_>, action: &str, input: Value) -> Answer {
+    admin.post(&format!("/api/v1/blocks/probe/actions/{action}"), input).await
+}
+
+/// A block named `probe` whose actions use what the SDK offers.
+pub async fn promises(server: &Server, file: Vec<u8>) {
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    admin
+        .define("seen", json!([{ "name": "source", "type": "text", "isUnique": true }, { "name": "title", "type": "text" }]))
+        .await;
+    let installed = admin.install("", file).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+
+    // Values come back as they are: beyond ASCII, beyond 2^53, and null.
+    let input =
+        json!({ "text": "Zoë \u{1f980} <&>", "large": 12_345_678_901_234_567_u64, "half": 0.5, "list": [1, null, { "a": [] }] });
+    let echoed = call(&admin, "echo", input.clone()).await;
+    assert_eq!((echoed.status, echoed.data()), (200, input));
+
+    for (code, status) in
+        [("not_found", 404), ("invalid_request", 400), ("forbidden", 403), ("conflict", 409), ("unavailable", 503)]
+    {
+        let error = call(&admin, "refuse", json!({ "code": code, "message": "as asked" })).await.expect_error(status, code);
+        assert_eq!(error["message"], "refused: as asked");
+    }
+    let error = call(&admin, "refuse", json!({ "code": "other", "message": "x" })).await.expect_error(500, "action_failed");
+    assert_eq!(error["message"], "refused: x");
+    let error = call(&admin, "fail", json!({})).await.expect_error(500, "action_failed");
+    assert_eq!(error["message"], "it broke");
+    call(&admin, "crash", json!({})).await.expect_error(500, "action_failed");
+
+    call(&admin, "tidy", json!({ "titles": "a" })).await.expect_error(400, "validation_failed");
+    let tidied = call(&admin, "tidy", json!({ "titles": ["a", "b", "c"] })).await;
+    assert_eq!(tidied.status, 200, "{}", tidied.text);
+    let expected = json!({
+        "done": true, "open": 2, "all": 3, "deleted": 3, "gone": "not_found", "wrong": "CONSTRAINT_VIOLATION",
+        "mark": "!", "block": "probe", "via": "session", "hasTime": true,
+    });
+    assert_eq!(tidied.data(), expected);
+    until("the line with its fields", async || {
+        let lines = admin.get("/api/v1/blocks/probe/logs").await.data();
+        lines.as_array().unwrap().iter().any(|line| line["message"] == "tidied" && line["fields"]["open"] == 2)
+    })
+    .await;
+
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    let (one, two) = (call(&admin, "chance", json!({})).await.data(), call(&admin, "chance", json!({})).await.data());
+    assert!(one["seconds"].as_u64().unwrap().abs_diff(now) < 60, "{one}");
+    assert_ne!(one["random"], two["random"]);
+
+    // RFC 4231, test case 2; and a key and a text longer than a block of the hash.
+    let signed = call(&admin, "sign", json!({ "key": "Jefe", "text": "what do ya want for nothing?" })).await.data();
+    assert_eq!(signed, json!({ "hmac": "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843", "fits": true }));
+    let signed = call(&admin, "sign", json!({ "key": "k".repeat(100), "text": "t".repeat(200) })).await.data();
+    assert_eq!(signed["hmac"], "898ef861b65d9354dfca2f712f75fc6ce89730753aa58b053dbde13182aafa40");
+
+    let task = admin.make("task", json!({ "title": "watched" })).await;
+    until("the handler's record", async || {
+        let seen = admin.get(&format!("/api/v1/data/seen?source={task}")).await.data();
+        seen.as_array().unwrap().iter().any(|seen| seen["title"] == "watched")
+    })
+    .await;
+}
