@@ -31,6 +31,7 @@ mod sdk_rust;
 mod sdk_python;
 mod sdk_js;
 mod sdk_c;
+mod sdk_go;
 mod sdk_promises;
 mod search;
 mod sessions;

@@ -12,6 +12,7 @@ on_both_engines! {
 
     async fn what_the_sdk_offers_works(server: Server) {
         let files = [("block.json", sdk_promises::PROBE_MANIFEST), ("block.c", include_str!("probe/block.c"))];
-        sdk_promises::promises(&server, new_block("c", "probe", &files).await).await;
+        let crash = sdk_promises::promises(&server, new_block("c", "probe", &files).await).await;
+        assert!(crash.starts_with("The block trapped"), "{crash}");
     }
 }

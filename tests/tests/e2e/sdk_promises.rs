@@ -45,8 +45,8 @@ async fn call(admin: &Admin<'_>, action: &str, input: Value) -> Answer {
     admin.post(&format!("/api/v1/blocks/probe/actions/{action}"), input).await
 }
 
-/// A block named `probe` whose actions use what the SDK offers.
-pub async fn promises(server: &Server, file: Vec<u8>) {
+/// A block named `probe` whose actions use what the SDK offers. Answers with what is said of a handler that crashed.
+pub async fn promises(server: &Server, file: Vec<u8>) -> String {
     let admin = server.admin().await;
     admin.make_task_object().await;
     admin
@@ -71,7 +71,7 @@ pub async fn promises(server: &Server, file: Vec<u8>) {
     assert_eq!(error["message"], "refused: x");
     let error = call(&admin, "fail", json!({})).await.expect_error(500, "action_failed");
     assert_eq!(error["message"], "it broke");
-    call(&admin, "crash", json!({})).await.expect_error(500, "action_failed");
+    let crash = call(&admin, "crash", json!({})).await.expect_error(500, "action_failed");
 
     call(&admin, "tidy", json!({ "titles": "a" })).await.expect_error(400, "validation_failed");
     let tidied = call(&admin, "tidy", json!({ "titles": ["a", "b", "c"] })).await;
@@ -104,4 +104,5 @@ pub async fn promises(server: &Server, file: Vec<u8>) {
         seen.as_array().unwrap().iter().any(|seen| seen["title"] == "watched")
     })
     .await;
+    crash["message"].as_str().unwrap().to_owned()
 }

@@ -1,0 +1,3 @@
+module blockbase
+
+go 1.24

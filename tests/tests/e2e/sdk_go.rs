@@ -1,0 +1,20 @@
+//! Blocks written in Go.
+
+use blockbase_tests::{new_block, on_both_engines};
+
+use crate::sdk_promises;
+
+on_both_engines! {
+    async fn the_template_is_a_block(server: Server) {
+        let file = new_block("go", "hello-go", &[]).await;
+        sdk_promises::template(&server, "hello-go", file).await;
+    }
+
+    async fn what_the_sdk_offers_works(server: Server) {
+        let files = [("block.json", sdk_promises::PROBE_MANIFEST), ("main.go", include_str!("probe/main.go"))];
+        let file = new_block("go", "probe", &files).await;
+        // A panic is an error like any other, and not a trap.
+        let crash = sdk_promises::promises(&server, file).await;
+        assert!(crash.starts_with("panic: runtime error: "), "{crash}");
+    }
+}
