@@ -66,3 +66,17 @@ pub async fn pack(wasm: Vec<u8>, manifest: serde_json::Value) -> Result<Vec<u8>,
     .await
     .expect("a pack that ends")
 }
+
+/// The manifest of a packed file.
+pub async fn inspect(wasm: Vec<u8>) -> serde_json::Value {
+    tokio::task::spawn_blocking(move || {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), wasm).expect("a file");
+        let output =
+            Command::new(blockbase()).args(["block", "inspect"]).arg(file.path()).output().expect("blockbase block inspect");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    })
+    .await
+    .expect("a manifest")
+}

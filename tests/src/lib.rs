@@ -10,7 +10,7 @@ mod postgres;
 mod receiver;
 mod server;
 
-pub use blocks::{example_block, pack};
+pub use blocks::{example_block, inspect, pack};
 pub use exposition::Exposition;
 pub use new_block::new_block;
 pub use postgres::{Cluster, new_database};

@@ -9,10 +9,12 @@ on_both_engines! {
         let file = new_block("c", "hello-c", &[]).await;
         sdk_promises::template(&server, "hello-c", file).await;
     }
+}
 
-    async fn what_the_sdk_offers_works(server: Server) {
+on_both_engines! {
+    async fn what_the_sdk_offers_works(engine: Engine) {
         let files = [("block.json", sdk_promises::PROBE_MANIFEST), ("block.c", include_str!("probe/block.c"))];
-        let crash = sdk_promises::promises(&server, new_block("c", "probe", &files).await).await;
+        let crash = sdk_promises::promises(engine, new_block("c", "probe", &files).await).await;
         assert!(crash.starts_with("The block trapped"), "{crash}");
     }
 }

@@ -9,12 +9,14 @@ on_both_engines! {
         let file = new_block("go", "hello-go", &[]).await;
         sdk_promises::template(&server, "hello-go", file).await;
     }
+}
 
-    async fn what_the_sdk_offers_works(server: Server) {
+on_both_engines! {
+    async fn what_the_sdk_offers_works(engine: Engine) {
         let files = [("block.json", sdk_promises::PROBE_MANIFEST), ("main.go", include_str!("probe/main.go"))];
         let file = new_block("go", "probe", &files).await;
         // A panic is an error like any other, and not a trap.
-        let crash = sdk_promises::promises(&server, file).await;
+        let crash = sdk_promises::promises(engine, file).await;
         assert!(crash.starts_with("panic: runtime error: "), "{crash}");
     }
 }

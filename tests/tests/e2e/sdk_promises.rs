@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Answer, Server};
+use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, inspect, pack};
 use serde_json::{Value, json};
 
 /// The manifest of the block that `promises` calls; what is not in it comes from the code.
-pub const PROBE_MANIFEST: &str = include_str!("probe/block.json");
+pub(crate) const PROBE_MANIFEST: &str = include_str!("probe/block.json");
 
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     for _ in 0..400 {
@@ -19,7 +19,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 /// The block of a template: an action, a hook, a subscription.
-pub async fn template(server: &Server, name: &str, file: Vec<u8>) {
+pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     let admin = server.admin().await;
     admin.make_task_object().await;
     let installed = admin.install("", file).await;
@@ -32,6 +32,10 @@ pub async fn template(server: &Server, name: &str, file: Vec<u8>) {
     }
     admin.patch(&format!("/api/v1/blocks/{name}"), json!({ "config": { "greeting": "Hi" } })).await.data();
     assert_eq!(admin.post(&action, json!({ "name": "Zoë" })).await.data()["message"], "Hi, Zoë!");
+
+    let request = server.request("PUT", &format!("/api/v1/hooks/{name}/ping")).body("Zoë");
+    let ponged = server.send(request).await;
+    assert_eq!((ponged.status, ponged.json()), (200, json!({ "method": "PUT", "bytes": 4 })));
 
     admin.make("task", json!({ "title": "a" })).await;
     until("the event in the block's log", async || {
@@ -46,7 +50,14 @@ async fn call(admin: &Admin<'_>, action: &str, input: Value) -> Answer {
 }
 
 /// A block named `probe` whose actions use what the SDK offers. Answers with what is said of a handler that crashed.
-pub async fn promises(server: &Server, file: Vec<u8>) -> String {
+pub(crate) async fn promises(engine: Engine, file: Vec<u8>) -> String {
+    let server = &ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
+    let receiver = Receiver::start().await;
+    receiver.answer(|_, _| Reply::Text(418, "short and stout".to_owned()));
+    // Where the receiver listens is known only now.
+    let mut manifest = inspect(file.clone()).await;
+    manifest["permissions"]["http"] = json!([receiver.url.trim_end_matches("/hook")]);
+    let file = pack(file, manifest).await.expect("a packed block");
     let admin = server.admin().await;
     admin.make_task_object().await;
     admin
@@ -97,6 +108,33 @@ pub async fn promises(server: &Server, file: Vec<u8>) -> String {
     assert_eq!(signed, json!({ "hmac": "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843", "fits": true }));
     let signed = call(&admin, "sign", json!({ "key": "k".repeat(100), "text": "t".repeat(200) })).await.data();
     assert_eq!(signed["hmac"], "898ef861b65d9354dfca2f712f75fc6ce89730753aa58b053dbde13182aafa40");
+
+    let stored = admin.post("/api/v1/blocks/probe/secrets", json!({ "name": "HOOK_KEY", "value": "Jefe" })).await;
+    assert!(stored.status < 300, "{}", stored.text);
+    let hook = "/api/v1/hooks/probe/signed_only?a=1";
+    let signature = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+    for (body, signature, status, text) in [
+        ("what do ya want for nothing?", Some(signature), 201, r#"{"method":"POST","query":"a=1"}"#),
+        ("what do you want for nothing?", Some(signature), 401, "wrong signature"),
+        ("what do ya want for nothing?", Some("5bdc"), 401, "wrong signature"),
+        ("what do ya want for nothing?", None, 401, "wrong signature"),
+    ] {
+        let mut request = server.request("POST", hook).body(body);
+        if let Some(signature) = signature {
+            request = request.header("x-signature", signature);
+        }
+        let answer = server.send(request).await;
+        assert_eq!((answer.status, answer.text.as_str()), (status, text));
+    }
+    let silent = server.call("POST", "/api/v1/hooks/probe/silent", None).await;
+    assert_eq!((silent.status, silent.json()), (200, json!({ "received": true })));
+    let fetched = call(&admin, "fetch", json!({ "url": receiver.url })).await;
+    assert_eq!((fetched.status, fetched.data()), (200, json!({ "status": 418, "body": "short and stout" })));
+    let received = receiver.received();
+    assert_eq!((received[0].header("x-from"), &received[0].body[..]), ("probe", &b"hello"[..]));
+    // What the manifest does not name is refused, and the refusal is an error that the handler gets.
+    let refused = call(&admin, "fetch", json!({ "url": "https://example.com/" })).await;
+    refused.expect_error(403, "forbidden");
 
     let task = admin.make("task", json!({ "title": "watched" })).await;
     until("the handler's record", async || {

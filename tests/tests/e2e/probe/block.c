@@ -78,6 +78,40 @@ static bb_result sign(const bb_context *context, bb_json input) {
     return bb_ok(bb_set_bool(bb_set_text(bb_object(), "hmac", hex), "fits", fits));
 }
 
+static bb_result fetch(const bb_context *context, bb_json input) {
+    (void)context;
+    bb_header headers[] = {{"x-from", bb_bytes_of("probe")}};
+    bb_http_request request = {
+        .method = "POST",
+        .url = bb_get_text(input, "url"),
+        .headers = headers,
+        .headers_count = 1,
+        .body = bb_bytes_of("hello"),
+    };
+    bb_response response;
+    BB_CHECK(bb_http_send(&request, &response));
+    bb_json answer = bb_set_int(bb_object(), "status", response.status);
+    return bb_ok(bb_set_text(answer, "body", (const char *)response.body.data));
+}
+
+static bb_result signed_only(const bb_context *context, const bb_request *request, bb_response *response) {
+    (void)context;
+    bb_json key;
+    BB_TRY(key, bb_secret("HOOK_KEY"));
+    const char *signature = bb_header_text(request->headers, request->headers_count, "X-Signature");
+    if (!bb_signature_fits(bb_text(key), request->body, signature)) {
+        return bb_respond_text(response, 401, "wrong signature");
+    }
+    return bb_respond_json(response, 201, bb_set_text(bb_set_text(bb_object(), "method", request->method), "query", request->query));
+}
+
+static bb_result silent(const bb_context *context, const bb_request *request, bb_response *response) {
+    (void)context;
+    (void)request;
+    (void)response;
+    return bb_ok(NULL);
+}
+
 static bb_result on_task(const bb_context *context, const bb_event *event, bb_json config) {
     (void)context;
     (void)config;
@@ -102,5 +136,8 @@ BB_BLOCK(
     })),
     BB_ACTION(chance, "The time, and randomness.", ANYTHING),
     BB_ACTION(sign, "Signs a text.", ANYTHING),
+    BB_ACTION(fetch, "Sends a request.", ANYTHING),
+    BB_HOOK(signed_only, "Takes what is signed."),
+    BB_HOOK(silent, "Says nothing."),
     BB_SUBSCRIPTION(on_task, "data.task.created", "probe:tasks")
 );

@@ -13,7 +13,9 @@ import (
 	"blockbase"
 	"blockbase/config"
 	"blockbase/data"
+	"blockbase/http"
 	"blockbase/log"
+	"blockbase/secrets"
 )
 
 type Task struct {
@@ -123,6 +125,37 @@ func sign(_ *blockbase.Context, input Sign) (any, error) {
 	return map[string]any{"hmac": hex.EncodeToString(sum), "fits": hmac.Equal(sum, append([]byte(nil), sum...))}, nil
 }
 
+type Fetch struct {
+	URL string `json:"url"`
+}
+
+func fetch(_ *blockbase.Context, input Fetch) (any, error) {
+	header := blockbase.Header{{Name: "x-from", Value: "probe"}}
+	response, err := http.Send(http.Request{Method: "POST", URL: input.URL, Header: header, Body: []byte("hello")})
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{"status": response.Status, "body": string(response.Body)}, nil
+}
+
+func signedOnly(_ *blockbase.Context, request *blockbase.Request) (*blockbase.Response, error) {
+	key, err := secrets.Get("HOOK_KEY")
+	if err != nil {
+		return nil, err
+	}
+	code := hmac.New(sha256.New, []byte(key))
+	code.Write(request.Body)
+	given, _ := hex.DecodeString(request.Header.Get("X-Signature"))
+	if !hmac.Equal(given, code.Sum(nil)) {
+		return blockbase.Text(401, "wrong signature"), nil
+	}
+	return blockbase.JSON(201, map[string]any{"method": request.Method, "query": request.Query})
+}
+
+func silent(*blockbase.Context, *blockbase.Request) (*blockbase.Response, error) {
+	return nil, nil
+}
+
 func onTask(_ *blockbase.Context, event blockbase.Event[blockbase.Change[Task]]) error {
 	if event.OccurredAt.IsZero() || event.Attempt < 1 {
 		return errors.New("an event without a time or an attempt")
@@ -140,6 +173,9 @@ func init() {
 	blockbase.Action("tidy", blockbase.ActionOptions{Description: "Makes tasks and deletes them."}, tidy)
 	blockbase.Action("chance", blockbase.ActionOptions{Description: "The time, and randomness."}, chance)
 	blockbase.Action("sign", blockbase.ActionOptions{Description: "Signs a text."}, sign)
+	blockbase.Action("fetch", blockbase.ActionOptions{Description: "Sends a request."}, fetch)
+	blockbase.Hook("signed_only", blockbase.HookOptions{Description: "Takes what is signed."}, signedOnly)
+	blockbase.Hook("silent", blockbase.HookOptions{Description: "Says nothing."}, silent)
 	blockbase.Subscription("on_task", blockbase.SubscriptionOptions{Event: "data.task.created", Consumer: "probe:tasks"}, onTask)
 }
 
