@@ -7,7 +7,6 @@ use wasmparser::{Encoding, Parser, Payload};
 use wit_component::{ComponentEncoder, StringEncoding};
 use wit_parser::Resolve;
 
-use crate::host::INTERFACES;
 use crate::manifest::{invalid, parse_manifest};
 use crate::scaffold;
 
@@ -205,7 +204,7 @@ pub(crate) fn with_sdk_world(module: &[u8]) -> Result<Vec<u8>, PackError> {
     let mut resolve = Resolve::default();
     resolve.push_str("block.wit", WIT).map_err(explain)?;
     resolve.push_str("sdk.wit", SDK_WIT).map_err(explain)?;
-    let package = resolve.push_str("world.wit", &scaffold::world(&INTERFACES)).map_err(explain)?;
+    let package = resolve.push_str("world.wit", &scaffold::whole_world()).map_err(explain)?;
     let world = resolve.select_world(&[package], Some("block")).map_err(explain)?;
     let mut module = module.to_vec();
     wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8).map_err(explain)?;

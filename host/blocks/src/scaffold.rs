@@ -29,14 +29,14 @@ pub(crate) fn write(file: &Path, bytes: &[u8]) -> Result<(), String> {
 /// Unpacks the SDK of a language and the world of a block that imports `plugins`.
 pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[String]) -> Result<(), String> {
     for (path, bytes) in folder(&format!("sdk/{}", language.folder())).filter(|(path, _)| !path.starts_with("template/")) {
-        match path.strip_prefix("wit/") {
+        match path.strip_prefix("wit-deps/") {
             // Packages that the SDK imports from beside the block interface.
             Some(path) => write(&wit.join("deps").join(path), bytes)?,
             None => write(&sdk.join(path), bytes)?,
         }
     }
     let imports = INTERFACES.into_iter().filter(|name| plugins.iter().any(|plugin| plugin == name)).chain(["deadline"]);
-    write_world(wit, imports.map(|name| format!("blockbase:block/{name}@0.1.0")))?;
+    write_world(wit, imports.map(interface))?;
     for package in ["blockbase-block-0.1.0", "blockbase-sdk-0.1.0"] {
         for (path, bytes) in folder(&format!("wit/{package}")) {
             write(&wit.join("deps").join(package).join(path), bytes)?;
@@ -48,23 +48,29 @@ pub(crate) fn prepare(language: Language, sdk: &Path, wit: &Path, plugins: &[Str
 
 /// Writes the world of a block that imports these interfaces, each named with its package and version.
 pub(crate) fn write_world(wit: &Path, imports: impl IntoIterator<Item = String>) -> Result<(), String> {
+    write(&wit.join("block.wit"), world(imports).as_bytes())
+}
+
+/// The world that imports every interface of the block package, for languages whose compilers drop what is not used.
+pub(crate) fn whole_world() -> String {
+    world(INTERFACES.into_iter().chain(["deadline"]).map(interface))
+}
+
+fn interface(name: &str) -> String {
+    format!("blockbase:block/{name}@0.1.0")
+}
+
+fn world(imports: impl IntoIterator<Item = String>) -> String {
     let mut text = "// Made by `blockbase block build`.\npackage blockbase:guest;\n\nworld block {\n".to_owned();
     for import in imports {
         text.push_str(&format!("  import {import};\n"));
-/// The text of the world of a block that imports these interfaces.
-pub(crate) fn world(imports: &[&str]) -> String {
-    let mut text =
-        "// Made by `blockbase block build` from `requires.plugins` of block.json.\npackage blockbase:guest;\n\nworld block {\n"
-            .to_owned();
-    for import in imports.iter().chain(&["deadline"]) {
-        text.push_str(&format!("  import blockbase:block/{import}@0.1.0;\n"));
     }
     text.push('\n');
     for export in ["block/registry", "block/actions", "block/hooks", "block/subscriptions", "sdk/describe"] {
         text.push_str(&format!("  export blockbase:{export}@0.1.0;\n"));
     }
     text.push_str("}\n");
-    write(&wit.join("block.wit"), text.as_bytes())
+    text
 }
 
 /// Makes a new block from the template of a language.
