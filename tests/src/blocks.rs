@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 use crate::server::{blockbase, target_directory};
 
 /// The root of the checkout.
-fn checkout() -> PathBuf {
+pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
 }
 

@@ -8,13 +8,15 @@ mod exposition;
 mod new_block;
 mod postgres;
 mod receiver;
+mod registry;
 mod server;
 
-pub use blocks::{example_block, inspect, pack};
+pub use blocks::{checkout, example_block, inspect, pack};
 pub use exposition::Exposition;
 pub use new_block::new_block;
 pub use postgres::{Cluster, new_database};
 pub use receiver::{Received, Receiver, Reply};
+pub use registry::Registry;
 pub use server::{
     Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, http_client, postgres_rows, target_directory,
 };

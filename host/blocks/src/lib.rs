@@ -11,6 +11,7 @@ mod compile;
 mod describe;
 mod engine;
 mod host;
+mod interface;
 mod lanes;
 mod limits;
 mod log_sink;
@@ -24,6 +25,7 @@ mod toolchain;
 
 pub use compile::{CompileLimits, compile_child};
 pub use describe::described;
+pub use interface::{Interface, interface_of};
 pub use manifest::parse_manifest;
 pub use package::{PackError, componentize, manifest_of, pack};
 pub use runtime::{Runtime, RuntimeSettings};

@@ -141,6 +141,9 @@ pub(crate) const VARIABLES: [(&str, &str); 34] = [
     ("SVC_LOG_FORMAT", "pretty or json [pretty]"),
 ];
 
+/// What commands take from the environment. They mean nothing to the server, and are no misspelt settings of it either.
+const COMMAND_VARIABLES: [&str; 4] = ["SVC_URL", "SVC_API_KEY", "SVC_REGISTRY_USER", "SVC_REGISTRY_PASSWORD"];
+
 /// How long one export to a collector may take by default, as OpenTelemetry has it.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest master secret in characters.
@@ -278,7 +281,9 @@ impl Config {
                 "json" => Some(LogFormat::Json),
                 _ => None,
             })?,
-            unknown: names.filter(|name| VARIABLES.iter().all(|(known, _)| known != name)).collect(),
+            unknown: names
+                .filter(|name| VARIABLES.iter().all(|(known, _)| known != name) && !COMMAND_VARIABLES.contains(&name.as_str()))
+                .collect(),
         })
     }
 }
@@ -410,5 +415,7 @@ mod tests {
     fn unknown_names_are_found() {
         let config = read(&[("SVC_LISTNE", "x")]).expect("only a warning");
         assert_eq!(config.unknown, ["SVC_LISTNE"]);
+        let config = read(&[("SVC_URL", "http://127.0.0.1:4000"), ("SVC_API_KEY", "svc_x")]).expect("for commands");
+        assert_eq!(config.unknown, Vec::<String>::new());
     }
 }

@@ -10,6 +10,7 @@ mod better_auth;
 mod blocks;
 mod bootstrap;
 mod bulk;
+mod cli_blocks;
 mod data;
 mod deliveries;
 mod delivery_faults;

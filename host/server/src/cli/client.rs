@@ -1,0 +1,202 @@
+//! The server's API, as commands call it: one address, one credential, errors that say what to do.
+
+use std::time::Duration;
+
+use blockbase_outbound::{AddressPolicy, Client, Failure, Request};
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::Problem;
+use super::terminal::inert;
+
+const DEFAULT_URL: &str = "http://127.0.0.1:4000";
+/// Time of one call; an upload is compiled meanwhile, and an action may take ten minutes.
+const TIMEOUT: Duration = Duration::from_secs(660);
+/// Largest answer that is read.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Most characters of an answer that is not the API's which are shown.
+const FOREIGN_CHARS_MAX: usize = 200;
+
+/// Which server, and as whom.
+#[derive(clap::Args)]
+pub(super) struct Connection {
+    /// Address of the server
+    #[arg(long, env = "SVC_URL", value_name = "URL", default_value = DEFAULT_URL, help_heading = "Connection")]
+    url: String,
+    /// API key or session token; the variable keeps it out of the machine's list of processes
+    #[arg(long, env = "SVC_API_KEY", value_name = "KEY", hide_env_values = true, help_heading = "Connection")]
+    key: Option<String>,
+}
+
+/// A runtime for commands, which wait for one thing after another. Its thread keeps idle connections in order meanwhile.
+pub(super) fn runtime() -> Result<Runtime, Problem> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    runtime.map_err(|error| Problem::Failed(format!("The async runtime cannot start: {error}.")))
+}
+
+/// The API of one server.
+pub(super) struct Api {
+    base: Url,
+    authorization: Option<HeaderValue>,
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Connection {
+    /// Nothing is sent yet.
+    pub(super) fn open(&self) -> Result<Api, Problem> {
+        // An empty variable counts as unset, as for the server.
+        let url = if self.url.trim().is_empty() { DEFAULT_URL } else { self.url.trim() };
+        let base = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        let base = base.ok_or_else(|| {
+            Problem::Usage(format!("--url (or SVC_URL) needs an address like {DEFAULT_URL}; it is {:?}.", self.url))
+        })?;
+        let key = self.key.as_deref().map(str::trim).filter(|key| !key.is_empty());
+        let authorization = match key.map(|key| HeaderValue::from_str(&format!("Bearer {key}"))) {
+            None => None,
+            Some(Ok(mut value)) => {
+                value.set_sensitive(true);
+                Some(value)
+            }
+            Some(Err(_)) => return Err(Problem::Usage("--key (or SVC_API_KEY) holds what no key can.".to_owned())),
+        };
+        // Whoever types a command decides where it goes.
+        let client = Client::new(AddressPolicy { allow_private: true })?;
+        Ok(Api { base, authorization, client, runtime: runtime()? })
+    }
+}
+
+/// What the server answered.
+pub(super) struct Reply {
+    pub(super) status: u16,
+    pub(super) body: Bytes,
+    url: Url,
+    has_key: bool,
+}
+
+impl Api {
+    pub(super) fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Reply, Problem> {
+        self.send(Method::GET, path, query, None)
+    }
+
+    pub(super) fn send_json(&self, method: Method, path: &[&str], body: &Value) -> Result<Reply, Problem> {
+        self.send(method, path, &[], Some(("application/json", Bytes::from(body.to_string()))))
+    }
+
+    pub(super) fn upload(&self, file: &Bytes, query: &[(&str, &str)]) -> Result<Reply, Problem> {
+        self.send(Method::POST, &["blocks"], query, Some(("application/wasm", file.clone())))
+    }
+
+    /// Calls `/api/v1/<path>`; an answer of any status is one.
+    pub(super) fn send(
+        &self,
+        method: Method,
+        path: &[&str],
+        query: &[(&str, &str)],
+        content: Option<(&'static str, Bytes)>,
+    ) -> Result<Reply, Problem> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(["api", "v1"]).extend(path);
+        }
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let mut headers = HeaderMap::new();
+        if let Some(authorization) = &self.authorization {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        let body = content.map(|(media_type, body)| {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+            body
+        });
+        let request = Request {
+            method,
+            url: url.clone(),
+            headers,
+            body: body.unwrap_or_default(),
+            timeout: TIMEOUT,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+        };
+        let answer = self.runtime.block_on(self.client.send(request)).map_err(|failure| self.unreachable(&failure))?;
+        if answer.is_cut {
+            return Err(Problem::Failed(format!("The answer has more than {ANSWER_BYTES_MAX} bytes.")));
+        }
+        Ok(Reply { status: answer.status, body: answer.body, url, has_key: self.authorization.is_some() })
+    }
+
+    fn unreachable(&self, failure: &Failure) -> Problem {
+        let server = self.base.origin().ascii_serialization();
+        Problem::Failed(match failure {
+            Failure::Timeout(_) => format!("{server} gives no answer: {failure}."),
+            _ => format!(
+                "{server} cannot be reached: {failure}. Is the server running (`blockbase serve`), and is --url or SVC_URL its address?"
+            ),
+        })
+    }
+}
+
+impl Reply {
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The stable code of an error.
+    pub(super) fn code(&self) -> Option<String> {
+        let body: Value = serde_json::from_slice(&self.body).ok()?;
+        Some(body.get("error")?.as_str()?.to_owned())
+    }
+
+    pub(super) fn json(&self) -> Result<Value, Problem> {
+        serde_json::from_slice(&self.body).map_err(|_| self.foreign())
+    }
+
+    /// The body of a success.
+    pub(super) fn expect(&self) -> Result<Value, Problem> {
+        if self.is_success() { self.json() } else { Err(self.problem()) }
+    }
+
+    /// The `data` of a success.
+    pub(super) fn data(&self) -> Result<Value, Problem> {
+        match self.expect()? {
+            Value::Object(mut body) if body.contains_key("data") => Ok(body.remove("data").unwrap_or_default()),
+            _ => Err(self.foreign()),
+        }
+    }
+
+    /// `code: message`, what is wrong in particular, and what to do.
+    pub(super) fn problem(&self) -> Problem {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
+        let (Some(code), Some(message)) = (body["error"].as_str(), body["message"].as_str()) else { return self.foreign() };
+        let mut text = format!("{}: {}", inert(code), inert(message));
+        for issue in body["issues"].as_array().into_iter().flatten() {
+            let path = issue["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(whole)");
+            text.push_str(&format!("\n  {}: {}", inert(path), inert(issue["message"].as_str().unwrap_or_default())));
+        }
+        match (self.status, self.has_key) {
+            (401, false) => text.push_str(
+                "\nSay who you are: set SVC_API_KEY (or --key) to an API key, which an admin makes with POST /api/v1/api-keys, or to the token of a sign-in.",
+            ),
+            (401, true) => text.push_str(
+                "\nThe key does not hold. POST /api/v1/api-keys makes another, signing in gives a new token; set SVC_API_KEY (or --key) to it.",
+            ),
+            _ => {}
+        }
+        Problem::Failed(text)
+    }
+
+    /// An answer that is not the API's.
+    fn foreign(&self) -> Problem {
+        let text = String::from_utf8_lossy(&self.body);
+        let start: String = text.trim().chars().take(FOREIGN_CHARS_MAX).collect();
+        let hint = "Is --url or SVC_URL the address of a Blockbase server?";
+        Problem::Failed(match start.is_empty() {
+            true => format!("{} answered {} with nothing. {hint}", self.url, self.status),
+            false => format!("{} answered {} and no JSON of the API: {} {hint}", self.url, self.status, inert(&start)),
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! What a block gets, in plain words: before an install, and of installed ones.
+
+use serde_json::Value;
+
+use super::terminal::inert;
+
+/// Lines on the members `permissions`, `subscriptions`, `webhooks`, `actions`, `hooks` of a manifest or an installed block.
+pub(super) fn described(block: &Value) -> Vec<String> {
+    let mut lines = permissions(&block["permissions"]);
+    if lines.is_empty() {
+        lines.push("It asks for no data, no secrets and no outbound calls.".to_owned());
+    }
+    lines.extend(events(block));
+    section(&mut lines, "It offers actions:", &block["actions"], |action| {
+        let need = match &action["rbac"] {
+            Value::Object(rbac) => format!("{} on `{}`", text(&rbac["action"]), text(&rbac["resource"])),
+            _ => "update on `blocks`".to_owned(),
+        };
+        with_description(format!("{}, for whoever has {need}", text(&action["name"])), action)
+    });
+    section(&mut lines, "It receives requests from anybody, without a sign-in, by hooks:", &block["hooks"], |hook| {
+        with_description(text(&hook["name"]), hook)
+    });
+    lines
+}
+
+/// Lines on what an upgrade asks for beside the installed version: `{ data, secrets, http, subscriptions, webhooks }`.
+pub(super) fn additions(added: &Value) -> Vec<String> {
+    let mut lines = permissions(added);
+    lines.extend(events(added));
+    lines
+}
+
+/// Lines on the events that a block gets, and on those that leave by its webhooks.
+fn events(block: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    section(&mut lines, "It gets events:", &block["subscriptions"], |subscription| {
+        let handler = text(&subscription["handler"]);
+        let who = if subscription["perInstance"] == true { "on every instance, by" } else { "by" };
+        format!("{}, handled {who} `{handler}`", text(&subscription["event"]))
+    });
+    section(&mut lines, "It sends events out, by webhooks:", &block["webhooks"], |webhook| {
+        format!("{}: {} to {}", text(&webhook["name"]), joined(&webhook["topics"]), text(&webhook["url"]))
+    });
+    lines
+}
+
+/// Lines on `{ data, secrets, http }`; none where there is nothing.
+fn permissions(permissions: &Value) -> Vec<String> {
+    let mut lines = Vec::new();
+    section(&mut lines, "It may, with your data:", &permissions["data"], |permission| {
+        let mut line = format!("{} `{}`", joined(&permission["actions"]), text(&permission["resource"]));
+        if permission["rowPolicy"] == "own" {
+            line.push_str(", in rows of whoever calls it");
+        }
+        if permission["as"] == "caller" {
+            line.push_str(", as far as the caller may");
+        }
+        line
+    });
+    section(&mut lines, "It reads secrets, once you set them:", &permissions["secrets"], text);
+    section(&mut lines, "It calls other servers:", &permissions["http"], text);
+    lines
+}
+
+fn section(lines: &mut Vec<String>, heading: &str, entries: &Value, line: impl Fn(&Value) -> String) {
+    let entries = entries.as_array().map(Vec::as_slice).unwrap_or_default();
+    if !entries.is_empty() {
+        lines.push(heading.to_owned());
+        lines.extend(entries.iter().map(|entry| format!("  {}", line(entry))));
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value.as_str() {
+        Some(text) => inert(text).into_owned(),
+        None => inert(&value.to_string()).into_owned(),
+    }
+}
+
+fn joined(list: &Value) -> String {
+    let items: Vec<String> = list.as_array().into_iter().flatten().map(text).collect();
+    items.join(", ")
+}
+
+fn with_description(line: String, entry: &Value) -> String {
+    match entry["description"].as_str() {
+        None | Some("") => line,
+        Some(description) => format!("{line}: {}", inert(description)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn everything_that_is_granted_is_said() {
+        let manifest = json!({
+            "permissions": {
+                "data": [{ "resource": "order", "actions": ["read", "update"], "rowPolicy": "own", "as": "caller" }],
+                "secrets": ["STRIPE_KEY"],
+                "http": ["https://api.stripe.com"],
+            },
+            "subscriptions": [{ "event": "data.order.#", "handler": "index" }],
+            "webhooks": [{ "name": "audit", "url": "https://a.example", "topics": ["data.#"] }],
+            "actions": [{ "name": "quote", "description": "A price.\u{1b}[2J", "rbac": { "resource": "orders:quotes", "action": "read" } }],
+            "hooks": [{ "name": "stripe", "description": "" }],
+        });
+        let said = described(&manifest).join("\n");
+        assert_eq!(
+            said,
+            "It may, with your data:\n  read, update `order`, in rows of whoever calls it, as far as the caller may\n\
+             It reads secrets, once you set them:\n  STRIPE_KEY\n\
+             It calls other servers:\n  https://api.stripe.com\n\
+             It gets events:\n  data.order.#, handled by `index`\n\
+             It sends events out, by webhooks:\n  audit: data.# to https://a.example\n\
+             It offers actions:\n  quote, for whoever has read on `orders:quotes`: A price.\\u{1b}[2J\n\
+             It receives requests from anybody, without a sign-in, by hooks:\n  stripe"
+        );
+        let added = json!({ "secrets": ["A"], "webhooks": manifest["webhooks"] });
+        assert_eq!(
+            additions(&added).join("\n"),
+            "It reads secrets, once you set them:\n  A\nIt sends events out, by webhooks:\n  audit: data.# to https://a.example"
+        );
+        assert_eq!(described(&json!({})), ["It asks for no data, no secrets and no outbound calls."]);
+    }
+}

@@ -1,0 +1,195 @@
+//! `block dev`: build, install, and again on every save.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, SystemTime};
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+
+use super::client::Api;
+use super::install::{self, Package};
+use super::logs::{self, Follower, Wanted};
+use super::terminal::{confirmed, note};
+use super::{Problem, build};
+
+/// How long the folder has to be quiet before it is built: editors save in several steps.
+const QUIET: Duration = Duration::from_millis(300);
+/// Longest wait for quiet.
+const QUIET_MAX: Duration = Duration::from_secs(5);
+/// Folders that tools fill; what begins with a dot is left out as well.
+const MADE: [&str; 6] = ["target", "node_modules", "dist", "build", "vendor", "__pycache__"];
+/// Most files that are looked at.
+const FILES_MAX: usize = 20_000;
+
+pub(super) fn dev(api: &Api, directory: &Path, yes: bool) -> Result<(), Problem> {
+    // A folder that is no block's will not become one by waiting.
+    build::read(&directory.join("block.json"))?;
+    let mut folder = Folder::watch(directory)?;
+    let mut package = loop {
+        match built(directory) {
+            Ok(package) => break package,
+            Err(Problem::Failed(line) | Problem::Usage(line)) => note(&line),
+        }
+        while !folder.has_changed(logs::POLL)? {}
+    };
+    begin(api, &package, yes)?;
+    let wanted = Wanted { block: package.manifest.name.clone(), level: None, json: false };
+    let mut follower = Follower::begin(api, &wanted)?;
+    note("Watching for changes; Ctrl-C ends.");
+    loop {
+        if folder.has_changed(logs::POLL)? {
+            match built(directory) {
+                // A new name would be another block, which nobody consented to.
+                Ok(next) if next.manifest.name != package.manifest.name => {
+                    return Err(Problem::Failed(format!(
+                        "The block is called {} now, and was {}; start `blockbase block dev` anew.",
+                        next.manifest.name, package.manifest.name
+                    )));
+                }
+                Ok(next) if next.file == package.file => note("Nothing of the block changed."),
+                Ok(next) => match replace(api, &next) {
+                    Ok(()) => package = next,
+                    Err(Problem::Failed(line) | Problem::Usage(line)) => note(&line),
+                },
+                Err(Problem::Failed(line) | Problem::Usage(line)) => note(&line),
+            }
+        }
+        follower.poll(api, &wanted)?;
+    }
+}
+
+fn built(directory: &Path) -> Result<Package, Problem> {
+    note("Building …");
+    Package::of(build::built(directory)?.file)
+}
+
+/// Installs the block, or puts it in the place of the installed one. Consent is asked once, for as long as this runs.
+fn begin(api: &Api, package: &Package, yes: bool) -> Result<(), Problem> {
+    let installed = api.get(&["blocks", &package.manifest.name], &[])?;
+    let is_installed = match installed.status {
+        404 => false,
+        _ => installed.data().map(|_| true)?,
+    };
+    install::show(package)?;
+    let question = "Grant this, and whatever else its manifest comes to ask for while this runs?";
+    if !confirmed(question, yes, install::WITHOUT_TERMINAL)? {
+        return Err(Problem::Failed("Nothing was installed.".to_owned()));
+    }
+    match is_installed {
+        true => replace(api, package),
+        false => install::report(package, &api.upload(&package.file, &[])?.expect()?, "is installed", false),
+    }
+}
+
+fn replace(api: &Api, package: &Package) -> Result<(), Problem> {
+    let reply = api.upload(&package.file, &[("upgrade", "true"), ("allowNewPermissions", "true")])?;
+    install::report(package, &reply.expect()?, "serves", false)
+}
+
+/// Files by what tells that one was written: its last change and its length.
+type Fingerprint = BTreeMap<PathBuf, (Option<SystemTime>, u64)>;
+
+/// The sources of a block. The system says that something happened, the fingerprint whether it was to a source.
+struct Folder {
+    root: PathBuf,
+    watcher: RecommendedWatcher,
+    events: Receiver<()>,
+    watched: HashSet<PathBuf>,
+    known: Fingerprint,
+}
+
+impl Folder {
+    fn watch(directory: &Path) -> Result<Folder, Problem> {
+        let (sender, events) = mpsc::channel();
+        let watcher = notify::recommended_watcher(move |_: notify::Result<notify::Event>| {
+            // Whoever listened is gone when this fails.
+            let _ = sender.send(());
+        });
+        let watcher = watcher.map_err(|error| format!("Changes cannot be watched for: {error}."))?;
+        let root = directory.canonicalize().map_err(|error| format!("{} cannot be read: {error}.", directory.display()))?;
+        let mut folder = Folder { root, watcher, events, watched: HashSet::new(), known: Fingerprint::new() };
+        folder.known = folder.look()?;
+        Ok(folder)
+    }
+
+    /// Waits for a change of a source, so long and no longer.
+    fn has_changed(&mut self, most: Duration) -> Result<bool, Problem> {
+        match self.events.recv_timeout(most) {
+            Ok(()) => {}
+            Err(RecvTimeoutError::Timeout) => return Ok(false),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Problem::Failed("Changes are not watched for any more.".to_owned()));
+            }
+        }
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < QUIET_MAX && self.events.recv_timeout(QUIET).is_ok() {}
+        // What is saved while a build runs differs from this at the next look.
+        let now = self.look()?;
+        let changed = now != self.known;
+        self.known = now;
+        Ok(changed)
+    }
+
+    /// Looks at every source, and watches folders that are new. Each is watched by itself, so that those which tools fill cost nothing.
+    fn look(&mut self) -> Result<Fingerprint, Problem> {
+        let mut found = Fingerprint::new();
+        let mut folders = vec![self.root.clone()];
+        while let Some(folder) = folders.pop() {
+            if self.watched.insert(folder.clone())
+                && let Err(error) = self.watcher.watch(&folder, RecursiveMode::NonRecursive)
+            {
+                self.watched.remove(&folder);
+                // One that went away meanwhile is no matter.
+                if folder.is_dir() {
+                    return Err(Problem::Failed(format!("{} cannot be watched: {error}.", folder.display())));
+                }
+            }
+            let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+            for entry in entries.flatten() {
+                let (path, name) = (entry.path(), entry.file_name());
+                let Ok(metadata) = entry.metadata() else { continue };
+                if !is_source(&name.to_string_lossy(), metadata.is_dir()) {
+                    continue;
+                }
+                if metadata.is_dir() {
+                    folders.push(path);
+                } else {
+                    found.insert(path, (metadata.modified().ok(), metadata.len()));
+                }
+            }
+            if found.len() > FILES_MAX {
+                return Err(Problem::Failed(format!("{} holds more than {FILES_MAX} files.", self.root.display())));
+            }
+        }
+        // A folder that goes and comes again is watched anew.
+        self.watched.retain(|folder| folder.is_dir());
+        Ok(found)
+    }
+}
+
+fn is_source(name: &str, is_folder: bool) -> bool {
+    let is_made = match is_folder {
+        true => MADE.contains(&name),
+        // What editors and `block build` put beside sources.
+        false => [".wasm", ".part", ".swp", "~"].iter().any(|end| name.ends_with(end)),
+    };
+    !is_made && !name.starts_with('.')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_tools_make_is_no_source() {
+        for (name, is_folder) in [("lib.rs", false), ("block.json", false), ("src", true), ("target", false)] {
+            assert!(is_source(name, is_folder), "{name}");
+        }
+        for (name, is_folder) in
+            [("target", true), (".blockbase", true), (".git", true), ("tasks.wasm", false), ("lib.rs~", false)]
+        {
+            assert!(!is_source(name, is_folder), "{name}");
+        }
+    }
+}

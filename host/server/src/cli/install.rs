@@ -1,0 +1,183 @@
+//! `block install` and `block upgrade`: what a block would get is shown and asked before anything is granted.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use blockbase_app::Manifest;
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::client::{Api, Reply};
+use super::oci::{self, RegistryAccess};
+use super::terminal::{confirmed, inert, note, print_json, print_line};
+use super::{Problem, build, consent};
+
+/// Where a packed file comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    File(PathBuf),
+    /// What stands after `oci://`. Only what is written so is asked of a registry: a misspelt file is not.
+    Registry(String),
+}
+
+impl FromStr for Source {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Source, Infallible> {
+        Ok(match text.strip_prefix(oci::SCHEME) {
+            Some(reference) => Source::Registry(reference.to_owned()),
+            None => Source::File(PathBuf::from(text)),
+        })
+    }
+}
+
+/// A packed file in hand, with its manifest.
+pub(super) struct Package {
+    pub(super) file: Bytes,
+    pub(super) manifest: Manifest,
+}
+
+impl Package {
+    pub(super) fn of(file: Vec<u8>) -> Result<Package, Problem> {
+        let manifest = build::manifest(&file)?;
+        Ok(Package { file: file.into(), manifest })
+    }
+
+    /// What the block is and would get, line by line.
+    fn described(&self) -> Result<Vec<String>, Problem> {
+        let manifest = serde_json::to_value(&self.manifest).map_err(|error| error.to_string())?;
+        let mut heading = self.title();
+        if !self.manifest.description.is_empty() {
+            heading.push_str(&format!(": {}", inert(&self.manifest.description)));
+        }
+        let mut lines = vec![heading];
+        lines.extend(consent::described(&manifest));
+        Ok(lines)
+    }
+
+    fn title(&self) -> String {
+        format!("{} {}", self.manifest.name, inert(&self.manifest.version))
+    }
+}
+
+impl Source {
+    /// Reads the file, or pulls it from its registry: the server is never told to fetch anything.
+    pub(super) fn read(&self, registry: &RegistryAccess) -> Result<Package, Problem> {
+        let file = match self {
+            Source::File(path) => build::read(path)?,
+            Source::Registry(reference) => {
+                let pulled = oci::pull(reference, registry)?;
+                note(&format!("Pulled {}", pulled.address));
+                pulled.file
+            }
+        };
+        Package::of(file)
+    }
+}
+
+pub(super) const WITHOUT_TERMINAL: &str =
+    "There is no terminal to ask at. Look at what is listed above, and say --yes to grant it without a question.";
+
+/// Shows people what the block would get.
+pub(super) fn show(package: &Package) -> Result<(), Problem> {
+    for line in package.described()? {
+        note(&line);
+    }
+    Ok(())
+}
+
+/// Shows what the block would get, by the server's own account of whether it could.
+pub(super) fn dry_run(api: &Api, package: &Package, json: bool) -> Result<(), Problem> {
+    let answer = api.upload(&package.file, &[("dryRun", "true")])?.expect()?;
+    if json {
+        return print_json(&answer);
+    }
+    for line in package.described()? {
+        print_line(&line);
+    }
+    Ok(())
+}
+
+pub(super) fn install(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
+    // What the server would refuse is said before anything is asked; where nothing is asked, the install itself says it.
+    if !yes {
+        api.upload(&package.file, &[("dryRun", "true")])?.expect()?;
+    }
+    show(package)?;
+    if !confirmed("Grant this?", yes, WITHOUT_TERMINAL)? {
+        return Err(Problem::Failed("Nothing was installed.".to_owned()));
+    }
+    let answer = api.upload(&package.file, &[])?.expect()?;
+    report(package, &answer, "is installed", json)
+}
+
+pub(super) fn upgrade(api: &Api, package: &Package, yes: bool, json: bool) -> Result<(), Problem> {
+    let installed = api.get(&["blocks", &package.manifest.name], &[])?;
+    if installed.status == 404 {
+        return Err(Problem::Failed(format!(
+            "not_found: No block `{}` is installed. `blockbase block install` installs it.",
+            package.manifest.name
+        )));
+    }
+    let before = inert(installed.data()?["version"].as_str().unwrap_or_default()).into_owned();
+    let mut reply = api.upload(&package.file, &[("upgrade", "true")])?;
+    if asks_for_more(&reply) {
+        note(&format!("{} asks for more than {before} has.", package.title()));
+        for line in new_permissions(&reply.json()?) {
+            note(&line);
+        }
+        if !confirmed("Grant this too?", yes, WITHOUT_TERMINAL)? {
+            return Err(Problem::Failed(format!("Nothing was changed; {before} goes on serving.")));
+        }
+        reply = api.upload(&package.file, &[("upgrade", "true"), ("allowNewPermissions", "true")])?;
+    }
+    report(package, &reply.expect()?, &format!("is in the place of {before}"), json)
+}
+
+fn asks_for_more(reply: &Reply) -> bool {
+    reply.status == 409 && reply.code().as_deref() == Some("new_permissions")
+}
+
+/// The list in the body of `new_permissions`, or where it cannot be told apart the message, which says it as well.
+fn new_permissions(refusal: &Value) -> Vec<String> {
+    let lines = consent::additions(&refusal["newPermissions"]);
+    match lines.is_empty() {
+        true => vec![inert(refusal["message"].as_str().unwrap_or_default()).into_owned()],
+        false => lines,
+    }
+}
+
+/// Says what was done, and what is shown this once.
+pub(super) fn report(package: &Package, answer: &Value, done: &str, json: bool) -> Result<(), Problem> {
+    if json {
+        return print_json(answer);
+    }
+    let digest = inert(answer["data"]["digest"].as_str().unwrap_or_default());
+    print_line(&format!("{} {done} ({digest}).", package.title()));
+    let webhooks = answer["report"]["webhooks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let secrets = webhooks.iter().filter_map(|webhook| Some((webhook["name"].as_str()?, webhook["secret"].as_str()?)));
+    let lines: Vec<String> = secrets.map(|(name, secret)| format!("  {}  {}", inert(name), inert(secret))).collect();
+    if !lines.is_empty() {
+        print_line("The secrets that sign its webhooks' calls, shown this once:");
+        for line in lines {
+            print_line(&line);
+        }
+    }
+    for name in &package.manifest.permissions.secrets {
+        note(&format!("It reads the secret {0}: `blockbase block secret set {1} {0}`", inert(name), package.manifest.name));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_written_as_a_reference_is_one() {
+        let source = |text: &str| text.parse::<Source>().expect("a source");
+        assert_eq!(source("oci://localhost:5000/tasks:1"), Source::Registry("localhost:5000/tasks:1".to_owned()));
+        assert_eq!(source("ghcr.io/acme/tasks:1"), Source::File("ghcr.io/acme/tasks:1".into()));
+    }
+}
