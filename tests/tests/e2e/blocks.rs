@@ -161,7 +161,7 @@ on_both_engines! {
             (json!({ "requires": { "plugins": ["log", "config"] } }), "invalid_block", "`data`"),
             (json!({ "actions": [{ "name": "complete" }, { "name": "forget" }] }), "invalid_block", "`forget`"),
             (json!({ "hooks": [{ "name": "stripe" }] }), "invalid_block", "`stripe`"),
-            (json!({ "requires": { "plugins": ["data", "log", "config", "http"] } }), "missing_requirement", "`http`"),
+            (json!({ "requires": { "plugins": ["data", "log", "config", "payments"] } }), "missing_requirement", "`payments`"),
             (json!({ "requires": { "plugins": ["data", "log", "config"], "handlers": ["other.handler"] } }), "missing_requirement", "`other.handler`"),
         ] {
             let packed = pack(file.clone(), tasks_manifest(changes)).await.unwrap();

@@ -394,7 +394,7 @@ on_both_engines! {
         let shell = Shell::of_admin(&server).await;
         let admin = server.with_token(shell.environment[1].1.clone());
         let directory = shell.directory.path().join("echo");
-        copy_echo(&directory);
+        copy_echo(&directory, &format!("echo-{}", server.process_id()));
         let dev = Dev::start(&shell, &directory).await;
         dev.says("Watching for changes").await;
         let refusal = async || {
@@ -418,16 +418,19 @@ on_both_engines! {
     }
 }
 
-/// `examples/echo` in a folder of its own.
-fn copy_echo(directory: &Path) {
+/// `examples/echo` in a folder of its own, as a crate of its own: builds share one target directory, and files there go by its name.
+fn copy_echo(directory: &Path, name: &str) {
     let example = checkout().join("examples/echo");
     std::fs::create_dir_all(directory.join("src")).unwrap();
-    for name in ["Cargo.lock", "block.json", "src/lib.rs"] {
-        std::fs::copy(example.join(name), directory.join(name)).unwrap();
+    for file in ["block.json", "src/lib.rs"] {
+        std::fs::copy(example.join(file), directory.join(file)).unwrap();
     }
+    let renamed = |text: String| text.replace("name = \"echo\"", &format!("name = \"{name}\""));
+    let lock = std::fs::read_to_string(example.join("Cargo.lock")).unwrap();
+    std::fs::write(directory.join("Cargo.lock"), renamed(lock)).unwrap();
     let cargo = std::fs::read_to_string(example.join("Cargo.toml")).unwrap();
     let sdk = checkout().join("sdk/rust").display().to_string();
-    std::fs::write(directory.join("Cargo.toml"), cargo.replace("../../sdk/rust", &sdk)).unwrap();
+    std::fs::write(directory.join("Cargo.toml"), renamed(cargo).replace("../../sdk/rust", &sdk)).unwrap();
 }
 
 /// A running `blockbase block dev`. It ends when it is dropped.

@@ -7,6 +7,7 @@ mod aggregates;
 mod alterations;
 mod bad_input;
 mod better_auth;
+mod block_versions;
 mod blocks;
 mod bootstrap;
 mod bulk;

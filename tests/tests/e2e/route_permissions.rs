@@ -290,7 +290,8 @@ impl Fixtures<'_> {
             "upgraded" => {
                 for (version, upgrade) in [("1.0.0", ""), ("1.1.0", "?upgrade=true")] {
                     let manifest = json!({
-                        "name": word, "version": version, "actions": [{ "name": "echo" }], "permissions": { "secrets": ["KEY"] },
+                        "name": word, "version": version, "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
+                        "permissions": { "secrets": ["KEY"] },
                     });
                     let file = pack(example_block("echo").await, manifest).await.unwrap();
                     let installed = self.admin.install(upgrade, file).await;
