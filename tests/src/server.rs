@@ -445,7 +445,8 @@ impl Admin<'_> {
     /// Uploads a packed block.
     pub async fn install(&self, query: &str, file: Vec<u8>) -> Answer {
         let request = self.request("POST", &format!("/api/v1/blocks{query}")).header("content-type", "application/wasm");
-        self.server.send(request.body(file)).await
+        // Compiling what carries an interpreter takes long on a machine that has other things to do.
+        self.server.send(request.timeout(Duration::from_secs(300)).body(file)).await
     }
 
     /// An object `task` with a title, a flag and a priority from 0 to 9.
