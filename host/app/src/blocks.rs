@@ -33,6 +33,8 @@ pub struct PreparedBlock {
     pub manifest: Manifest,
     /// `sha256:` and the digest of the packed file.
     pub digest: String,
+    /// Keeps what was compiled for it until it is dropped.
+    pub kept: Box<dyn std::any::Any + Send + Sync>,
 }
 
 /// What runs blocks. The operations know this of it, and nothing more.
@@ -60,6 +62,9 @@ pub trait BlockRuntime: Send + Sync {
 
     /// Interfaces that a manifest may require.
     fn interfaces(&self) -> &'static [&'static str];
+
+    /// Makes a block ready for calls to come, in the background.
+    fn preload(&self, app: &Arc<App>, block: &Arc<InstalledBlock>);
 
     /// Forgets what it keeps in memory of files that do not serve, and on disk of those that are not kept; both as digests.
     fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>);
@@ -292,15 +297,16 @@ impl App {
             }
             None => None,
         };
-        let (key, version) = (name.to_owned(), block.manifest.version.clone());
+        let (key, digest) = (name.to_owned(), block.digest.clone());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     connection.raise_version("subscriptions").await?;
-                    match connection.update_block(&key, &version, enabled, config).await? {
+                    match connection.update_block(&key, &digest, enabled, config).await? {
                         true => Ok(()),
-                        false => Err(Error::not_found("block")),
+                        // The configuration was checked against another version's schema.
+                        false => Err(Error::new(Code::Conflict, "The block was changed by somebody else meanwhile. Try again.")),
                     }
                 })
             })
@@ -314,7 +320,7 @@ impl App {
         caller.require(BLOCKS, Action::Delete)?;
         let block = self.installed(name)?;
         let event = self.block_event(caller, "uninstalled", name, &block.manifest.version);
-        let key = name.to_owned();
+        let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
@@ -322,7 +328,7 @@ impl App {
                     connection.raise_version("subscriptions").await?;
                     for other in connection.blocks().await?.into_iter().filter(|other| other.name != key) {
                         let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires);
-                        if requires.is_ok_and(|requires| requires.blocks(&[]).contains(&key)) {
+                        if requires.is_ok_and(|requires| requires.blocks(interfaces).contains(&key)) {
                             let message = format!("The block `{}` requires `{key}`; uninstall that one first.", other.name);
                             return Err(Error::new(Code::Conflict, message));
                         }
@@ -344,6 +350,9 @@ impl App {
         Ok(())
     }
     /// The packed file of an installed block, for the runtime to compile on this machine.
+    ///
+    /// # Errors
+    /// `unavailable` where the block was uninstalled or upgraded meanwhile.
     pub async fn block_file(&self, block: &InstalledBlock) -> Result<Vec<u8>> {
         let (name, version) = (block.manifest.name.clone(), block.manifest.version.clone());
         self.store
@@ -351,6 +360,8 @@ impl App {
                 Box::pin(async move { Ok(connection.block_component(&name, &version).await?) })
             })
             .await?
-            .ok_or_else(|| Error::internal("an installed block has no file"))
+            .ok_or_else(|| {
+                Error::new(Code::Unavailable, "The block was uninstalled or replaced while the call waited. Try again.")
+            })
     }
 }

@@ -34,8 +34,8 @@ mod webhooks;
 mod writes;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use blockbase_auth::{CookieSigner, PasswordHasher, SecretBox};
 use blockbase_outbound::AddressPolicy;
@@ -66,7 +66,7 @@ pub use persist::{PersistConfig, UNDECODABLE};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
-pub use subscriptions::{NewSubscription, Subscription, Subscriptions, Target, is_built_in};
+pub use subscriptions::{NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
 pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
 pub use users::UserChanges;
@@ -123,7 +123,11 @@ pub struct App {
     feed: Feed,
     pub(crate) writes: AtomicU64,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
+    /// For what goes on in the background in its name.
+    itself: OnceLock<Weak<App>>,
     log_lines: mpsc::Sender<BlockLogRow>,
+    /// When it was last told that lines of blocks are lost.
+    pub(crate) log_loss_told_at: AtomicI64,
 }
 
 /// How long the database may take to answer while it counts as ready.
@@ -164,7 +168,9 @@ impl App {
             feed,
             writes: AtomicU64::new(0),
             runtime: OnceLock::new(),
+            itself: OnceLock::new(),
             log_lines,
+            log_loss_told_at: AtomicI64::new(0),
         });
         app.refresh().await?;
         match app.ensure_search_indexes().await {
@@ -193,8 +199,9 @@ impl App {
     }
 
     /// Joins the block runtime to the operations. Once, at boot.
-    pub fn set_runtime(&self, runtime: Arc<dyn BlockRuntime>) {
+    pub fn set_runtime(self: &Arc<Self>, runtime: Arc<dyn BlockRuntime>) {
         let _ = self.runtime.set(runtime);
+        let _ = self.itself.set(Arc::downgrade(self));
         self.retain_installed();
     }
 

@@ -1,6 +1,6 @@
 //! What is kept in memory of the catalogue, brought up to the database's versions.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_schema::{Error, Registry, Relationship, Result, Retry, StoredObject};
@@ -163,13 +163,20 @@ impl App {
                 Err(error) => tracing::error!(block.name = name, error.cause = %error, "an installed block cannot be read"),
             }
         }
+        let blocks = Arc::new(blocks);
         let mut known = self.blocks_version.lock();
+        let mut before = Arc::clone(&blocks);
         if version >= *known {
             *known = version;
-            *self.blocks.write() = Arc::new(blocks);
+            before = std::mem::replace(&mut *self.blocks.write(), Arc::clone(&blocks));
         }
         drop(known);
         self.retain_installed();
+        // Compiled by now on the instance that installed them; here before the first call wants them.
+        if let (Some(runtime), Some(app)) = (self.runtime.get(), self.itself.get().and_then(Weak::upgrade)) {
+            let is_new = |block: &&Arc<InstalledBlock>| before.get(block.name()).is_none_or(|known| known.digest != block.digest);
+            blocks.values().filter(is_new).for_each(|block| runtime.preload(&app, block));
+        }
         Ok(())
     }
 }

@@ -196,7 +196,7 @@ impl App {
                     let before = catalogue.clone().registry().map_err(Error::internal)?;
                     let edited = edit(connection, &mut catalogue).await?;
                     catalogue.version = version;
-                    check_objects(&catalogue.clone().registry()?, &blocks)?;
+                    check_objects(&before, &catalogue.clone().registry()?, &blocks)?;
                     apply(connection, before, catalogue, edited.fields_added, can_index).await?;
                     let change = edited.entry.to_string();
                     connection.record_schema_change(SchemaChangeRow { version, change, applied_by, applied_at }).await?;

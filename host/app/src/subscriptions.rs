@@ -219,7 +219,11 @@ fn refused(field: &str, message: String) -> Error {
     Error::new(Code::InvalidValue, message).with_field(field)
 }
 
-fn check_consumer(consumer: &str) -> Result<()> {
+/// Demands that a name can be a consumer group's, and is not one of a webhook.
+///
+/// # Errors
+/// `invalid_value`, saying what names there are.
+pub fn check_consumer(consumer: &str) -> Result<()> {
     let fits = consumer.starts_with(|first: char| first.is_ascii_lowercase())
         && consumer.len() <= CONSUMER_BYTES_MAX
         && consumer.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-:.".contains(&byte));

@@ -73,7 +73,8 @@ impl CompileCache {
 
     /// Drops the files of other blocks, of other engines, and of writes that were cut short.
     pub(crate) fn retain(&self, digests: &HashSet<String>) {
-        let wanted: HashSet<PathBuf> = digests.iter().map(|digest| self.file(digest)).collect();
+        let whole = digests.iter().map(|digest| self.file(digest));
+        let wanted: HashSet<PathBuf> = whole.flat_map(|file| [partial(&file), file]).collect();
         let entries = std::fs::read_dir(&self.directory).into_iter().flatten().filter_map(Result::ok);
         for file in entries.map(|entry| entry.path()).filter(|file| !wanted.contains(file)) {
             // One that is still being written, or that another refresh has dropped already, is not worth a word.
@@ -87,7 +88,7 @@ impl CompileCache {
         let component = deserialize(engine, code)?;
         let mac = self.mac(digest, code).finalize().into_bytes();
         // Whole or not at all: a reader never sees half of a file.
-        let partial = file.with_extension(format!("{}.partial", std::process::id()));
+        let partial = partial(&file);
         let kept = std::fs::File::create(&partial)
             .and_then(|mut out| out.write_all(&mac).and_then(|()| out.write_all(code)))
             .and_then(|()| std::fs::rename(&partial, &file));
@@ -96,6 +97,11 @@ impl CompileCache {
         }
         Ok(component)
     }
+}
+
+/// Where a file is written before it is whole.
+fn partial(file: &Path) -> PathBuf {
+    file.with_extension(format!("{}.partial", std::process::id()))
 }
 
 /// Loads machine code.

@@ -10,6 +10,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpHooks};
 
 use crate::host::{Outgoing, Wasi};
+use crate::lanes::Lanes;
 use crate::limits::{HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
 use crate::log_sink::LogSink;
 
@@ -28,6 +29,7 @@ pub(crate) struct Service {
 /// What bounds a call, and what it uses of the server.
 pub(crate) struct Means {
     pub(crate) client: Client,
+    pub(crate) lanes: Arc<Lanes>,
     pub(crate) memory_bytes_max: usize,
     pub(crate) memory: MemoryBudget,
     pub(crate) timeout: Duration,
@@ -35,7 +37,8 @@ pub(crate) struct Means {
 
 /// The data of a call's store.
 pub(crate) struct CallState {
-    pub(crate) service: Option<Service>,
+    pub(crate) service: Option<Arc<Service>>,
+    pub(crate) lanes: Arc<Lanes>,
     pub(crate) log: LogSink,
     pub(crate) outgoing: Outgoing,
     deadline: Instant,
@@ -44,6 +47,8 @@ pub(crate) struct CallState {
     memory_bytes_max: usize,
     memory: MemoryBudget,
     table_elements: usize,
+    /// What the last growth of a memory took.
+    growth_bytes: usize,
     /// A bound that was hit where the guest goes on for a moment, or traps with words of its own.
     pub(crate) tripped: Tripped,
     table: ResourceTable,
@@ -59,14 +64,16 @@ impl CallState {
         let tripped = Tripped::default();
         CallState {
             log: LogSink::new(block, call_id),
-            outgoing: Outgoing::new(means.client, granted, deadline, tripped.clone()),
-            service,
+            outgoing: Outgoing::new(means.client, Arc::clone(&means.lanes), granted, deadline, tripped.clone()),
+            service: service.map(Arc::new),
+            lanes: means.lanes,
             deadline,
             host_calls: 0,
             memory_bytes: 0,
             memory_bytes_max: means.memory_bytes_max,
             memory: means.memory,
             table_elements: 0,
+            growth_bytes: 0,
             tripped,
             table: {
                 let mut table = ResourceTable::new();
@@ -135,6 +142,7 @@ impl ResourceLimiter for CallState {
     fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
         let more = desired.saturating_sub(current);
         let grown = self.memory_bytes.saturating_add(more);
+        self.growth_bytes = 0;
         if grown > self.memory_bytes_max {
             self.tripped.trip(LimitHit::Memory);
             return Ok(false);
@@ -143,8 +151,16 @@ impl ResourceLimiter for CallState {
             self.tripped.trip(LimitHit::AllMemory);
             return Ok(false);
         }
-        self.memory_bytes = grown;
+        (self.memory_bytes, self.growth_bytes) = (grown, more);
         Ok(true)
+    }
+
+    fn memory_grow_failed(&mut self, error: wasmtime::Error) -> wasmtime::Result<()> {
+        let not_grown = std::mem::take(&mut self.growth_bytes);
+        self.memory.give_back(not_grown);
+        self.memory_bytes -= not_grown;
+        tracing::debug!(error.cause = %error, "a memory of a guest did not grow");
+        Ok(())
     }
 
     fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {

@@ -16,6 +16,9 @@ use crate::manifest::invalid;
 /// How often the time that a compilation may take of the processor may pass by the clock: the machine does other work as well.
 const CLOCK_FACTOR: u32 = 4;
 
+/// Bytes of machine code that the server takes from the child.
+const CODE_BYTES_MAX: usize = 512 * 1024 * 1024;
+
 /// Bounds of one compilation.
 #[derive(Clone, Copy, Debug)]
 pub struct CompileLimits {
@@ -107,6 +110,9 @@ pub fn compile_child(memory_bytes: u64, seconds: u64) -> std::result::Result<(),
     std::io::stdin().lock().read_to_end(&mut component).map_err(|error| error.to_string())?;
     let engine = engine::compiling().map_err(|error| error.to_string())?;
     let code = engine.precompile_component(&component).map_err(|error| format!("{error:#}").replace('\n', " "))?;
+    if code.len() > CODE_BYTES_MAX {
+        return Err(format!("its machine code has {} bytes, and {CODE_BYTES_MAX} at most are kept", code.len()));
+    }
     std::io::stdout().lock().write_all(&code).map_err(|error| error.to_string())
 }
 

@@ -1,5 +1,6 @@
 //! What a component says of itself, put into its manifest at the build, so that an author does not write it twice.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_outbound::{AddressPolicy, Client};
@@ -10,6 +11,7 @@ use wasmtime::component::Component;
 use crate::call::{CallState, Means};
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
+use crate::lanes::Lanes;
 use crate::limits::MemoryBudget;
 use crate::runtime::linker;
 
@@ -59,6 +61,7 @@ async fn describe(engine: &wasmtime::Engine, component: &Component) -> Result<St
     let linker = linker(engine).map_err(explain)?;
     let means = Means {
         client: Client::new(AddressPolicy { allow_private: false })?,
+        lanes: Arc::new(Lanes::new().map_err(|error| error.to_string())?),
         memory_bytes_max: MEMORY_BYTES_MAX,
         memory: MemoryBudget::new(MEMORY_BYTES_MAX),
         timeout: TIMEOUT,

@@ -65,6 +65,7 @@ pub(crate) fn compiling() -> wasmtime::Result<Engine> {
 pub(crate) struct Ticker {
     running: Arc<AtomicU32>,
     rests: Arc<AtomicBool>,
+    ends: Arc<AtomicBool>,
     thread: Thread,
 }
 
@@ -74,10 +75,11 @@ impl Ticker {
     pub(crate) fn start(engine: &Engine) -> std::io::Result<Ticker> {
         let engine = engine.weak();
         let (running, rests) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
-        let (runs, resting) = (Arc::clone(&running), Arc::clone(&rests));
+        let ends = Arc::new(AtomicBool::new(false));
+        let (runs, resting, ended) = (Arc::clone(&running), Arc::clone(&rests), Arc::clone(&ends));
         let thread = std::thread::Builder::new().name("block-epochs".to_owned()).spawn(move || {
             let mut idle = 0;
-            while let Some(engine) = engine.upgrade() {
+            while let Some(engine) = engine.upgrade().filter(|_| !ended.load(Ordering::SeqCst)) {
                 engine.increment_epoch();
                 drop(engine);
                 idle = if runs.load(Ordering::SeqCst) == 0 { idle + 1 } else { 0 };
@@ -94,30 +96,30 @@ impl Ticker {
                 resting.store(false, Ordering::SeqCst);
             }
         })?;
-        Ok(Ticker { running, rests, thread: thread.thread().clone() })
+        Ok(Ticker { running, rests, ends, thread: thread.thread().clone() })
     }
 
     /// Ticks as long as what it answers with is kept.
-    pub(crate) fn keep(&self) -> Ticking<'_> {
+    pub(crate) fn keep(&self) -> Ticking {
         self.running.fetch_add(1, Ordering::SeqCst);
         if self.rests.load(Ordering::SeqCst) {
             self.thread.unpark();
         }
-        Ticking(&self.running)
+        Ticking(Arc::clone(&self.running))
     }
 }
 
 impl Drop for Ticker {
     fn drop(&mut self) {
-        // It looks whether there is an engine left.
+        self.ends.store(true, Ordering::SeqCst);
         self.thread.unpark();
     }
 }
 
 /// A running call, for the ticker.
-pub(crate) struct Ticking<'a>(&'a AtomicU32);
+pub(crate) struct Ticking(Arc<AtomicU32>);
 
-impl Drop for Ticking<'_> {
+impl Drop for Ticking {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }

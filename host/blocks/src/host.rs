@@ -22,11 +22,16 @@ pub(crate) const INTERFACES: [&str; 5] = ["data", "secrets", "config", "log", "h
 
 impl types::Host for crate::call::CallState {}
 
+/// Writes to the log what neither a guest nor its caller is told.
+pub(crate) fn log_cause(error: &Error) {
+    if let Some(cause) = &error.cause {
+        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "what a block asked for failed");
+    }
+}
+
 /// A domain error as the guest sees it; of the inside it sees nothing.
 fn guest_error(error: Error) -> types::Error {
-    if let Some(cause) = &error.cause {
-        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "a host call of a block failed");
-    }
+    log_cause(&error);
     let details = match (&error.field, error.issues.is_empty()) {
         (None, true) => None,
         (field, _) => Some(serde_json::json!({ "field": field, "issues": error.issues }).to_string()),

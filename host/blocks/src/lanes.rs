@@ -2,13 +2,14 @@
 //! a request should wait goes on in a lane of its own, on threads that the system schedules after all others. So a loop in one
 //! block slows no request down.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::JoinHandle;
 use tracing::Instrument;
 
@@ -17,12 +18,20 @@ const SHORT: Duration = Duration::from_millis(5);
 /// How much later than others the threads of the slow lane are scheduled: the system's `nice`.
 const NICENESS: i32 = 10;
 
+thread_local! {
+    static IS_SLOW: Cell<bool> = const { Cell::new(false) };
+}
+
 /// The slow lane; the quick one is wherever a call is made.
 pub(crate) struct Lanes {
     slow: Option<Runtime>,
+    /// The service's own runtime.
+    quick: Handle,
 }
 
 impl Lanes {
+    /// To be called on the service's own runtime.
+    ///
     /// # Errors
     /// The threads cannot be made.
     pub(crate) fn new() -> std::io::Result<Lanes> {
@@ -33,7 +42,7 @@ impl Lanes {
             .on_thread_start(step_back)
             .enable_all()
             .build()?;
-        Ok(Lanes { slow: Some(slow) })
+        Ok(Lanes { slow: Some(slow), quick: Handle::current() })
     }
 
     /// Runs a call to its end, and tells how long it kept a processor. Dropping the future ends it.
@@ -53,6 +62,15 @@ impl Lanes {
         match AbortOnDrop(rest).join().await {
             (Some(value), busy) => (value, busy),
             (None, _) => unreachable!("without a limit a call is polled to its end"),
+        }
+    }
+
+    /// Does the service's own work for a guest on the service's own threads, wherever the guest runs: connections and blocking
+    /// threads that are shared with everybody must not wait for a lane that guests fill. Dropping the future ends the work.
+    pub(crate) async fn serve<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        match IS_SLOW.get() {
+            false => work.await,
+            true => AbortOnDrop(self.quick.spawn(work.in_current_span())).join().await,
         }
     }
 }
@@ -105,6 +123,7 @@ impl<T> Drop for AbortOnDrop<T> {
 
 /// Makes the calling thread wait for others.
 fn step_back() {
+    IS_SLOW.set(true);
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::nice(NICENESS) {
         tracing::debug!(error.cause = %error, "the slow lane of blocks runs at the priority of all others");
@@ -130,6 +149,22 @@ mod tests {
             .await;
         assert_ne!(thread, here);
         assert!(busy >= SHORT * 2);
+    }
+
+    #[tokio::test]
+    async fn what_the_service_does_for_a_guest_it_does_on_its_own_threads() {
+        let lanes = std::sync::Arc::new(Lanes::new().expect("lanes"));
+        let here = std::thread::current().id();
+        let served = std::sync::Arc::clone(&lanes);
+        let (threads, _) = lanes
+            .run(async move {
+                std::thread::sleep(SHORT * 2);
+                tokio::task::yield_now().await;
+                (std::thread::current().id(), served.serve(async { std::thread::current().id() }).await)
+            })
+            .await;
+        assert_ne!(threads.0, here);
+        assert_eq!(threads.1, here);
     }
 
     #[tokio::test]

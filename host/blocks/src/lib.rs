@@ -21,6 +21,7 @@ mod package;
 mod places;
 mod runtime;
 mod scaffold;
+mod schema;
 mod toolchain;
 
 pub use compile::{CompileLimits, compile_child};

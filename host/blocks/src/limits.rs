@@ -9,6 +9,12 @@ use parking_lot::Mutex;
 pub(crate) const HOST_CALLS_MAX: u32 = 10_000;
 /// Bytes that one call may log, on its standard streams as well.
 pub(crate) const LOG_BYTES_MAX: usize = 1024 * 1024;
+/// Lines that one call may log.
+pub(crate) const LOG_LINES_MAX: u32 = 10_000;
+/// Bytes that one call of a data function may answer with.
+pub(crate) const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes that a guest may hand over in one host call, its result among them.
+pub(crate) const HOST_CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one log line.
 pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a call's result.
@@ -24,6 +30,9 @@ pub(crate) enum LimitHit {
     HostCalls,
     LogBytes,
     LogLine,
+    LogLines,
+    DataBytes,
+    HostCallBytes,
     Memory,
     AllMemory,
     Tables,
@@ -40,6 +49,9 @@ impl LimitHit {
             LimitHit::HostCalls => "host_calls",
             LimitHit::LogBytes => "log_bytes",
             LimitHit::LogLine => "log_line",
+            LimitHit::LogLines => "log_lines",
+            LimitHit::DataBytes => "data_bytes",
+            LimitHit::HostCallBytes => "host_call_bytes",
             LimitHit::Memory => "memory",
             LimitHit::AllMemory => "all_memory",
             LimitHit::Tables => "tables",
@@ -58,6 +70,9 @@ impl std::fmt::Display for LimitHit {
             LimitHit::HostCalls => write!(formatter, "the block made more than {HOST_CALLS_MAX} host calls"),
             LimitHit::LogBytes => write!(formatter, "the block logged more than {LOG_BYTES_MAX} bytes"),
             LimitHit::LogLine => write!(formatter, "the block logged a line of more than {LOG_LINE_BYTES_MAX} bytes"),
+            LimitHit::LogLines => write!(formatter, "the block logged more than {LOG_LINES_MAX} lines"),
+            LimitHit::DataBytes => write!(formatter, "the block asked for more than {DATA_BYTES_MAX} bytes of data at once"),
+            LimitHit::HostCallBytes => write!(formatter, "the block handed over more than {HOST_CALL_BYTES_MAX} bytes at once"),
             LimitHit::Memory => formatter.write_str("the block asked for more memory than one call may have"),
             LimitHit::AllMemory => {
                 formatter.write_str("all running calls together have as much memory as this server gives them")
@@ -87,26 +102,49 @@ impl Tripped {
     }
 }
 
-/// The linear memory of all running calls.
+/// Linear memory that calls share: those of one block its part, all of them the whole.
 #[derive(Clone, Debug)]
-pub(crate) struct MemoryBudget {
-    taken: Arc<AtomicUsize>,
+pub(crate) struct MemoryBudget(Arc<Budget>);
+
+#[derive(Debug)]
+struct Budget {
+    taken: AtomicUsize,
     bytes_max: usize,
+    whole: Option<MemoryBudget>,
 }
 
 impl MemoryBudget {
     pub(crate) fn new(bytes_max: usize) -> MemoryBudget {
-        MemoryBudget { taken: Arc::default(), bytes_max }
+        MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: None }))
+    }
+
+    /// A part of this one, which is taken from both.
+    pub(crate) fn part(&self, bytes_max: usize) -> MemoryBudget {
+        MemoryBudget(Arc::new(Budget { taken: AtomicUsize::new(0), bytes_max, whole: Some(self.clone()) }))
+    }
+
+    pub(crate) fn bytes_max(&self) -> usize {
+        self.0.bytes_max
     }
 
     /// Takes memory; `false` where there is not so much left.
     pub(crate) fn take(&self, bytes: usize) -> bool {
-        let add = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.bytes_max);
-        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_ok()
+        let add = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.0.bytes_max);
+        if self.0.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {
+            return false;
+        }
+        let is_there = self.0.whole.as_ref().is_none_or(|whole| whole.take(bytes));
+        if !is_there {
+            self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        is_there
     }
 
     pub(crate) fn give_back(&self, bytes: usize) {
-        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+        self.0.taken.fetch_sub(bytes, Ordering::Relaxed);
+        if let Some(whole) = &self.0.whole {
+            whole.give_back(bytes);
+        }
     }
 }
 
@@ -120,5 +158,14 @@ mod tests {
         assert!(budget.take(60) && !budget.take(41) && budget.take(40) && !budget.take(1) && !budget.take(usize::MAX));
         budget.give_back(60);
         assert!(budget.take(60));
+    }
+
+    #[test]
+    fn a_part_leaves_the_rest_to_others() {
+        let whole = MemoryBudget::new(100);
+        let (one, other) = (whole.part(75), whole.part(75));
+        assert!(one.take(75) && !one.take(1) && other.take(25) && !other.take(1));
+        one.give_back(50);
+        assert!(other.take(50) && !one.take(1));
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
 use wasmtime_wasi::p2::{OutputStream, Pollable, StreamError, StreamResult};
 
-use crate::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LimitHit};
+use crate::limits::{LOG_BYTES_MAX, LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LimitHit};
 
 /// Where the lines of one call go. Without a block they are dropped, but counted.
 #[derive(Clone)]
@@ -20,12 +20,13 @@ pub(crate) struct LogSink(Arc<Sink>);
 struct Sink {
     block: Option<(Arc<App>, Arc<InstalledBlock>)>,
     call_id: String,
-    logged_bytes: Mutex<usize>,
+    /// Bytes and lines.
+    logged: Mutex<(usize, u32)>,
 }
 
 impl LogSink {
     pub(crate) fn new(block: Option<(Arc<App>, Arc<InstalledBlock>)>, call_id: String) -> LogSink {
-        LogSink(Arc::new(Sink { block, call_id, logged_bytes: Mutex::new(0) }))
+        LogSink(Arc::new(Sink { block, call_id, logged: Mutex::default() }))
     }
 
     /// Counts a line before anything looks into it.
@@ -33,11 +34,12 @@ impl LogSink {
         if bytes > LOG_LINE_BYTES_MAX {
             return Err(LimitHit::LogLine);
         }
-        let mut logged = self.0.logged_bytes.lock();
-        *logged += bytes;
-        match *logged <= LOG_BYTES_MAX {
-            true => Ok(()),
-            false => Err(LimitHit::LogBytes),
+        let (logged, lines) = &mut *self.0.logged.lock();
+        (*logged, *lines) = (*logged + bytes, *lines + 1);
+        match (*logged <= LOG_BYTES_MAX, *lines <= LOG_LINES_MAX) {
+            (true, true) => Ok(()),
+            (false, _) => Err(LimitHit::LogBytes),
+            (true, false) => Err(LimitHit::LogLines),
         }
     }
 
@@ -48,17 +50,8 @@ impl LogSink {
             "error" | "warn" | "debug" | "trace" => level,
             _ => "info",
         };
-        app.log_block_line(block.name(), &self.0.call_id, level, printable(message), fields);
+        app.log_block_line(block.name(), &self.0.call_id, level, message.to_owned(), fields);
     }
-}
-
-/// Text without what could steer a terminal, or turn the direction in which it is read.
-fn printable(text: &str) -> String {
-    let is_hidden = |character: char| {
-        (character.is_control() && !matches!(character, '\n' | '\t'))
-            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
 }
 
 /// One of the two standard streams of a call.
@@ -79,7 +72,6 @@ impl LogStream {
         let mut line = self.line.lock();
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(piece) = pieces.next() {
-            // An empty piece costs something too, or a million line ends would be free.
             if line.len() + piece.len() > LOG_LINE_BYTES_MAX {
                 return Err(LimitHit::LogLine);
             }
@@ -92,7 +84,7 @@ impl LogStream {
     }
 
     fn end(&self, line: &mut Vec<u8>) -> Result<(), LimitHit> {
-        self.sink.count(line.len().max(1))?;
+        self.sink.count(line.len())?;
         let text = String::from_utf8_lossy(line);
         let text = text.strip_suffix('\r').unwrap_or(&text);
         if !text.is_empty() {

@@ -3,17 +3,18 @@
 use std::collections::HashSet;
 
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{BlockPermissions, Manifest, TopicPattern};
+use blockbase_app::{BlockPermissions, Manifest, TopicPattern, check_consumer};
 use serde_json::Value;
 
 use crate::origins::AllowedOrigin;
+use crate::schema::BoundedSchema;
 
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 48;
 /// Longest name of a secret in characters.
 const SECRET_NAME_CHARS_MAX: usize = 100;
-/// Names that are path segments beside blocks.
-const RESERVED: [&str; 1] = ["actions"];
+/// Names that are path segments beside blocks, begin the consumer groups of others, or name what the host offers.
+const RESERVED: [&str; 9] = ["actions", "webhook", "data", "secrets", "config", "log", "http", "deadline", "types"];
 /// Most declarations of one kind.
 const DECLARATIONS_MAX: usize = 200;
 
@@ -83,17 +84,19 @@ fn check(manifest: &Manifest) -> Result<()> {
         if action.timeout_ms.is_some_and(|timeout| !(1..=TIMEOUT_MS_MAX).contains(&timeout)) {
             return Err(invalid(format!("`timeoutMs` of the action `{}` is a number from 1 to {TIMEOUT_MS_MAX}.", action.name)));
         }
-        validator(&action.input).map_err(|error| error.within(format_args!("`input` of the action `{}`", action.name)))?;
+        BoundedSchema::new(&action.input)
+            .map_err(|error| error.within(format_args!("`input` of the action `{}`", action.name)))?;
     }
     if let Some(schema) = &manifest.config {
-        validator(schema).map_err(|error| error.within("`config`"))?;
+        BoundedSchema::new(schema).map_err(|error| error.within("`config`"))?;
     }
     let mut consumers = HashSet::new();
     for subscription in &manifest.subscriptions {
         TopicPattern::parse(&subscription.event).map_err(|error| invalid(error.message))?;
-        if !subscription.consumer.starts_with(&format!("{name}:")) || subscription.consumer.len() > 200 {
+        if !subscription.consumer.starts_with(&format!("{name}:")) {
             return Err(invalid(format!("The consumer {:?} has to begin with `{name}:`.", subscription.consumer)));
         }
+        check_consumer(&subscription.consumer).map_err(|error| invalid(error.message))?;
         if !consumers.insert(&subscription.consumer) {
             return Err(invalid(format!("The consumer {:?} stands twice.", subscription.consumer)));
         }
@@ -154,11 +157,6 @@ fn check_names<'a>(kind: &str, names: impl Iterator<Item = &'a str>, unique: boo
         }
     }
     Ok(())
-}
-
-/// A validator of a schema that stands by itself: references to other documents are not followed.
-pub(crate) fn validator(schema: &Value) -> Result<jsonschema::Validator> {
-    jsonschema::draft202012::new(schema).map_err(|error| invalid(format!("not a JSON Schema: {error}.")))
 }
 
 #[cfg(test)]

@@ -14,8 +14,9 @@ use blockbase_app::{
 };
 use blockbase_outbound::Client;
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use parking_lot::RwLock;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use wasmtime::Engine;
@@ -29,11 +30,11 @@ use crate::compile::{CompileLimits, Compiler};
 use crate::engine::{self, Ticker};
 use crate::host::INTERFACES;
 use crate::lanes::Lanes;
-use crate::limits::MemoryBudget;
-use crate::manifest::{invalid, validator};
+use crate::manifest::invalid;
 use crate::package::manifest_of;
 use crate::places::Places;
-use checks::{check_handlers, check_imports, checked_config, issues, validation_failed};
+use crate::schema::BoundedSchema;
+use checks::{check_handlers, check_imports, checked_config, validation_failed};
 
 /// What the runtime needs to know of the configuration.
 #[derive(Clone)]
@@ -64,17 +65,21 @@ struct Inner {
     cache: Arc<CompileCache>,
     compiler: Compiler,
     memory_bytes_max: usize,
-    memory: MemoryBudget,
     client: Client,
     places: Places,
-    lanes: Lanes,
+    lanes: Arc<Lanes>,
     ticker: Ticker,
     /// Ready components by digest.
     loaded: RwLock<HashMap<String, Arc<Loaded>>>,
-    /// One load at a time, so that a cold block is compiled once.
-    loading: tokio::sync::Mutex<()>,
-    validators: RwLock<HashMap<(String, String), Arc<jsonschema::Validator>>>,
+    /// Loads that are under way, by digest: a cold block is compiled once, and to the end, whoever stops waiting for it.
+    loading: Mutex<HashMap<String, Loading>>,
+    /// How many installs are about a digest, whose compiled code is not to be dropped meanwhile.
+    preparing: Arc<Mutex<HashMap<String, usize>>>,
+    validators: RwLock<HashMap<(String, String), Arc<BoundedSchema>>>,
 }
+
+/// A load that any number of calls wait for.
+type Loading = Shared<BoxFuture<'static, std::result::Result<Arc<Loaded>, Arc<Error>>>>;
 
 /// A component that is compiled, linked and looked through.
 struct Loaded {
@@ -103,13 +108,13 @@ impl Runtime {
                 cache: Arc::new(cache),
                 compiler: Compiler::new(program, argument, settings.compile_limits),
                 memory_bytes_max: settings.memory_bytes_max,
-                memory: MemoryBudget::new(settings.all_memory_bytes_max.max(settings.memory_bytes_max)),
                 client: settings.client,
-                places: Places::new(),
-                lanes,
+                places: Places::new(settings.all_memory_bytes_max, settings.memory_bytes_max),
+                lanes: Arc::new(lanes),
                 ticker,
                 loaded: RwLock::default(),
-                loading: tokio::sync::Mutex::new(()),
+                loading: Mutex::default(),
+                preparing: Arc::default(),
                 validators: RwLock::default(),
             }),
         })
@@ -143,15 +148,40 @@ impl Inner {
     }
 
     /// The block's component, from memory, from the cache on disk, or compiled anew from its file.
-    async fn load(&self, app: &App, block: &InstalledBlock) -> Result<Arc<Loaded>> {
+    async fn load(self: &Arc<Self>, app: &Arc<App>, block: &Arc<InstalledBlock>) -> Result<Arc<Loaded>> {
+        if let Some(loaded) = self.loaded(&block.digest) {
+            return Ok(loaded);
+        }
+        let loading = self.begin_loading(app, block);
+        loading.await.map_err(|error| match error.code {
+            // What was a fault of an upload is one of the server here: it took the file once.
+            Code::InvalidBlock => Error::new(Code::ActionFailed, error.message.clone()),
+            code => Error::new(code, error.message.clone()),
+        })
+    }
+
+    fn begin_loading(self: &Arc<Self>, app: &Arc<App>, block: &Arc<InstalledBlock>) -> Loading {
+        let mut under_way = self.loading.lock();
+        if let Some(loading) = under_way.get(&block.digest) {
+            return loading.clone();
+        }
+        let (inner, app, block) = (Arc::clone(self), Arc::clone(app), Arc::clone(block));
+        let digest = block.digest.clone();
+        let work = tokio::spawn(async move {
+            let loaded = inner.load_anew(&app, &block).await;
+            inner.loading.lock().remove(&block.digest);
+            loaded.map_err(|error| {
+                crate::host::log_cause(&error);
+                Arc::new(error)
+            })
+        });
+        let loading = async move { work.await.unwrap_or_else(|error| Err(Arc::new(Error::internal(error)))) }.boxed().shared();
+        under_way.insert(digest, loading.clone());
+        loading
+    }
+
+    async fn load_anew(&self, app: &App, block: &InstalledBlock) -> Result<Arc<Loaded>> {
         let digest = &block.digest;
-        if let Some(loaded) = self.loaded(digest) {
-            return Ok(loaded);
-        }
-        let _one = self.loading.lock().await;
-        if let Some(loaded) = self.loaded(digest) {
-            return Ok(loaded);
-        }
         let component = match self.cached(digest).await? {
             Some(component) => component,
             None => {
@@ -199,6 +229,7 @@ impl Inner {
 
     async fn prepare(&self, file: Bytes) -> Result<PreparedBlock> {
         let (manifest, digest) = looked_at(file.clone()).await?;
+        let kept = Preparing::begin(&self.preparing, &digest);
         let component = match self.cached(&digest).await? {
             Some(component) => component,
             None => self.compile(&digest, file).await?,
@@ -219,7 +250,32 @@ impl Inner {
                 )));
             }
         }
-        Ok(PreparedBlock { manifest, digest })
+        Ok(PreparedBlock { manifest, digest, kept: Box::new(kept) })
+    }
+}
+
+/// An install that is about a digest, from its compilation until it is stored or given up.
+struct Preparing {
+    all: Arc<Mutex<HashMap<String, usize>>>,
+    digest: String,
+}
+
+impl Preparing {
+    fn begin(all: &Arc<Mutex<HashMap<String, usize>>>, digest: &str) -> Preparing {
+        *all.lock().entry(digest.to_owned()).or_default() += 1;
+        Preparing { all: Arc::clone(all), digest: digest.to_owned() }
+    }
+}
+
+impl Drop for Preparing {
+    fn drop(&mut self) {
+        let mut all = self.all.lock();
+        if let Some(installs) = all.get_mut(&self.digest) {
+            *installs -= 1;
+            if *installs == 0 {
+                all.remove(&self.digest);
+            }
+        }
     }
 }
 
@@ -234,15 +290,12 @@ impl BlockRuntime for Runtime {
         let ready = match known {
             Some(ready) => ready,
             None => {
-                let ready = Arc::new(validator(&action.input)?);
+                let ready = Arc::new(BoundedSchema::new(&action.input)?);
                 self.inner.validators.write().insert(key, Arc::clone(&ready));
                 ready
             }
         };
-        if ready.is_valid(input) {
-            return Ok(());
-        }
-        validation_failed("The input", issues(&ready, input))
+        validation_failed("The input", ready.issues(input)?)
     }
 
     fn validate_config(&self, manifest: &Manifest, config: Value) -> Result<Value> {
@@ -272,6 +325,14 @@ impl BlockRuntime for Runtime {
         self.inner.loaded.write().retain(|digest, _| serving.contains(digest));
         self.inner.validators.write().retain(|(digest, _), _| serving.contains(digest));
         self.inner.places.sweep();
-        self.inner.cache.retain(kept);
+        let mut kept = kept.clone();
+        kept.extend(self.inner.preparing.lock().keys().cloned());
+        self.inner.cache.retain(&kept);
+    }
+
+    fn preload(&self, app: &Arc<App>, block: &Arc<InstalledBlock>) {
+        if self.inner.loaded(&block.digest).is_none() {
+            drop(self.inner.begin_loading(app, block));
+        }
     }
 }

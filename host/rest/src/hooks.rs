@@ -15,20 +15,32 @@ use crate::error::ApiError;
 use crate::extract::{PathParts, RequestInfo};
 use crate::render;
 
-/// Headers of an answer that belong to the connection, or that would act for the service's own origin.
-const ANSWER_HEADERS_KEPT_BACK: [HeaderName; 11] = [
-    header::CONNECTION,
-    header::CONTENT_LENGTH,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    header::TRAILER,
-    header::TE,
-    header::SET_COOKIE,
-    header::STRICT_TRANSPORT_SECURITY,
-    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
-    HeaderName::from_static("clear-site-data"),
-    HeaderName::from_static("service-worker-allowed"),
+/// Headers of an answer that belong to the connection, or that would act for the service's own origin or the proxy before it.
+const ANSWER_HEADERS_KEPT_BACK: [&str; 18] = [
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "trailer",
+    "te",
+    "set-cookie",
+    "strict-transport-security",
+    "access-control-allow-credentials",
+    "clear-site-data",
+    "service-worker-allowed",
+    "alt-svc",
+    "nel",
+    "report-to",
+    "reporting-endpoints",
+    "accept-ch",
+    "critical-ch",
+    "x-sendfile",
 ];
+/// Headers by which a block would tell nginx to serve something else.
+const PROXY_PREFIX: &str = "x-accel-";
+/// Headers of one answer, and the bytes of all of them.
+const ANSWER_HEADERS_MAX: usize = 200;
+const ANSWER_HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) async fn receive(
     State(state): State<AppState>,
@@ -36,6 +48,8 @@ pub(crate) async fn receive(
     axum::Extension(info): axum::Extension<RequestInfo>,
     request: Request,
 ) -> Result<Response, ApiError> {
+    // Before a large body is read for nothing.
+    state.app.find_hook(&block, &hook)?;
     let request_of = HookRequest {
         method: request.method().as_str().to_owned(),
         path: request.uri().path().to_owned(),
@@ -86,10 +100,14 @@ fn answered(answer: HookResponse) -> Result<Response, String> {
         .ok_or_else(|| format!("the status {}", answer.status))?;
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() = status;
+    let bytes: usize = answer.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if answer.headers.len() > ANSWER_HEADERS_MAX || bytes > ANSWER_HEADERS_BYTES_MAX {
+        return Err(format!("{} headers of {bytes} bytes", answer.headers.len()));
+    }
     for (name, value) in answer.headers {
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("a header named {name:?}"))?;
         let value = HeaderValue::from_bytes(&value).map_err(|_| format!("the value of the header {name}"))?;
-        if !ANSWER_HEADERS_KEPT_BACK.contains(&name) {
+        if !ANSWER_HEADERS_KEPT_BACK.contains(&name.as_str()) && !name.as_str().starts_with(PROXY_PREFIX) {
             response.headers_mut().append(name, value);
         }
     }

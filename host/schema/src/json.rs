@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
@@ -83,6 +84,80 @@ where
 /// Reads a request body that has to be one JSON object.
 pub fn parse_members(text: &str) -> Result<Members> {
     serde_json::from_str(text).map_err(|error| malformed(&error))
+}
+
+/// Reads a JSON document in which no object names a member twice: readers differ in which of the two they take, so that one could
+/// be checked and the other used.
+///
+/// # Errors
+/// `invalid_request` for what is not JSON, or names a member twice.
+pub fn parse_unique(text: &str) -> Result<Value> {
+    struct Unique(Value);
+    struct UniqueVisitor;
+
+    impl<'de> Deserialize<'de> for Unique {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_any(UniqueVisitor).map(Unique)
+        }
+    }
+
+    impl<'de> Visitor<'de> for UniqueVisitor {
+        type Value = Value;
+
+        fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            formatter.write_str("a JSON value")
+        }
+
+        fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+            Ok(Value::Bool(value))
+        }
+
+        fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+            Ok(value.into())
+        }
+
+        fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+            Ok(value.into())
+        }
+
+        fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+            Ok(value.into())
+        }
+
+        fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+            Ok(value.into())
+        }
+
+        fn visit_string<E>(self, value: String) -> Result<Value, E> {
+            Ok(value.into())
+        }
+
+        fn visit_unit<E>(self) -> Result<Value, E> {
+            Ok(Value::Null)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
+            let mut items = Vec::new();
+            while let Some(Unique(item)) = sequence.next_element()? {
+                items.push(item);
+            }
+            Ok(Value::Array(items))
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+            let mut members = serde_json::Map::new();
+            while let Some(name) = map.next_key::<String>()? {
+                if members.contains_key(&name) {
+                    return Err(serde::de::Error::custom(format!("the member {name:?} stands twice")));
+                }
+                let Unique(value) = map.next_value()?;
+                members.insert(name, value);
+            }
+            Ok(Value::Object(members))
+        }
+    }
+    let Unique(value) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+    Ok(value)
 }
 
 /// Reads a JSON array of at most `items_max` items.

@@ -191,8 +191,9 @@ impl Connection {
         let newest = self.fetch_integer(blockbase_query::Statement { sql, params: vec![name.clone().into()] }).await?;
         // Their order is by this instant, whatever the clock does.
         row.installed_at = row.installed_at.max(newest + 1);
-        self.serve_version(&name, &row.version, config, row.installed_at, installed_by).await?;
+        let (version, digest, installed_at) = (row.version.clone(), row.digest.clone(), row.installed_at);
         self.put_block_version(row).await?;
+        self.serve_version(&name, (&version, &digest), config, installed_at, installed_by).await?;
         self.run(
             "DELETE FROM svc_block_versions WHERE block = $1 AND installed_at <= \
              (SELECT installed_at FROM svc_block_versions WHERE block = $1 ORDER BY installed_at DESC LIMIT 1 OFFSET $2)",
@@ -202,21 +203,19 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Makes a stored version the one that serves.
+    /// Makes a stored version of this digest the one that serves. `false` where there is none.
     pub async fn serve_version(
         &mut self,
         name: &str,
-        version: &str,
+        (version, digest): (&str, &str),
         config: String,
         installed_at: i64,
         installed_by: Option<String>,
-    ) -> Result<(), DbError> {
-        self.run(
-            "UPDATE svc_blocks SET version = $2, config = $3, installed_at = $4, installed_by = $5 WHERE name = $1",
-            vec![name.into(), version.into(), config.into(), installed_at.into(), installed_by.into()],
-        )
-        .await
-        .map(|_| ())
+    ) -> Result<bool, DbError> {
+        let sql = "UPDATE svc_blocks SET version = $2, config = $3, installed_at = $4, installed_by = $5 WHERE name = $1 AND EXISTS \
+                   (SELECT 1 FROM svc_block_versions v WHERE v.block = $1 AND v.version = $2 AND v.digest = $6)";
+        let params = vec![name.into(), version.into(), config.into(), installed_at.into(), installed_by.into(), digest.into()];
+        Ok(self.run(sql, params).await? == 1)
     }
 
     /// Stores an encrypted secret; one of the same name is replaced.
@@ -243,19 +242,19 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_blocks WHERE name = $1", vec![name.into()]).await? == 1)
     }
 
-    /// Changes config or enablement of the version that serves; `None` leaves it. `false` where there is no such block.
+    /// Changes config or enablement; `None` leaves it. `false` where a file of another digest serves, or none.
     pub async fn update_block(
         &mut self,
         name: &str,
-        version: &str,
+        digest: &str,
         enabled: Option<bool>,
         config: Option<String>,
     ) -> Result<bool, DbError> {
         let updated = self
             .run(
-                "UPDATE svc_blocks SET enabled = coalesce($2, enabled), config = coalesce($3, config) \
-                 WHERE name = $1 AND version = $4",
-                vec![name.into(), blockbase_query::Param::Boolean(enabled), config.into(), version.into()],
+                "UPDATE svc_blocks SET enabled = coalesce($2, enabled), config = coalesce($3, config) WHERE name = $1 AND EXISTS \
+                 (SELECT 1 FROM svc_block_versions v WHERE v.block = $1 AND v.version = svc_blocks.version AND v.digest = $4)",
+                vec![name.into(), blockbase_query::Param::Boolean(enabled), config.into(), digest.into()],
             )
             .await?;
         Ok(updated == 1)
@@ -266,7 +265,9 @@ impl Connection {
         let mut blocks: Vec<String> = lines.iter().map(|line| line.block.clone()).collect();
         for line in lines {
             self.run(
-                "INSERT INTO svc_block_logs (block, call_id, level, message, fields, logged_at) VALUES ($1, $2, $3, $4, $5, $6)",
+                // Lines of a block that is gone are not a later one's of its name.
+                "INSERT INTO svc_block_logs (block, call_id, level, message, fields, logged_at) \
+                 SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM svc_blocks WHERE name = $1)",
                 vec![
                     line.block.into(),
                     line.call_id.into(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::Action;
+use blockbase_schema::json::parse_unique;
 use blockbase_schema::{Code, Error, Result};
-use serde_json::Value;
 
 use super::{ActionCall, ActionOutcome, BLOCKS, HookCall, HookRequest, HookResponse, InstalledBlock};
 use crate::App;
@@ -62,7 +62,7 @@ impl App {
     ) -> Result<ActionOutcome> {
         let (block, place) = self.callable(caller, block, action)?;
         let declared = &block.manifest.actions[place];
-        let value: Value = serde_json::from_str(&input).map_err(|error| blockbase_schema::json::malformed(&error))?;
+        let value = parse_unique(&input)?;
         let runtime = self.runtime()?;
         runtime.validate_input(&block, declared, &value)?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
@@ -79,6 +79,16 @@ impl App {
         blockbase_telemetry::observe_action(block.name(), action, code, runtime.call_action(call)).await
     }
 
+    /// The enabled block that declares a hook.
+    ///
+    /// # Errors
+    /// `not_found`, whatever of it there is not.
+    pub fn find_hook(&self, block: &str, hook: &str) -> Result<Arc<InstalledBlock>> {
+        let found = self.blocks.read().get(block).filter(|block| block.enabled).cloned();
+        let declares = |block: &Arc<InstalledBlock>| block.manifest.hooks.iter().any(|declared| declared.name == hook);
+        found.filter(declares).ok_or_else(|| Error::not_found("hook"))
+    }
+
     /// Hands a third party's request to a hook's handler. No session counts here: whether the request is genuine is for the
     /// handler to find out, by the sender's signature. `None` where the handler leaves the answer to the service.
     ///
@@ -92,9 +102,7 @@ impl App {
         request: HookRequest,
         call_id: String,
     ) -> Result<Option<HookResponse>> {
-        let found = self.blocks.read().get(block).filter(|block| block.enabled).cloned();
-        let declares = |block: &Arc<InstalledBlock>| block.manifest.hooks.iter().any(|declared| declared.name == hook);
-        let block = found.filter(declares).ok_or_else(|| Error::not_found("hook"))?;
+        let block = self.find_hook(block, hook)?;
         let nobody = self.authenticate(&Credentials::default()).await?;
         let call = HookCall {
             app: Arc::clone(self),

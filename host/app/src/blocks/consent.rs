@@ -8,7 +8,7 @@ use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::manifest::{Manifest, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
-use crate::subscriptions::{is_built_in, may_subscribe};
+use crate::subscriptions::{LOG_EVENT, is_built_in, may_subscribe};
 use crate::topic::TopicPattern;
 use blockbase_query::Action;
 
@@ -53,12 +53,28 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> Map<String, V
         .filter(|asked| !installed.webhooks.iter().any(|known| sends(known, asked)))
         .map(|asked| json!({ "name": asked.name, "url": asked.url, "topics": asked.topics }))
         .collect();
+    // Who may reach the block, beyond those who run blocks anyway.
+    let actions: Vec<Value> = asked
+        .actions
+        .iter()
+        .filter(|asked| asked.rbac.is_some())
+        .filter(|asked| !installed.actions.iter().any(|known| known.name == asked.name && known.rbac == asked.rbac))
+        .map(|asked| json!({ "name": asked.name, "rbac": asked.rbac }))
+        .collect();
+    let hooks: Vec<Value> = asked
+        .hooks
+        .iter()
+        .filter(|asked| !installed.hooks.iter().any(|known| known.name == asked.name))
+        .map(|asked| json!({ "name": asked.name }))
+        .collect();
     [
         ("data", data),
         ("secrets", new(&asked.permissions.secrets, &installed.permissions.secrets)),
         ("http", new(&asked.permissions.http, &installed.permissions.http)),
         ("subscriptions", subscriptions),
         ("webhooks", webhooks),
+        ("actions", actions),
+        ("hooks", hooks),
     ]
     .into_iter()
     .filter(|(_, entries)| !entries.is_empty())
@@ -91,9 +107,19 @@ impl App {
 
     /// Nobody lets a block have events that they may not read, or write records that they may not make.
     pub(super) fn check_subscriptions(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+        if !manifest.webhooks.is_empty() {
+            caller.require("webhooks", Action::Create)?;
+        }
         for declared in &manifest.subscriptions {
             let within = |error: Error| error.within(format_args!("Subscription `{}`", declared.consumer));
             may_subscribe(caller, &TopicPattern::parse(&declared.event)?).map_err(within)?;
+            if declared.handler == PERSIST_EVENT && declared.per_instance {
+                let message = "`persist_event` is not for every instance: each would write the same record.";
+                return Err(within(Error::new(Code::InvalidBlock, message)));
+            }
+            if declared.handler == LOG_EVENT && !declared.config.is_empty() {
+                return Err(within(Error::new(Code::InvalidBlock, "`log_event` takes no configuration.")));
+            }
             if declared.handler == PERSIST_EVENT {
                 let config = PersistConfig::read(&Value::Object(declared.config.clone())).map_err(within)?;
                 caller.require(&config.object, Action::Create).map_err(within)?;
@@ -178,5 +204,11 @@ mod tests {
         );
         let webhook = |url: &str| json!({ "webhooks": [{ "name": "w", "url": url, "topics": ["data.#"] }] });
         assert_eq!(asks(webhook("https://a.example/"), webhook("https://b.example/")), ["webhooks"]);
+        assert_eq!(asks(json!({}), json!({ "hooks": [{ "name": "h" }] })), ["hooks"]);
+        let action = |rbac: Value| json!({ "actions": [{ "name": "x", "rbac": rbac }] });
+        let read = json!({ "resource": "task", "action": "read" });
+        assert_eq!(asks(action(json!({ "resource": "task", "action": "delete" })), action(read.clone())), ["actions"]);
+        assert!(asks(action(read.clone()), action(read.clone())).is_empty());
+        assert!(asks(action(read), json!({ "actions": [{ "name": "x" }, { "name": "y" }] })).is_empty());
     }
 }

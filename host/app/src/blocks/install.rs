@@ -77,12 +77,13 @@ impl App {
     }
 
     async fn try_install(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
-        let PreparedBlock { manifest, digest } = self.runtime()?.prepare(file.clone()).await?;
+        let PreparedBlock { manifest, digest, kept: _kept } = self.runtime()?.prepare(file.clone()).await?;
         let present = self.blocks.read().get(&manifest.name).cloned();
         if present.is_some() && !options.upgrade {
             return Err(block_exists(&manifest.name));
         }
         self.check_grantable(caller, &manifest)?;
+        check_secrets(caller, &manifest, present.as_deref())?;
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
         if !added.is_empty() && !options.dry_run && !options.allow_new_permissions {
             let keys: Vec<&str> = added.keys().map(String::as_str).collect();
@@ -134,8 +135,9 @@ impl App {
             .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.block_component(&key, &wanted).await?) }))
             .await?;
         let file = Bytes::from(file.ok_or_else(|| Error::internal("a kept version has no file"))?);
-        let PreparedBlock { manifest, digest } = self.runtime()?.prepare(file).await?;
+        let PreparedBlock { manifest, digest, kept: _kept } = self.runtime()?.prepare(file).await?;
         self.check_grantable(caller, &manifest)?;
+        check_secrets(caller, &manifest, Some(&present))?;
         let change = self.change(caller, manifest, digest, None, Some(&present))?;
         Ok(self.apply(change).await?.0)
     }
@@ -185,11 +187,8 @@ impl App {
                 source: source.clone(),
             })
             .collect();
-        let op = match (present, &file) {
-            (None, _) => "installed",
-            (Some(_), Some(_)) => "upgraded",
-            (Some(_), None) => "rolled_back",
-        };
+        // A rollback is an upgrade to an older version, for those who follow which one serves.
+        let op = if present.is_some() { "upgraded" } else { "installed" };
         Ok(Change {
             config: self.carried_config(&manifest, present)?,
             event: self.block_event(caller, op, &manifest.name, &manifest.version),
@@ -218,13 +217,15 @@ impl App {
             if set.is_empty() {
                 return Err(error);
             }
-            let at_fault: Vec<&str> =
-                error.issues.iter().filter_map(|issue| issue.path.strip_prefix('/')?.split('/').next()).collect();
-            let kept: Map<String, Value> = set
-                .iter()
-                .filter(|(key, _)| declares(key) && !at_fault.contains(&key.as_str()))
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect();
+            let first_part = |path: &str| Some(path.strip_prefix('/')?.split('/').next()?.replace("~1", "/").replace("~0", "~"));
+            let at_fault: Vec<String> = error.issues.iter().filter_map(|issue| first_part(&issue.path)).collect();
+            let without = |gone: &dyn Fn(&String) -> bool| -> Map<String, Value> {
+                set.iter().filter(|(key, _)| !gone(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
+            };
+            let mut kept = without(&|key| at_fault.contains(key));
+            if kept.len() == set.len() {
+                kept = without(&|key| !declares(key));
+            }
             // What is wrong with all of it together is nobody's alone.
             set = if kept.len() == set.len() { Map::new() } else { kept };
             tracing::info!(
@@ -241,6 +242,15 @@ impl App {
         self.refresh().await?;
         self.group_gone.notify_one();
         Ok((self.installed(&name)?.render(), report))
+    }
+}
+
+/// Who gives other code the secrets that are set manages them.
+fn check_secrets(caller: &Caller, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<()> {
+    let is_set = |name: &String| present.is_some_and(|present| present.secrets.contains_key(name));
+    match manifest.permissions.secrets.iter().any(is_set) {
+        true => caller.require(BLOCKS, Action::Manage).map_err(|error| error.within("The block has secrets that are set")),
+        false => Ok(()),
     }
 }
 
@@ -278,7 +288,11 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
     }
     let (version, config) = (manifest.version.clone(), config.to_string());
     match file {
-        None => connection.serve_version(&name, &version, config, now, installed_by).await?,
+        None => {
+            if !connection.serve_version(&name, (&version, &digest), config, now, installed_by).await? {
+                return Err(Error::new(Code::Conflict, "That version is not kept any more. Look at the block and try again."));
+            }
+        }
         Some(file) => {
             let row = BlockVersionRow {
                 block: name.clone(),

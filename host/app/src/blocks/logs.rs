@@ -1,5 +1,7 @@
 //! What blocks log.
 
+use std::sync::atomic::Ordering;
+
 use blockbase_query::Action;
 use blockbase_schema::Result;
 use blockbase_store::{BlockLogRow, ReadCost};
@@ -12,12 +14,15 @@ use crate::caller::Caller;
 impl App {
     /// Takes a line that a block logged. It reaches the process log at once, and the stored log soon after.
     pub fn log_block_line(&self, block: &str, call_id: &str, level: &str, message: String, fields: Option<String>) {
+        let message = printable(&message);
+        // One line of the process log is one line of the block's, whatever is in it.
+        let line = message.replace('\n', "\\n");
         let shown = fields.as_deref().unwrap_or_default();
         match level {
-            "error" => tracing::error!(block.name = block, call.id = call_id, block.fields = shown, "{message}"),
-            "warn" => tracing::warn!(block.name = block, call.id = call_id, block.fields = shown, "{message}"),
-            "debug" | "trace" => tracing::debug!(block.name = block, call.id = call_id, block.fields = shown, "{message}"),
-            _ => tracing::info!(block.name = block, call.id = call_id, block.fields = shown, "{message}"),
+            "error" => tracing::error!(block.name = block, call.id = call_id, block.fields = shown, "{line}"),
+            "warn" => tracing::warn!(block.name = block, call.id = call_id, block.fields = shown, "{line}"),
+            "debug" | "trace" => tracing::debug!(block.name = block, call.id = call_id, block.fields = shown, "{line}"),
+            _ => tracing::info!(block.name = block, call.id = call_id, block.fields = shown, "{line}"),
         }
         let row = BlockLogRow {
             block: block.to_owned(),
@@ -28,7 +33,11 @@ impl App {
             logged_at: self.clock.now(),
         };
         if self.log_lines.try_send(row).is_err() {
-            tracing::warn!(block.name = block, "block log lines come faster than they can be stored; some are not kept");
+            // Once a second at most: whoever floods the one log must not flood the other.
+            let now = self.clock.now();
+            if now - self.log_loss_told_at.swap(now, Ordering::Relaxed) > 1000 {
+                tracing::warn!(block.name = block, "block log lines come faster than they can be stored; some are not kept");
+            }
         }
     }
 
@@ -62,4 +71,13 @@ impl App {
             })
             .collect())
     }
+}
+
+/// Text without what could steer a terminal, or turn the direction in which it is read.
+fn printable(text: &str) -> String {
+    let is_hidden = |character: char| {
+        (character.is_control() && !matches!(character, '\n' | '\t'))
+            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
 }

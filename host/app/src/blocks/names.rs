@@ -77,12 +77,14 @@ pub(super) fn check_actions(
     Ok(())
 }
 
-/// Demands the same of objects that are to be there beside the installed blocks.
+/// Demands the same of what a change of the schema adds beside the installed blocks.
 ///
 /// # Errors
 /// `invalid_schema`, naming the object and the block.
-pub(crate) fn check_objects(registry: &Registry, blocks: &BTreeMap<String, Arc<InstalledBlock>>) -> Result<()> {
-    let mutations = mutations(registry);
+pub(crate) fn check_objects(before: &Registry, after: &Registry, blocks: &BTreeMap<String, Arc<InstalledBlock>>) -> Result<()> {
+    let known = mutations(before);
+    let mut mutations = mutations(after);
+    mutations.retain(|name, _| !known.contains_key(name));
     for block in blocks.values() {
         if let Some((name, object)) = action_names(&block.manifest).find_map(|name| mutations.get_key_value(&name)) {
             let message = format!(

@@ -23,12 +23,14 @@ fn shown(name: &str, row: Option<&BlockSecretRow>) -> Value {
 }
 
 impl App {
-    /// The secrets that a block asks for, and whether they are set; never what they are.
+    /// The secrets that a block asks for, and whether they are set, then those that an earlier version left; never what they are.
     pub fn block_secrets(&self, caller: &Caller, block: &str) -> Result<Vec<Value>> {
         caller.require(BLOCKS, Action::Manage)?;
         let block = self.installed(block)?;
         let asked = &block.manifest.permissions.secrets;
-        Ok(asked.iter().map(|name| shown(name, block.secrets.get(name))).collect())
+        let mut kept: Vec<&String> = block.secrets.keys().filter(|name| !asked.contains(name)).collect();
+        kept.sort_unstable();
+        Ok(asked.iter().chain(kept).map(|name| shown(name, block.secrets.get(name))).collect())
     }
 
     /// Sets a secret that the block's manifest asks for.

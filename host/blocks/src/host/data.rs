@@ -1,5 +1,7 @@
 //! `data`: records, through the operations that every surface uses.
 
+use std::sync::Arc;
+
 use blockbase_app::schema::json::{Members, malformed, parse_list, parse_members};
 use blockbase_app::schema::{Code, Error, Result};
 use blockbase_app::{AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths};
@@ -9,28 +11,64 @@ use super::guest_error;
 use crate::bindings::blockbase::block::data::Host;
 use crate::bindings::blockbase::block::types;
 use crate::call::{CallState, Service};
+use crate::limits::{DATA_BYTES_MAX, LimitHit};
 
 type Answer<T> = wasmtime::Result<std::result::Result<T, types::Error>>;
 
 impl CallState {
-    /// Counts the call and gives the service to its operation.
-    fn service(&mut self) -> wasmtime::Result<std::result::Result<&Service, types::Error>> {
+    /// Counts the call, and runs its operation where the service's own work runs. What is too much to hand to a guest fails the call.
+    async fn data<T: Weighed + Send + 'static, F>(&mut self, operation: impl FnOnce(Arc<Service>) -> F) -> Answer<T>
+    where
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
         self.count_host_call()?;
-        Ok(self
-            .service
-            .as_ref()
-            .ok_or_else(|| guest_error(Error::new(Code::Unavailable, "There is no data while a block is being installed."))))
+        let Some(service) = &self.service else {
+            let message = "There is no data while a block is being installed.";
+            return Ok(Err(guest_error(Error::new(Code::Unavailable, message))));
+        };
+        let operation = operation(Arc::clone(service));
+        let answer = self.lanes.serve(operation).await;
+        match &answer {
+            Ok(value) if value.bytes() > DATA_BYTES_MAX => Err(LimitHit::DataBytes.into()),
+            _ => Ok(answer.map_err(guest_error)),
+        }
     }
 }
 
-/// Takes the service, or answers with why there is none.
-macro_rules! service {
-    ($state:expr) => {
-        match $state.service()? {
-            Ok(service) => service,
-            Err(error) => return Ok(Err(error)),
-        }
-    };
+/// What an answer weighs that a guest gets.
+trait Weighed {
+    fn bytes(&self) -> usize;
+}
+
+impl Weighed for String {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Weighed for Option<String> {
+    fn bytes(&self) -> usize {
+        self.as_ref().map_or(0, String::len)
+    }
+}
+
+/// Ids, of which a call has as many as a bulk call takes.
+impl Weighed for Vec<String> {
+    fn bytes(&self) -> usize {
+        self.iter().map(String::len).sum()
+    }
+}
+
+impl Weighed for bool {
+    fn bytes(&self) -> usize {
+        1
+    }
+}
+
+impl Weighed for u32 {
+    fn bytes(&self) -> usize {
+        4
+    }
 }
 
 fn text(json: Vec<u8>) -> Result<String> {
@@ -127,75 +165,63 @@ async fn batch(service: &Service, operations: &str) -> Result<String> {
 
 impl Host for CallState {
     async fn query(&mut self, object: String, query_text: String) -> Answer<String> {
-        let service = service!(self);
-        Ok(query(service, &object, &query_text).await.map_err(guest_error))
+        self.data(|service| async move { query(&service, &object, &query_text).await }).await
     }
 
     async fn get(&mut self, object: String, id: String, options: Option<String>) -> Answer<Option<String>> {
-        let service = service!(self);
-        Ok(get(service, &object, &id, options.as_deref()).await.map_err(guest_error))
-    }
-
-    async fn create(&mut self, object: String, values: String) -> Answer<String> {
-        let service = service!(self);
-        let members = match parse_members(&values) {
-            Ok(members) => members,
-            Err(error) => return Ok(Err(guest_error(error))),
-        };
-        Ok(service.app.create(&service.caller, &object, members).await.and_then(text).map_err(guest_error))
-    }
-
-    async fn create_many(&mut self, object: String, values: String) -> Answer<String> {
-        let service = service!(self);
-        Ok(create_many(service, &object, &values).await.map_err(guest_error))
-    }
-
-    async fn update(&mut self, object: String, id: String, changes: String) -> Answer<String> {
-        let service = service!(self);
-        let members = match parse_members(&changes) {
-            Ok(members) => members,
-            Err(error) => return Ok(Err(guest_error(error))),
-        };
-        let updated = service.app.update(&service.caller, &object, &id, members).await;
-        Ok(updated.and_then(|record| text(record.ok_or_else(|| Error::not_found("record"))?)).map_err(guest_error))
-    }
-
-    async fn delete(&mut self, object: String, id: String) -> Answer<bool> {
-        let service = service!(self);
-        Ok(service.app.delete(&service.caller, &object, &id).await.map_err(guest_error))
-    }
-
-    async fn delete_many(&mut self, object: String, ids: Vec<String>) -> Answer<Vec<String>> {
-        let service = service!(self);
-        Ok(delete_many(service, &object, ids).await.map_err(guest_error))
-    }
-
-    async fn batch(&mut self, operations: String) -> Answer<String> {
-        let service = service!(self);
-        Ok(batch(service, &operations).await.map_err(guest_error))
+        self.data(|service| async move { get(&service, &object, &id, options.as_deref()).await }).await
     }
 
     async fn aggregate(&mut self, object: String, query: String) -> Answer<String> {
-        let service = service!(self);
-        let request = match AggregateRequest::from_json(&query) {
-            Ok(request) => request,
-            Err(error) => return Ok(Err(guest_error(error))),
-        };
-        Ok(service.app.aggregate(&service.caller, &object, request).await.and_then(text).map_err(guest_error))
+        self.data(|service| async move {
+            let request = AggregateRequest::from_json(&query)?;
+            service.app.aggregate(&service.caller, &object, request).await.and_then(text)
+        })
+        .await
+    }
+
+    async fn create(&mut self, object: String, values: String) -> Answer<String> {
+        self.data(|service| async move {
+            let members = parse_members(&values)?;
+            service.app.create(&service.caller, &object, members).await.and_then(text)
+        })
+        .await
+    }
+
+    async fn create_many(&mut self, object: String, values: String) -> Answer<String> {
+        self.data(|service| async move { create_many(&service, &object, &values).await }).await
+    }
+
+    async fn update(&mut self, object: String, id: String, changes: String) -> Answer<String> {
+        self.data(|service| async move {
+            let members = parse_members(&changes)?;
+            let updated = service.app.update(&service.caller, &object, &id, members).await?;
+            text(updated.ok_or_else(|| Error::not_found("record"))?)
+        })
+        .await
     }
 
     async fn upsert(&mut self, object: String, values: String, on_conflict: Vec<String>) -> Answer<String> {
-        let service = service!(self);
-        Ok(upsert(service, &object, &values, &on_conflict).await.map_err(guest_error))
+        self.data(|service| async move { upsert(&service, &object, &values, &on_conflict).await }).await
+    }
+
+    async fn delete(&mut self, object: String, id: String) -> Answer<bool> {
+        self.data(|service| async move { service.app.delete(&service.caller, &object, &id).await }).await
+    }
+
+    async fn delete_many(&mut self, object: String, ids: Vec<String>) -> Answer<Vec<String>> {
+        self.data(|service| async move { delete_many(&service, &object, ids).await }).await
     }
 
     async fn link(&mut self, object: String, id: String, relation: String, ids: Vec<String>) -> Answer<u32> {
-        let service = service!(self);
-        Ok(change_links(service, &object, &id, &relation, &ids, LinkChange::Add).await.map_err(guest_error))
+        self.data(|service| async move { change_links(&service, &object, &id, &relation, &ids, LinkChange::Add).await }).await
     }
 
     async fn unlink(&mut self, object: String, id: String, relation: String, ids: Vec<String>) -> Answer<u32> {
-        let service = service!(self);
-        Ok(change_links(service, &object, &id, &relation, &ids, LinkChange::Remove).await.map_err(guest_error))
+        self.data(|service| async move { change_links(&service, &object, &id, &relation, &ids, LinkChange::Remove).await }).await
+    }
+
+    async fn batch(&mut self, operations: String) -> Answer<String> {
+        self.data(|service| async move { batch(&service, &operations).await }).await
     }
 }

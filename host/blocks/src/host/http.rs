@@ -5,6 +5,7 @@ use blockbase_outbound::{Failure, Request};
 use bytes::Bytes;
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
@@ -19,6 +20,8 @@ use crate::origins::AllowedOrigin;
 pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Names and values of a request's headers together.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
+/// Headers of one request.
+const HEADERS_MAX: usize = 200;
 /// Headers that belong to the connection, or that the client sets.
 const HEADERS_RESERVED: [&str; 11] = [
     "host",
@@ -74,6 +77,9 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
     let mut bytes = 0;
     for (name, value) in request.headers {
         bytes += name.len() + value.len();
+        if bytes > HEADERS_BYTES_MAX || headers.len() >= HEADERS_MAX {
+            return Err(refused(format!("A request has {HEADERS_MAX} headers of {HEADERS_BYTES_MAX} bytes in all at most.")));
+        }
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused(format!("{name:?} is no name of a header.")))?;
         if is_reserved(&header) {
             return Err(refused(format!("The header `{header}` is set by the service and cannot be given.")));
@@ -81,9 +87,6 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
         let value = HeaderValue::from_bytes(&value)
             .map_err(|_| refused(format!("The value of the header `{header}` holds control characters.")))?;
         headers.append(header, value);
-    }
-    if bytes > HEADERS_BYTES_MAX {
-        return Err(refused(format!("The headers of a request have {HEADERS_BYTES_MAX} bytes at most.")));
     }
     let timeout = request.timeout_ms.map_or(remaining, |timeout| remaining.min(Duration::from_millis(timeout.into())));
     let body = Bytes::from(request.body.unwrap_or_default());
@@ -113,7 +116,8 @@ impl Host for CallState {
             Err(error) => return Ok(Err(guest_error(error))),
         };
         self.outgoing.count()?;
-        let answer = match self.outgoing.client.send(request).await {
+        let (client, lanes) = (self.outgoing.client.clone(), Arc::clone(&self.lanes));
+        let answer = match lanes.serve(async move { client.send(request).await }).await {
             Ok(answer) => answer,
             Err(failure) => return Ok(Err(guest_error(failed(failure)))),
         };

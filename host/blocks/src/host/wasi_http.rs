@@ -1,7 +1,8 @@
 //! `wasi:http`: what the standard libraries of guests speak, sent as `http` sends: to granted origins, by the same client.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use blockbase_outbound::{Client, Failure, Request};
 use bytes::Bytes;
@@ -11,11 +12,13 @@ use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpCtxVie
 
 use super::http::{BODY_BYTES_MAX, check_granted, is_reserved};
 use crate::call::CallState;
+use crate::lanes::Lanes;
 use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
 
 /// What a call may send, and how much it has sent.
 pub(crate) struct Outgoing {
     pub(crate) client: Client,
+    lanes: Arc<Lanes>,
     granted: Vec<String>,
     deadline: Instant,
     sent: AtomicU32,
@@ -23,8 +26,8 @@ pub(crate) struct Outgoing {
 }
 
 impl Outgoing {
-    pub(crate) fn new(client: Client, granted: Vec<String>, deadline: Instant, tripped: Tripped) -> Outgoing {
-        Outgoing { client, granted, deadline, sent: AtomicU32::new(0), tripped }
+    pub(crate) fn new(client: Client, lanes: Arc<Lanes>, granted: Vec<String>, deadline: Instant, tripped: Tripped) -> Outgoing {
+        Outgoing { client, lanes, granted, deadline, sent: AtomicU32::new(0), tripped }
     }
 
     /// Counts a request.
@@ -35,18 +38,20 @@ impl Outgoing {
         }
     }
 
-    fn request(&self, parts: &http::request::Parts, options: Option<RequestOptions>) -> Result<Request> {
+    fn request(&self, parts: &http::request::Parts) -> Result<Request> {
         let url = Url::parse(&parts.uri.to_string()).map_err(|_| Error::HttpRequestUriInvalid)?;
+        if parts.method == http::Method::CONNECT || !url.username().is_empty() || url.password().is_some() {
+            return Err(Error::HttpRequestDenied);
+        }
         check_granted(&self.granted, &url).map_err(|_| Error::HttpRequestDenied)?;
         let headers = parts.headers.iter().filter(|(name, _)| !is_reserved(name));
-        let remaining = self.deadline.saturating_duration_since(Instant::now());
-        let asked = options.and_then(|options| options.first_byte_timeout).unwrap_or(Duration::MAX);
         Ok(Request {
             method: parts.method.clone(),
             url,
             headers: headers.map(|(name, value)| (name.clone(), value.clone())).collect(),
             body: Bytes::new(),
-            timeout: remaining.min(asked),
+            // The times that a guest may ask for are of parts of an exchange; this is for all of it.
+            timeout: self.deadline.saturating_duration_since(Instant::now()),
             answer_bytes_max: BODY_BYTES_MAX,
         })
     }
@@ -67,19 +72,19 @@ impl WasiHttpHooks for Outgoing {
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
-        options: Option<RequestOptions>,
+        _: Option<RequestOptions>,
         _: Box<dyn Future<Output = Result<()>> + Send>,
     ) -> Box<dyn Future<Output = Result<Sent>> + Send> {
         let tripped = self.tripped.clone();
         let (parts, body) = request.into_parts();
-        let request = self.request(&parts, options).and_then(|request| match self.count() {
+        let request = self.request(&parts).and_then(|request| match self.count() {
             Ok(()) => Ok(request),
             Err(limit) => {
                 tripped.trip(limit);
                 Err(Error::HttpRequestDenied)
             }
         });
-        let client = self.client.clone();
+        let (client, lanes) = (self.client.clone(), Arc::clone(&self.lanes));
         Box::new(async move {
             let mut request = request?;
             request.body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
@@ -90,7 +95,8 @@ impl WasiHttpHooks for Outgoing {
                 }
                 Err(_) => return Err(Error::HttpProtocolError),
             };
-            let answer = client.send(request).await.map_err(|failure| match failure {
+            let sent = lanes.serve(async move { client.send(request).await });
+            let answer = sent.await.map_err(|failure| match failure {
                 Failure::Refused(_) => Error::DestinationIpProhibited,
                 Failure::Timeout(_) => Error::HttpResponseTimeout,
                 Failure::Broken(why) => Error::InternalError(Some(why)),

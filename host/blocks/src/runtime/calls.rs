@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_app::schema::{Code, Error, Result, time};
-use blockbase_app::{ActionCall, ActionOutcome, Caller, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock};
+use blockbase_app::{ActionCall, ActionOutcome, App, Caller, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock};
 use blockbase_telemetry::BlockUse;
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::Instance;
@@ -15,13 +15,12 @@ use super::{Inner, Loaded};
 use crate::bindings::blockbase::block::types;
 use crate::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
 use crate::call::{CallState, Means, Service};
-use crate::limits::{LimitHit, RESULT_BYTES_MAX};
+use crate::limits::{HOST_CALL_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::manifest::invalid;
+use crate::places::Place;
 
 /// Time that a block has to report its handlers.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Bytes that a guest may hand over in one host call.
-const HOST_CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of a handler's error message that reach the caller.
 const ERROR_MESSAGE_BYTES_MAX: usize = 4 * 1024;
 
@@ -108,6 +107,16 @@ impl GuestCall for Delivery {
     }
 }
 
+/// What is asked for, whatever the call is of.
+struct Asked<'a> {
+    service: Option<Service>,
+    block: &'a str,
+    call_id: String,
+    deadline: Instant,
+    /// All of its time, for what is said of it.
+    timeout: Duration,
+}
+
 /// How a call ended, and what it used.
 struct Ended<T> {
     outcome: std::result::Result<T, Failed>,
@@ -129,6 +138,10 @@ impl Failed {
         match (error.downcast_ref::<LimitHit>().copied().or(tripped), error.downcast_ref::<Trap>()) {
             (Some(limit), _) => Failed::Limit(limit),
             (None, Some(trap)) => Failed::Trap(trap_name(trap)),
+            // The engine has no type for it that others may name.
+            (None, None) if error.chain().any(|cause| cause.to_string().contains("fuel allocated for hostcalls")) => {
+                Failed::Limit(LimitHit::HostCallBytes)
+            }
             (None, None) => Failed::Abnormal(error),
         }
     }
@@ -168,29 +181,27 @@ fn trap_name(trap: &Trap) -> &'static str {
 }
 
 impl Inner {
-    fn means(&self, timeout: Duration) -> Means {
-        Means { client: self.client.clone(), memory_bytes_max: self.memory_bytes_max, memory: self.memory.clone(), timeout }
+    fn means(&self, timeout: Duration, place: &Place) -> Means {
+        Means {
+            client: self.client.clone(),
+            lanes: Arc::clone(&self.lanes),
+            memory_bytes_max: self.memory_bytes_max,
+            memory: place.memory.clone(),
+            timeout,
+        }
     }
 
-    /// Makes a call in a new instance; the instance is gone afterwards. Whoever stops waiting ends it.
-    async fn run<C: GuestCall>(
-        &self,
-        loaded: Arc<Loaded>,
-        state: CallState,
-        block: &str,
-        timeout: Duration,
-        call: C,
-    ) -> Result<C::Output> {
-        let deadline = Instant::now() + timeout;
-        let places = timeout_at(deadline, async { Ok((self.places.of_block(block).await?, self.places.any().await?)) }).await;
-        let Ok(places) = places else {
-            let message = "As many block calls run as this server allows. Try again later.";
-            return Err(Error::new(Code::Unavailable, message));
-        };
-        let _places = places.map_err(|error: tokio::sync::AcquireError| Error::internal(error))?;
-        let _ticking = self.ticker.keep();
+    /// Makes a call in a new instance, once there is a place for it; the instance is gone afterwards. Whoever stops waiting ends it.
+    async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
+        let Asked { service, block, call_id, deadline, timeout } = asked;
+        let place = self.places.take(block, deadline, self.memory_bytes_max).await?;
+        let remaining = deadline.saturating_duration_since(Instant::now());
+        let state = CallState::new(service, call_id, self.means(remaining, &place));
+        let ticking = self.ticker.keep();
         let engine = self.engine.clone();
         let run = async move {
+            // Both are kept until the instance is gone, which is not when its caller goes.
+            let _kept = (place, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
             store.set_hostcall_fuel(HOST_CALL_BYTES_MAX);
@@ -234,22 +245,32 @@ impl Inner {
         ended.outcome.map_err(|failed| failed.error(timeout))
     }
 
+    /// The block's component, within the call's time.
+    async fn ready(self: &Arc<Self>, app: &Arc<App>, block: &Arc<InstalledBlock>, deadline: Instant) -> Result<Arc<Loaded>> {
+        let loaded = timeout_at(deadline, self.load(app, block)).await;
+        let late = "The block is being compiled on this instance, which goes on. Try again shortly.";
+        loaded.unwrap_or_else(|_| Err(Error::new(Code::Unavailable, late)))
+    }
+
     /// What a component says that it handles: names and kinds.
     pub(super) async fn handlers(&self, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
-        let state = CallState::new(None, "install".to_owned(), self.means(REGISTRY_TIMEOUT));
-        self.run(Arc::clone(loaded), state, block, REGISTRY_TIMEOUT, Handlers)
+        let (deadline, timeout) = (Instant::now() + REGISTRY_TIMEOUT, REGISTRY_TIMEOUT);
+        let asked = Asked { service: None, block, call_id: "install".to_owned(), deadline, timeout };
+        self.run(Arc::clone(loaded), asked, Handlers)
             .await
             .map_err(|error| invalid(format!("The block does not report its handlers: {}", error.message)))
     }
 
-    pub(super) async fn call_action(&self, call: ActionCall) -> Result<ActionOutcome> {
-        let loaded = self.load(&call.app, &call.block).await?;
+    pub(super) async fn call_action(self: &Arc<Self>, call: ActionCall) -> Result<ActionOutcome> {
+        let deadline = Instant::now() + call.timeout;
+        let loaded = self.ready(&call.app, &call.block, deadline).await?;
         let ActionCall { app, block, action, input, caller, call_id, timeout } = call;
         check_registered(loaded.actions.is_some(), "action", &action)?;
         let work = Action { context: context(&call_id, &caller, &block), name: action, input };
         let name = block.name().to_owned();
-        let state = CallState::new(Some(Service { app, block, caller }), call_id, self.means(timeout));
-        let result = self.run(loaded, state, &name, timeout, work).await?.map_err(handler_error)?;
+        let service = Some(Service { app, block, caller });
+        let asked = Asked { service, block: &name, call_id, deadline, timeout };
+        let result = self.run(loaded, asked, work).await?.map_err(handler_error)?;
         if result.len() > RESULT_BYTES_MAX {
             return Err(Failed::Limit(LimitHit::Result).error(timeout));
         }
@@ -259,18 +280,20 @@ impl Inner {
         }
     }
 
-    pub(super) async fn receive_hook(&self, call: HookCall) -> Result<Option<HookResponse>> {
-        let loaded = self.load(&call.app, &call.block).await?;
+    pub(super) async fn receive_hook(self: &Arc<Self>, call: HookCall) -> Result<Option<HookResponse>> {
+        let deadline = Instant::now() + call.timeout;
+        let loaded = self.ready(&call.app, &call.block, deadline).await?;
         let HookCall { app, block, hook, request, caller, call_id, timeout } = call;
         check_registered(loaded.hooks.is_some(), "hook", &hook)?;
         let HookRequest { method, path, query, headers, body, remote_address } = request;
-        let request = hooks::Request { method, path, query, headers, body: body.to_vec(), remote_address };
+        let request = hooks::Request { method, path, query, headers, body: body.into(), remote_address };
         let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
         let name = block.name().to_owned();
-        let state = CallState::new(Some(Service { app, block, caller }), call_id, self.means(timeout));
+        let service = Some(Service { app, block, caller });
+        let asked = Asked { service, block: &name, call_id, deadline, timeout };
         // Whatever code the handler gave it: the sender sees that the hook failed, and nothing else.
         let failed = |error: types::Error| Error::new(Code::ActionFailed, handler_error(error).message);
-        let response = self.run(loaded, state, &name, timeout, work).await?.map_err(failed)?;
+        let response = self.run(loaded, asked, work).await?.map_err(failed)?;
         let Some(hooks::Response { status, headers, body }) = response else { return Ok(None) };
         match body.len() <= RESULT_BYTES_MAX {
             true => Ok(Some(HookResponse { status, headers, body: body.into() })),
@@ -278,8 +301,9 @@ impl Inner {
         }
     }
 
-    pub(super) async fn deliver_event(&self, call: EventCall) -> Result<()> {
-        let loaded = self.load(&call.app, &call.block).await?;
+    pub(super) async fn deliver_event(self: &Arc<Self>, call: EventCall) -> Result<()> {
+        let deadline = Instant::now() + call.timeout;
+        let loaded = self.ready(&call.app, &call.block, deadline).await?;
         let EventCall { app, block, handler, event, attempt, config, caller, call_id, timeout } = call;
         check_registered(loaded.subscriptions.is_some(), "subscription handler", &handler)?;
         let event = subscriptions::Event {
@@ -291,8 +315,9 @@ impl Inner {
         };
         let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
         let name = block.name().to_owned();
-        let state = CallState::new(Some(Service { app, block, caller }), call_id, self.means(timeout));
-        self.run(loaded, state, &name, timeout, work).await?.map_err(handler_error)
+        let service = Some(Service { app, block, caller });
+        let asked = Asked { service, block: &name, call_id, deadline, timeout };
+        self.run(loaded, asked, work).await?.map_err(handler_error)
     }
 }
 

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::bindings::exports::blockbase::block::registry;
 use crate::host::INTERFACES;
-use crate::manifest::{invalid, validator};
+use crate::manifest::invalid;
+use crate::schema::BoundedSchema;
 
 /// Interfaces of the block package that every block may import.
 const FREE_INTERFACES: [&str; 2] = ["types", "deadline"];
@@ -60,13 +61,6 @@ pub(super) fn check_handlers(manifest: &Manifest, handlers: &[registry::Handler]
     }
 }
 
-pub(super) fn issues(validator: &jsonschema::Validator, value: &Value) -> Vec<Issue> {
-    validator
-        .iter_errors(value)
-        .map(|error| Issue { path: error.instance_path().to_string(), message: error.to_string() })
-        .collect()
-}
-
 pub(super) fn validation_failed(what: &str, issues: Vec<Issue>) -> Result<()> {
     if issues.is_empty() {
         return Ok(());
@@ -80,7 +74,7 @@ pub(super) fn validation_failed(what: &str, issues: Vec<Issue>) -> Result<()> {
 pub(super) fn checked_config(manifest: &Manifest, config: Value) -> Result<Value> {
     let config = manifest.configured(config);
     if let Some(schema) = &manifest.config {
-        validation_failed("The configuration", issues(&validator(schema)?, &config))?;
+        validation_failed("The configuration", BoundedSchema::new(schema)?.issues(&config)?)?;
     }
     Ok(config)
 }

@@ -119,6 +119,10 @@ pub(super) fn shared(cookie_name: &str) -> Components {
                         "message": { "type": "string" },
                     })),
                 },
+                "newPermissions": {
+                    "type": "object",
+                    "description": "With `new_permissions`: what the version asks for beyond the installed one, by the manifest's keys.",
+                },
                 "code": { "type": "string", "description": "Under `/api/auth`, and where an origin is refused: the code once more." },
             },
             "required": ["error", "message"],

@@ -1,0 +1,198 @@
+//! JSON Schemas of blocks, checked within a bound. A schema is an author's, and validating runs outside the sandbox: one that
+//! refers to itself in two branches takes a time that doubles with each level of an input.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use blockbase_app::schema::{Code, Error, Issue, Result};
+use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
+use serde_json::{Map, Value};
+
+use crate::manifest::invalid;
+
+/// Schemas that one validation may apply, the same one at each place of an input counted anew.
+const STEPS_MAX: u32 = 2_000_000;
+/// Stack that one validation may use.
+const STACK_BYTES_MAX: usize = 768 * 1024;
+/// Failures that are told of one document.
+const ISSUES_MAX: usize = 100;
+/// Bytes of one failure's message.
+const MESSAGE_BYTES_MAX: usize = 1000;
+/// The keyword that counts a step; no author's schema has it, because it is put in after reading.
+const STEP: &str = "\u{0}step";
+/// Keywords whose values are data.
+const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
+/// Keywords whose values are schemas by name.
+const BY_NAME: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+
+thread_local! {
+    /// Steps left, and where the stack was when they began.
+    static BUDGET: Cell<(u32, usize)> = const { Cell::new((u32::MAX, 0)) };
+}
+
+/// A schema with the bound in it.
+pub(crate) struct BoundedSchema(Validator);
+
+/// Unwinds out of a validation that is past its bound.
+struct TooCostly;
+
+struct Step;
+
+impl Step {
+    fn count() {
+        let here = stack_address();
+        let (left, begun) = BUDGET.get();
+        if left == 0 || begun.abs_diff(here) > STACK_BYTES_MAX {
+            // Not a panic: nothing is wrong with this program.
+            resume_unwind(Box::new(TooCostly));
+        }
+        BUDGET.set((left - 1, begun));
+    }
+}
+
+/// Roughly where the stack is.
+#[inline(never)]
+fn stack_address() -> usize {
+    let mark = 0_u8;
+    std::ptr::from_ref(std::hint::black_box(&mark)).addr()
+}
+
+impl<'i> Keyword<'i> for Step {
+    fn validate(&self, _: &'i Value) -> std::result::Result<(), ValidationError<'i>> {
+        Step::count();
+        Ok(())
+    }
+
+    fn is_valid(&self, _: &'i Value) -> bool {
+        Step::count();
+        true
+    }
+}
+
+impl BoundedSchema {
+    /// A schema that stands by itself: references to other documents are not followed. Patterns are of the linear-time kind.
+    ///
+    /// # Errors
+    /// `invalid_block` saying why it is no schema.
+    pub(crate) fn new(schema: &Value) -> Result<BoundedSchema> {
+        jsonschema::draft202012::meta::validate(schema).map_err(|error| invalid(format!("not a JSON Schema: {error}.")))?;
+        let mut counted = schema.clone();
+        count_steps(&mut counted);
+        let built = catch_unwind(AssertUnwindSafe(|| {
+            jsonschema::draft202012::options()
+                .with_pattern_options(PatternOptions::regex())
+                .with_keyword(STEP, |_, _, _| Ok(Box::new(Step)))
+                .build(&counted)
+                .map_err(|error| error.to_string())
+        }));
+        match built {
+            Ok(Ok(validator)) => Ok(BoundedSchema(validator)),
+            Ok(Err(why)) => Err(invalid(format!("not a JSON Schema: {why}."))),
+            Err(_) => Err(invalid("not a JSON Schema that can be used here.")),
+        }
+    }
+
+    /// Every failure of a document, up to a hundred.
+    ///
+    /// # Errors
+    /// `invalid_request` where checking it would take too long.
+    pub(crate) fn issues(&self, document: &Value) -> Result<Vec<Issue>> {
+        within_bound(|| match self.0.is_valid(document) {
+            true => Vec::new(),
+            false => {
+                let failures = self.0.iter_errors(document).take(ISSUES_MAX);
+                failures
+                    .map(|error| Issue { path: error.instance_path().to_string(), message: shortened(error.to_string()) })
+                    .collect()
+            }
+        })
+    }
+}
+
+fn within_bound<T>(check: impl FnOnce() -> T) -> Result<T> {
+    BUDGET.set((STEPS_MAX, stack_address()));
+    catch_unwind(AssertUnwindSafe(check)).map_err(|unwound: Box<dyn Any + Send>| match unwound.is::<TooCostly>() {
+        true => Error::new(
+            Code::InvalidRequest,
+            "The input takes too long to check against its schema. Send a smaller or flatter one.",
+        ),
+        false => resume_unwind(unwound),
+    })
+}
+
+/// A failure's message shows the value at fault, which may be all of a document.
+fn shortened(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES_MAX {
+        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
+        message.push('…');
+    }
+    message
+}
+
+/// Puts the counting keyword into every schema of a schema.
+fn count_steps(schema: &mut Value) {
+    let Value::Object(members) = schema else { return };
+    count_in(members);
+    members.insert(STEP.to_owned(), Value::Bool(true));
+}
+
+fn count_in(members: &mut Map<String, Value>) {
+    for (key, value) in members.iter_mut().filter(|(key, _)| !DATA.contains(&key.as_str())) {
+        match value {
+            Value::Object(named) if BY_NAME.contains(&key.as_str()) => named.values_mut().for_each(count_steps),
+            // A reference may lead anywhere, so that whatever could be a schema is taken for one.
+            Value::Object(_) => count_steps(value),
+            Value::Array(items) => items.iter_mut().for_each(count_steps),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn outcome(schema: Value, document: Value) -> std::result::Result<usize, Code> {
+        let schema = BoundedSchema::new(&schema).expect("a schema");
+        schema.issues(&document).map(|issues| issues.len()).map_err(|error| error.code)
+    }
+
+    #[test]
+    fn every_failure_is_told() {
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "integer" }, "b": { "pattern": "^x" } }, "required": ["c"] });
+        assert_eq!(outcome(schema.clone(), json!({ "a": "1", "b": "y" })), Ok(3));
+        assert_eq!(outcome(schema, json!({ "a": 1, "b": "x", "c": null })), Ok(0));
+        let tree = json!({ "$defs": { "t": { "properties": { "l": { "$ref": "#/$defs/t" }, "r": { "$ref": "#/$defs/t" } } } }, "$ref": "#/$defs/t" });
+        assert_eq!(outcome(tree, json!({ "l": { "l": {}, "r": {} }, "r": {} })), Ok(0));
+        assert_eq!(outcome(json!({ "items": { "type": "integer" } }), json!(vec!["x"; 500])), Ok(ISSUES_MAX));
+    }
+
+    #[test]
+    fn a_schema_that_doubles_its_own_work_is_stopped() {
+        let mut defs = json!({ "a0": { "type": "string" } });
+        for level in 1..60 {
+            let below = json!({ "$ref": format!("#/$defs/a{}", level - 1) });
+            defs[format!("a{level}")] = json!({ "allOf": [below, below] });
+        }
+        let schema = json!({ "$defs": defs, "properties": { "x": { "$ref": "#/$defs/a59" } } });
+        assert_eq!(outcome(schema, json!({ "x": "text" })), Err(Code::InvalidRequest));
+        let twice = json!({ "allOf": [{ "properties": { "a": { "$ref": "#" } } }, { "properties": { "a": { "$ref": "#" } } }] });
+        let deep = (0..60).fold(json!({}), |inner, _| json!({ "a": inner }));
+        assert_eq!(outcome(twice, deep), Err(Code::InvalidRequest));
+    }
+
+    #[test]
+    fn a_schema_that_only_refers_to_itself_is_stopped() {
+        let schema = json!({ "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }, { "$ref": "#/$defs/a" }] } }, "properties": { "x": { "$ref": "#/$defs/a" } } });
+        // Whether the library sees the circle or the bound ends it, it ends.
+        let _ = outcome(schema, json!({ "x": 1 }));
+    }
+
+    #[test]
+    fn a_pattern_takes_linear_time_or_is_refused() {
+        assert_eq!(outcome(json!({ "pattern": "^(a+)+$" }), json!(format!("{}b", "a".repeat(40)))), Ok(1));
+        assert!(BoundedSchema::new(&json!({ "pattern": "(a)\\1" })).is_err());
+    }
+}
