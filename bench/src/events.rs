@@ -11,7 +11,7 @@ mod database;
 mod latency;
 mod receiver;
 mod streams;
-mod subject;
+pub(crate) mod subject;
 mod throughput;
 
 use std::path::PathBuf;

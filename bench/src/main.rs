@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark prints, and one that cannot go on has failed")]
 
+mod blocks;
 mod events;
 mod identity;
 mod run;
@@ -90,6 +91,8 @@ enum Command {
     Identity(identity::Options),
     /// What events cost and how soon they arrive: latency, throughput, streams, a backlog
     Events(events::Options),
+    /// What blocks cost: calls, records, memory, installs, many that idle, some that spin
+    Blocks(blocks::Options),
 }
 
 fn main() {
@@ -98,6 +101,7 @@ fn main() {
         Some(Command::Floor { database }) => floor::serve(&database),
         Some(Command::Identity(options)) => identity::run(&options),
         Some(Command::Events(options)) => events::run(&options),
+        Some(Command::Blocks(options)) => blocks::run(&options),
         None => run::run(arguments.options),
     }
 }

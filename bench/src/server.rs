@@ -32,6 +32,13 @@ impl Process {
         };
         (kib("VmRSS:") / 1024.0, kib("VmHWM:") / 1024.0)
     }
+
+    /// Resident memory of which a page that is mapped several times counts once, in MiB.
+    pub(crate) fn proportional_mib(&self) -> f64 {
+        let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap_or_default();
+        let line = rollup.lines().find(|line| line.starts_with("Pss:")).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|number| number.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    }
 }
 
 impl Process {

@@ -70,8 +70,10 @@ impl Side {
         self.send(&request("POST", path, self.token.as_deref(), Some(&body.to_string()))).await
     }
 
-    async fn install(&self, block: &Path) {
-        let file = std::fs::read(block).expect("the packed echo block: blockbase block build examples/echo");
+    /// Installs a packed block.
+    pub(crate) async fn install(&self, block: &Path) {
+        let file = std::fs::read(block)
+            .unwrap_or_else(|error| panic!("{}: {error}; blockbase block build makes a packed block", block.display()));
         let mut upload = format!(
             "POST /api/v1/blocks HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\ncontent-type: application/wasm\r\ncontent-length: {}\r\n\r\n",
             self.token.as_deref().unwrap(),

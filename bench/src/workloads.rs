@@ -54,7 +54,7 @@ pub(crate) static ALL: [Workload; 15] = [
 ];
 
 /// Cheap numbers that differ from request to request.
-fn pick(connection: usize, number: usize, of: usize) -> usize {
+pub(crate) fn pick(connection: usize, number: usize, of: usize) -> usize {
     (connection.wrapping_mul(2_654_435_761) ^ number.wrapping_mul(0x9E37_79B9_7F4A_7C15)) % of
 }
 

@@ -115,6 +115,11 @@ impl<'a> Subject<'a> {
         self.process.as_ref().map_or((0.0, 0.0), Process::memory_mib)
     }
 
+    /// Resident memory of which a page that is there several times counts once, in MiB.
+    pub(crate) fn proportional_mib(&self) -> f64 {
+        self.process.as_ref().map_or(0.0, Process::proportional_mib)
+    }
+
     /// Ends the server as an operator does.
     pub(crate) fn stop(&mut self) {
         self.process.take().into_iter().for_each(Process::stop);

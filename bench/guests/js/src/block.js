@@ -1,0 +1,11 @@
+// What the benchmark calls of a block in JavaScript.
+
+import { action, data, http } from "@blockbase/sdk";
+
+const text = (name) => ({ type: "object", properties: { [name]: { type: "string" } }, required: [name] });
+
+action("echo", { description: "Answers with its input." }, (input) => input);
+
+action("get", { description: "Answers with a task.", input: text("id") }, ({ id }) => data.get("task", id));
+
+action("wait", { description: "Waits for the answer of whoever listens there.", input: text("url") }, ({ url }) => http.get(url).status);

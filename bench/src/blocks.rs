@@ -1,0 +1,135 @@
+//! What blocks cost, by the language that they are written in: what a call adds to a plain handler, records read by a block,
+//! memory of calls that run, installs, many blocks that idle, and what spinning blocks take from others.
+//!
+//! All that is compared takes short turns in one run, forth and back, so that a drift of the machine meets each.
+
+mod added;
+mod data;
+mod guests;
+mod hostile;
+mod idle;
+mod install;
+mod memory;
+mod turns;
+
+use std::path::PathBuf;
+
+use serde_json::json;
+
+use crate::Engines;
+use crate::cluster::Cluster;
+use crate::report::Table;
+use crate::run::Engine;
+use crate::side::Side;
+use guests::{Guests, Language};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The server's binary, which also builds and packs the blocks
+    #[arg(long, default_value = "target/release/blockbase")]
+    binary: PathBuf,
+    /// The packed echo block; built where it is missing
+    #[arg(long, default_value = "examples/echo/echo.wasm")]
+    block: PathBuf,
+    /// Where the packed blocks of bench/guests are kept; built where they are missing
+    #[arg(long, default_value = "target/bench-guests")]
+    guests: PathBuf,
+    /// Languages, comma-separated; all whose tools are there by default
+    #[arg(long, value_enum, value_delimiter = ',')]
+    languages: Vec<Language>,
+    /// The database below the servers; only `data` asks it for anything, the other parts run on the first
+    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
+    engine: Engines,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 6)]
+    seconds: u64,
+    /// Connections, where there is more than one
+    #[arg(long, default_value_t = 32)]
+    connections: usize,
+    /// Records that `data` reads
+    #[arg(long, default_value_t = 10_000)]
+    rows: u32,
+    /// Calls that run while their memory is measured; the server runs 96 of a block at a time
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=96))]
+    calls: u16,
+    /// Blocks that are installed and idle
+    #[arg(long, default_value_t = 200)]
+    blocks: usize,
+    /// Calls that spin; the server runs 96 of a block at a time
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=96))]
+    spins: u16,
+    /// Only these parts, comma-separated
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Prints the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// An echo against a plain handler
+    Added,
+    /// Reading a record in a block against reading it by REST
+    Data,
+    /// Memory of a call that runs
+    Memory,
+    /// Time of an install
+    Install,
+    /// Memory of many blocks that idle
+    Idle,
+    /// Other requests beside calls that spin
+    Hostile,
+}
+
+const PARTS: [Part; 6] = [Part::Added, Part::Data, Part::Memory, Part::Install, Part::Idle, Part::Hostile];
+
+/// What an echo is sent.
+const ECHOED: &str = r#"{"text":"hello","number":12345,"list":[1,2,3]}"#;
+
+pub(crate) fn run(options: &Options) {
+    let guests = Guests::ready(options);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for (place, engine) in options.engine.each().iter().enumerate() {
+        let parts: Vec<Part> = PARTS
+            .into_iter()
+            .filter(|part| options.only.is_empty() || options.only.contains(part))
+            .filter(|part| place == 0 || *part == Part::Data)
+            .collect();
+        if parts.is_empty() {
+            continue;
+        }
+        let cluster = (*engine == Engine::Postgres).then(Cluster::start);
+        for part in parts {
+            let (title, table) = runtime.block_on(measure(part, options, &guests, cluster.as_ref()));
+            let mark = if options.markdown { "### " } else { "" };
+            println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+        }
+    }
+}
+
+/// The table of a part with its title.
+async fn measure(part: Part, options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
+    match part {
+        Part::Added => added::measure(options, guests, cluster).await,
+        Part::Data => data::measure(options, guests, cluster).await,
+        Part::Memory => memory::measure(options, guests, cluster).await,
+        Part::Install => install::measure(options, guests, cluster).await,
+        Part::Idle => idle::measure(options, guests, cluster).await,
+        Part::Hostile => hostile::measure(options, guests, cluster).await,
+    }
+}
+
+/// Whoever calls: an API key that may call blocks, read tasks, and do with `resource` what it asks for.
+async fn caller(admin: &Side, resource: Option<&str>) -> Side {
+    let mut permissions =
+        vec![json!({ "resource": "blocks", "actions": ["update"] }), json!({ "resource": "task", "actions": ["read"] })];
+    permissions.extend(resource.map(|resource| json!({ "resource": resource, "actions": ["read"] })));
+    admin.post("/api/v1/roles", &json!({ "name": "caller", "permissions": permissions })).await;
+    let key = admin.post("/api/v1/api-keys", &json!({ "name": "caller", "roleId": "caller" })).await;
+    Side { token: Some(key["key"].as_str().unwrap().to_owned()), ..admin.clone() }
+}
+
+fn action_path(block: &str, action: &str) -> String {
+    format!("/api/v1/blocks/{block}/actions/{action}")
+}

@@ -1,0 +1,53 @@
+//! Calls a second of an action that reads one record, against reading it by REST.
+
+use std::sync::Arc;
+
+use super::guests::Guests;
+use super::turns::{Contender, take};
+use super::{Options, action_path, caller};
+use crate::cluster::Cluster;
+use crate::events::subject::Subject;
+use crate::fill;
+use crate::load::{MakeRequest, request};
+use crate::report::{Table, grouped};
+use crate::run::REST;
+use crate::side::Side;
+use crate::workloads::{get_by_id, pick};
+
+pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {
+    let mut subject = Subject::start(&options.binary, cluster, "data", &[]).await;
+    fill::fill(&mut subject.side, options.rows).await;
+    for guest in &guests.all {
+        eprintln!("installing {}", guest.name);
+        subject.side.install(&guest.file).await;
+    }
+    subject.settle().await;
+    let side = caller(&subject.side, None).await;
+    tokio::time::sleep(REST).await;
+    let mut contenders = vec![Contender::new(&side.address, get_by_id(&side))];
+    contenders.extend(guests.all.iter().map(|guest| Contender::new(&side.address, get_in(&side, &guest.name))));
+    eprintln!("data, {} connections", options.connections);
+    take(&mut contenders, options.connections, options.seconds).await;
+    let (rest, gets) = contenders.split_first().unwrap();
+    let row = |(guest, get): (&super::guests::Guest, &Contender)| {
+        let mut row = vec![guest.language.name().to_owned()];
+        row.extend(get.cells());
+        row.extend(rest.cells());
+        row.push(get.ratio(rest));
+        row
+    };
+    let rows = guests.all.iter().zip(gets).map(row).collect();
+    subject.end().await;
+    let head = vec!["block in", "calls /s", "p50 µs", "p99 µs", "REST /s", "p50 µs", "p99 µs", "ratio"];
+    let count = grouped(f64::from(options.rows));
+    (format!("data.get in a block against GET by id, {count} records, {} connections", options.connections), Table { head, rows })
+}
+
+/// Calls that get a record each, the same ones that REST is asked for.
+fn get_in(side: &Side, block: &str) -> MakeRequest {
+    let (side, path) = (side.clone(), action_path(block, "get"));
+    Arc::new(move |connection, number| {
+        let id = side.ids[pick(connection, number, side.ids.len())];
+        request("POST", &path, side.token.as_deref(), Some(&format!(r#"{{"id":"{id}"}}"#)))
+    })
+}

@@ -1,0 +1,139 @@
+//! The blocks that are measured, built by the server's own command line.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::Options;
+
+/// Where the sources are.
+const SOURCES: &str = "bench/guests";
+/// The resource that the echo example declares, and reading it is the right that its `echo` asks for.
+pub(super) const EXAMPLE_RESOURCE: &str = "echo:calls";
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Language {
+    Rust,
+    Js,
+    Python,
+    Go,
+    C,
+}
+
+const LANGUAGES: [Language; 5] = [Language::Rust, Language::Js, Language::Python, Language::Go, Language::C];
+
+impl Language {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Language::Rust => "Rust",
+            Language::Js => "JavaScript",
+            Language::Python => "Python",
+            Language::Go => "Go",
+            Language::C => "C",
+        }
+    }
+
+    fn folder(self) -> &'static str {
+        match self {
+            Language::Rust => "rust",
+            Language::Js => "js",
+            Language::Python => "python",
+            Language::Go => "go",
+            Language::C => "c",
+        }
+    }
+}
+
+/// A packed block.
+#[derive(Clone)]
+pub(super) struct Guest {
+    pub(super) language: Language,
+    /// The block's.
+    pub(super) name: String,
+    pub(super) file: PathBuf,
+}
+
+pub(super) struct Guests {
+    binary: PathBuf,
+    /// Files that are packed anew for a part.
+    packed: tempfile::TempDir,
+    /// `examples/echo`.
+    pub(super) example: Guest,
+    /// One for each language, with the actions `echo`, `get` and `wait`.
+    pub(super) all: Vec<Guest>,
+}
+
+impl Guests {
+    /// Builds what is missing. A language whose tools are lacking is left out, and the line that says so tells it.
+    pub(super) fn ready(options: &Options) -> Guests {
+        let binary = std::fs::canonicalize(&options.binary).expect("the server's binary: cargo build --release");
+        if !options.block.is_file() {
+            let folder = options.block.parent().unwrap();
+            assert!(build(&binary, folder, &options.block), "the echo block: blockbase block build {}", folder.display());
+        }
+        std::fs::create_dir_all(&options.guests).unwrap();
+        let mut all = Vec::new();
+        for language in LANGUAGES.into_iter().filter(|it| options.languages.is_empty() || options.languages.contains(it)) {
+            let name = format!("bench-{}", language.folder());
+            let file = options.guests.join(format!("{name}.wasm"));
+            if !file.is_file() && !build(&binary, &sources(language, &options.guests), &file) {
+                println!("{} is left out: its block cannot be built here.\n", language.name());
+                continue;
+            }
+            all.push(Guest { language, name, file });
+        }
+        let example = Guest { language: Language::Rust, name: "echo".to_owned(), file: options.block.clone() };
+        Guests { binary, packed: tempfile::tempdir().unwrap(), example, all }
+    }
+
+    /// The block of each language whose `echo` is called: the example where the language is Rust.
+    pub(super) fn echoes(&self) -> impl Iterator<Item = &Guest> {
+        self.all.iter().map(|guest| if guest.language == Language::Rust { &self.example } else { guest })
+    }
+
+    /// The same component under another name, its manifest changed further by `change`.
+    pub(super) fn packed_as(&self, guest: &Guest, name: &str, change: impl FnOnce(&mut Value)) -> Guest {
+        let shown = Command::new(&self.binary).args(["block", "inspect"]).arg(&guest.file).output().unwrap();
+        let mut manifest: Value = serde_json::from_slice(&shown.stdout).expect("the manifest of a packed block");
+        manifest["name"] = name.into();
+        change(&mut manifest);
+        let (written, file) = (self.packed.path().join(format!("{name}.json")), self.packed.path().join(format!("{name}.wasm")));
+        std::fs::write(&written, manifest.to_string()).unwrap();
+        let mut pack = Command::new(&self.binary);
+        pack.args(["block", "pack"]).arg(&guest.file).arg("--manifest").arg(&written).arg("--out").arg(&file);
+        assert!(pack.status().is_ok_and(|status| status.success()), "{pack:?}");
+        Guest { name: name.to_owned(), file, ..guest.clone() }
+    }
+
+    /// The example under another name, callable by whoever may call blocks, with as much time as there may be.
+    pub(super) fn example_as(&self, name: &str) -> Guest {
+        self.packed_as(&self.example, name, |manifest| {
+            manifest.as_object_mut().unwrap().remove("resources");
+            for action in manifest["actions"].as_array_mut().unwrap() {
+                action.as_object_mut().unwrap().remove("rbac");
+                action["timeoutMs"] = 600_000.into();
+            }
+        })
+    }
+}
+
+/// The sources of a language's block; a copy but for Rust, since the other builds leave files beside them.
+fn sources(language: Language, guests: &Path) -> PathBuf {
+    let folder = Path::new(SOURCES).join(language.folder());
+    if language == Language::Rust {
+        return folder;
+    }
+    let copy = guests.join(language.folder());
+    std::fs::create_dir_all(&copy).unwrap();
+    let copied = Command::new("cp").arg("-R").arg(folder.join(".")).arg(&copy).status();
+    assert!(copied.is_ok_and(|status| status.success()), "the sources in {}", folder.display());
+    copy
+}
+
+fn build(binary: &Path, folder: &Path, file: &Path) -> bool {
+    eprintln!("building {}", folder.display());
+    let mut command = Command::new(binary);
+    command.args(["block", "build"]).arg(folder).arg("--out").arg(file).stdin(Stdio::null()).stdout(std::io::stderr());
+    command.status().is_ok_and(|status| status.success())
+}
