@@ -8,4 +8,6 @@ action("echo", { description: "Answers with its input." }, (input) => input);
 
 action("get", { description: "Answers with a task.", input: text("id") }, ({ id }) => data.get("task", id));
 
-action("wait", { description: "Waits for the answer of whoever listens there.", input: text("url") }, ({ url }) => http.get(url).status);
+action("wait", { description: "Waits for the answer of whoever listens there.", input: text("url") }, ({ url }) => {
+  return http.get(url).status;
+});
