@@ -1,4 +1,4 @@
-//! The example blocks, built once a test process by the real command line.
+//! The blocks of this repository, built once a test process by the real command line.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,30 @@ pub fn checkout() -> PathBuf {
 
 /// The packed file of `examples/<name>`.
 pub async fn example_block(name: &'static str) -> Vec<u8> {
-    static BUILT: OnceLock<Mutex<HashMap<&'static str, Vec<u8>>>> = OnceLock::new();
+    built("examples", name).await
+}
+
+/// The packed file of `blocks/<name>`.
+pub async fn shipped_block(name: &'static str) -> Vec<u8> {
+    built("blocks", name).await
+}
+
+async fn built(folder: &'static str, name: &'static str) -> Vec<u8> {
+    static BUILT: OnceLock<Mutex<HashMap<(&'static str, &'static str), Vec<u8>>>> = OnceLock::new();
     tokio::task::spawn_blocking(move || {
         let mut built = BUILT.get_or_init(Mutex::default).lock().expect("no poison");
-        built.entry(name).or_insert_with(|| build(name)).clone()
+        built.entry((folder, name)).or_insert_with(|| build(&checkout().join(folder).join(name))).clone()
     })
     .await
     .expect("a built block")
 }
 
-fn build(name: &str) -> Vec<u8> {
+fn build(source: &Path) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().join("block.wasm");
     let output = Command::new(blockbase())
         .args(["block", "build"])
-        .arg(checkout().join("examples").join(name))
+        .arg(source)
         .arg("--out")
         .arg(&out)
         // One target directory for all, so that the standard library is built once.

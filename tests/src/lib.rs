@@ -1,4 +1,4 @@
-//! What end-to-end tests stand on: the real binary on either engine, a Postgres of their own, built example blocks.
+//! What end-to-end tests stand on: the real binary on either engine, a Postgres of their own, built blocks.
 //!
 //! Everything is started here, on free loopback ports, and ends with the test process.
 #![forbid(unsafe_code)]
@@ -11,7 +11,7 @@ mod receiver;
 mod registry;
 mod server;
 
-pub use blocks::{checkout, example_block, inspect, pack};
+pub use blocks::{checkout, example_block, inspect, pack, shipped_block};
 pub use exposition::Exposition;
 pub use new_block::new_block;
 pub use postgres::{Cluster, new_database};

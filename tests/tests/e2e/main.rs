@@ -37,6 +37,7 @@ mod sdk_python;
 mod sdk_rust;
 mod search;
 mod sessions;
+mod shipped_blocks;
 mod stripe;
 mod subscriptions;
 mod tasks;

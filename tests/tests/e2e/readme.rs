@@ -18,7 +18,7 @@ fn tour(document: &str) -> String {
 }
 
 /// Runs a document's tour against a server: what it wrote to standard output, and that with its errors.
-async fn run(document: &str, server: &Server) -> (String, String) {
+pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     let script = tour(document)
         .replace("http://127.0.0.1:4000", &server.base)
         .replace("cargo run --release --", &blockbase().display().to_string());

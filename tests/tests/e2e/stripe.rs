@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use blockbase_tests::{Engine, Receiver, target_directory};
 use serde_json::json;
@@ -18,6 +19,7 @@ const JAVASCRIPT: Library = Library {
         ("package-lock.json", include_str!("../../clients/stripe/package-lock.json")),
         ("package.json", include_str!("../../clients/stripe/package.json")),
         ("verify.mjs", include_str!("../../clients/stripe/verify.mjs")),
+        ("sign.mjs", include_str!("../../clients/stripe/sign.mjs")),
     ],
     install: &["npm ci --ignore-scripts --no-audit --no-fund"],
     verify: "node verify.mjs",
@@ -59,13 +61,20 @@ fn command(words: &str, directory: &Path) -> Command {
 impl Library {
     /// Its pinned packages, installed once for what pins them and kept among what cargo builds.
     fn installed(&self) -> PathBuf {
+        // One at a time: several tests want the same.
+        static INSTALLING: Mutex<()> = Mutex::new(());
+        let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
         let directory = target_directory().join(self.directory);
         std::fs::create_dir_all(&directory).unwrap();
         let installed = directory.join("installed");
         let pins = self.files[0].1;
         let is_installed = std::fs::read_to_string(&installed).is_ok_and(|known| known == pins);
         for (name, text) in self.files {
-            std::fs::write(directory.join(name), text).unwrap();
+            let file = directory.join(name);
+            // A program that runs already reads the file that is there.
+            if !std::fs::read_to_string(&file).is_ok_and(|known| known == *text) {
+                std::fs::write(file, text).unwrap();
+            }
         }
         if !is_installed {
             for step in self.install {
@@ -88,6 +97,21 @@ impl Library {
         assert!(ran.status.success(), "{}: after\n{checks}\n{problem}", self.verify);
         assert_eq!(checks.lines().count(), CHECKS_A_SECRET * signed.secrets.len() + CHECKS_OF_ALL, "{checks}");
     }
+}
+
+/// The header `Stripe-Signature` as Stripe's own library makes it, `age_seconds` ago.
+pub(crate) async fn signature_by_the_library(body: &'static str, secret: &'static str, age_seconds: u64) -> String {
+    tokio::task::spawn_blocking(move || {
+        let directory = JAVASCRIPT.installed();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), body).unwrap();
+        let mut command = command("node sign.mjs", &directory);
+        let ran = command.arg(file.path()).arg(secret).arg(age_seconds.to_string()).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+    })
+    .await
+    .unwrap()
 }
 
 /// A webhook as it arrived.

@@ -40,7 +40,7 @@ pub(crate) async fn ledger_until(admin: &Admin<'_>, query: &str, is_wanted: impl
 }
 
 /// The HMAC-SHA256 of a text in hex, computed by another program.
-fn hmac(key: &str, text: &[u8]) -> String {
+pub(crate) fn hmac(key: &str, text: &[u8]) -> String {
     use std::io::Write;
     let mut openssl = std::process::Command::new("openssl")
         .args(["dgst", "-sha256", "-hmac", key])

@@ -1,0 +1,61 @@
+//! The blocks that ship, as their READMEs say: built, installed and used.
+
+mod github_hooks;
+mod stripe_hooks;
+mod tours;
+
+use blockbase_tests::{Admin, Answer, Server, shipped_block};
+use serde_json::{Value, json};
+
+/// Installs a block; its description.
+async fn install(admin: &Admin<'_>, name: &'static str) -> Value {
+    let installed = admin.install("", shipped_block(name).await).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+    installed.data()
+}
+
+async fn set_secret(admin: &Admin<'_>, block: &str, name: &str, value: &str) {
+    let set = admin.post(&format!("/api/v1/blocks/{block}/secrets"), json!({ "name": name, "value": value })).await;
+    assert!((200..300).contains(&set.status), "{}", set.text);
+}
+
+async fn configure(admin: &Admin<'_>, block: &str, config: Value) {
+    let configured = admin.patch(&format!("/api/v1/blocks/{block}"), json!({ "config": config })).await;
+    assert_eq!(configured.status, 200, "{}", configured.text);
+}
+
+/// Sends a third party's request.
+async fn send(server: &Server, block: &str, headers: &[(&str, &str)], body: impl Into<Vec<u8>>) -> Answer {
+    let mut request = server.request("POST", &format!("/api/v1/hooks/{block}/receive")).body(body.into());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    server.send(request).await
+}
+
+/// The status of an answer and its JSON.
+fn told(answer: &Answer) -> (u16, Value) {
+    (answer.status, answer.json())
+}
+
+/// All records of an object.
+async fn records(admin: &Admin<'_>, object: &str) -> Vec<Value> {
+    admin.get(&format!("/api/v1/data/{object}?pageSize=100&sort=id")).await.data().as_array().unwrap().clone()
+}
+
+/// Waits until a block's log holds a line with a text.
+async fn log_line(admin: &Admin<'_>, block: &str, part: &str) -> Value {
+    for _ in 0..400 {
+        let lines = admin.get(&format!("/api/v1/blocks/{block}/logs")).await.data();
+        let found = lines.as_array().unwrap().iter().find(|line| line["message"].as_str().unwrap().contains(part));
+        if let Some(line) = found {
+            return line.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(25)).await;
+    }
+    panic!("no line with {part:?} in the log of {block}");
+}
+
+fn now_seconds() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}

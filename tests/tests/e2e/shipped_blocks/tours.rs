@@ -1,0 +1,30 @@
+//! The READMEs of the blocks that ship, word by word.
+
+use blockbase_tests::{Server, on_both_engines};
+
+/// Runs a README's commands: what they wrote has these parts.
+async fn tour(server: &Server, document: &str, parts: &[&str]) {
+    // Who works in a checkout has no `blockbase` installed.
+    let (text, all) = crate::readme::run(&document.replace("blockbase block", "cargo run --release -- block"), server).await;
+    for part in parts {
+        assert!(text.contains(part), "{part} is missing in\n{all}");
+    }
+}
+
+on_both_engines! {
+    async fn the_readme_of_stripe_hooks_works(server: Server) {
+        let parts = [
+            r#"{"received":true}{"error":"invalid_signature","#, r#""stripe_id":"evt_1","type":"payment_intent.succeeded","created":"2026-09-21T14:13:20.000Z""#,
+            r#""totalCount":1"#, "charge.refunded", r#""name":"money","#,
+        ];
+        tour(&server, include_str!("../../../../blocks/stripe-hooks/README.md"), &parts).await;
+    }
+
+    async fn the_readme_of_github_hooks_works(server: Server) {
+        let parts = [
+            r#"{"received":true}{"error":"invalid_signature","#, r#""delivery_id":"72d3162e-cc78-11e3-81ab-4c9367dc0958","event":"push""#,
+            r#""ref":"refs/heads/main","payload":{"#, r#""totalCount":1"#, r#""name":"ci_event","#,
+        ];
+        tour(&server, include_str!("../../../../blocks/github-hooks/README.md"), &parts).await;
+    }
+}
