@@ -67,7 +67,7 @@ on_both_engines! {
 }
 
 /// A port that nobody listens on, another one each time.
-fn free_port() -> String {
+pub(crate) fn free_port() -> String {
     static GIVEN: std::sync::Mutex<Vec<u16>> = std::sync::Mutex::new(Vec::new());
     loop {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,6 +1,7 @@
 //! The blocks that ship, as their READMEs say: built, installed and used.
 
 mod github_hooks;
+mod slack_notify;
 mod stripe_hooks;
 mod tours;
 
@@ -54,6 +55,19 @@ async fn log_line(admin: &Admin<'_>, block: &str, part: &str) -> Value {
         tokio::time::sleep(std::time::Duration::from_millis(25)).await;
     }
     panic!("no line with {part:?} in the log of {block}");
+}
+
+/// Signs up a user with a role of these grants; a client of theirs.
+async fn user_with<'a>(server: &'a Server, admin: &Admin<'_>, name: &str, grants: Value) -> Admin<'a> {
+    let user = server.with_token(server.sign_up(name).await);
+    let role = admin.post("/api/v1/roles", json!({ "name": format!("role-of-{name}"), "permissions": grants })).await;
+    assert_eq!(role.status, 201, "{}", role.text);
+    let id = user.get("/api/v1/me").await.json()["userId"].clone();
+    let given = admin
+        .post(&format!("/api/v1/users/{}/roles", id.as_str().unwrap()), json!({ "roleId": format!("role-of-{name}") }))
+        .await;
+    assert_eq!(given.status, 200, "{}", given.text);
+    user
 }
 
 fn now_seconds() -> u64 {

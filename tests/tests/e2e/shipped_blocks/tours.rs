@@ -1,6 +1,6 @@
 //! The READMEs of the blocks that ship, word by word.
 
-use blockbase_tests::{Server, on_both_engines};
+use blockbase_tests::{Server, ServerBuilder, on_both_engines};
 
 /// Runs a README's commands: what they wrote has these parts.
 async fn tour(server: &Server, document: &str, parts: &[&str]) {
@@ -26,5 +26,18 @@ on_both_engines! {
             r#""ref":"refs/heads/main","payload":{"#, r#""totalCount":1"#, r#""name":"ci_event","#,
         ];
         tour(&server, include_str!("../../../../blocks/github-hooks/README.md"), &parts).await;
+    }
+}
+
+on_both_engines! {
+    async fn the_readme_of_slack_notify_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
+        let document = include_str!("../../../../blocks/slack-notify/README.md").replace("4100", &crate::readme::free_port());
+        let parts = [
+            r#"Slack would show {"text":"Hello!"}"#,
+            r#"Slack would show {"text":"New order A-1 &lt;!here&gt; over 19.9\n:warning: A-1 &lt;!here&gt; failed"}"#,
+            r#""status":"delivered","attempts":1"#,
+        ];
+        tour(&server, &document, &parts).await;
     }
 }
