@@ -1,5 +1,6 @@
 //! The blocks that ship, as their READMEs say: built, installed and used.
 
+mod csv;
 mod github_hooks;
 mod slack_notify;
 mod stripe_hooks;

@@ -27,6 +27,15 @@ on_both_engines! {
         ];
         tour(&server, include_str!("../../../../blocks/github-hooks/README.md"), &parts).await;
     }
+
+    async fn the_readme_of_csv_works(server: Server) {
+        let parts = [
+            r#""inserted":2"#, r#""updated":1"#, "exit code 1",
+            r#"sku,name,price\r\na-1,\"Table, round\",199.9\r\na-2,Chair,59\r\na-3,,9.5\r\n"#,
+            "b-1,\"'=HYPERLINK(\"\"x\"\")\"\r\n", r#""name":"stock""#,
+        ];
+        tour(&server, include_str!("../../../../blocks/csv/README.md"), &parts).await;
+    }
 }
 
 on_both_engines! {
