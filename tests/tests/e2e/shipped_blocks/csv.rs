@@ -1,6 +1,6 @@
 //! Records from CSV and to it.
 
-use blockbase_tests::{Admin, Answer, Server, on_both_engines};
+use blockbase_tests::{Admin, Answer, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{configure, install, records, user_with};
@@ -286,5 +286,19 @@ on_both_engines! {
             assert_eq!(answer.status, 404, "{}", answer.text);
         }
         server.call("POST", "/api/v1/blocks/csv/actions/export", Some(export)).await.expect_error(401, "unauthorized");
+    }
+}
+
+on_both_engines! {
+    async fn a_file_as_long_as_may_be_is_within_the_limits_of_a_call(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_BULK", "4000").start().await;
+        let admin = ready(&server).await;
+        configure(&admin, BLOCK, json!({ "rowsMax": 4000 })).await;
+        let rows = |price: u32| (0..4000).map(|number| format!("r-{number},R,{price}\n")).collect::<String>();
+        assert_eq!(import(&admin, &format!("sku,name,price\n{}", rows(1)), json!({})).await.data(), done(4000, 0));
+        let changed = import(&admin, &format!("sku,name,price\n{}", rows(2)), json!({ "onConflict": ["sku"], "partial": true })).await;
+        assert_eq!(changed.data(), done(0, 4000));
+        let exported = call(&admin, "export", json!({ "object": "product", "fields": ["price"] })).await.data();
+        assert_eq!(exported["csv"], format!("price\r\n{}", "2\r\n".repeat(4000)));
     }
 }
