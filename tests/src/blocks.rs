@@ -3,9 +3,12 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{LazyLock, Mutex};
 
 use crate::server::{blockbase, target_directory};
+
+/// Packed files by folder and name.
+type Built = Mutex<HashMap<(&'static str, &'static str), Vec<u8>>>;
 
 /// The root of the checkout.
 pub fn checkout() -> PathBuf {
@@ -23,9 +26,9 @@ pub async fn shipped_block(name: &'static str) -> Vec<u8> {
 }
 
 async fn built(folder: &'static str, name: &'static str) -> Vec<u8> {
-    static BUILT: OnceLock<Mutex<HashMap<(&'static str, &'static str), Vec<u8>>>> = OnceLock::new();
+    static BUILT: LazyLock<Built> = LazyLock::new(Built::default);
     tokio::task::spawn_blocking(move || {
-        let mut built = BUILT.get_or_init(Mutex::default).lock().expect("no poison");
+        let mut built = BUILT.lock().expect("no poison");
         built.entry((folder, name)).or_insert_with(|| build(&checkout().join(folder).join(name))).clone()
     })
     .await

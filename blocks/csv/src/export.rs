@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use blockbase_sdk::{Context, Error, JsonSchema, action, data, schemars};
+use blockbase_sdk::{Context, Error, JsonSchema, action, data, deadline, schemars};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,6 +15,10 @@ use crate::table;
 const PAGE_SIZE: u64 = 100;
 /// Bytes of the text within the answer's JSON: what a call may give back, 4 MiB, less room for the rest of it.
 const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024 - 1024;
+/// Pages of one call: each costs two calls of the host, of which there are 10,000.
+const PAGES_MAX: u64 = 4_000;
+/// Time that is left when no further page is begun; one takes milliseconds unless the database is busy.
+const RESERVE_MS: u64 = 20_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -74,13 +78,17 @@ pub fn export(_context: &Context, input: Export) -> Result<Exported, Error> {
     if let Some(columns) = &columns {
         text.push(columns.iter().map(|name| Cow::Borrowed(name.as_str())))?;
     }
-    let mut rows = 0;
+    let (mut rows, mut pages) = (0, 0);
     let next = loop {
         let size = input.limit.map_or(PAGE_SIZE, |limit| PAGE_SIZE.min(limit - rows));
         if size == 0 {
             // Whether there are more than were asked for is for the caller to ask.
             break None;
         }
+        if pages == PAGES_MAX || (pages > 0 && deadline::remaining_ms() < RESERVE_MS) {
+            break Some(input.offset.saturating_add(rows));
+        }
+        pages += 1;
         let query = json!({
             "filters": input.filters,
             "search": input.search,
