@@ -95,6 +95,8 @@ impl Shell {
             while !String::from_utf8_lossy(&said).contains(&prompt) && stdout.read(&mut byte).unwrap() == 1 {
                 said.push(byte[0]);
             }
+            // The prompt is there a moment before the terminal stops showing what is typed.
+            std::thread::sleep(Duration::from_millis(700));
             stdin.write_all(typed.as_bytes()).unwrap();
             stdout.read_to_end(&mut said).unwrap();
             let mut output = child.wait_with_output().expect("an end");

@@ -406,7 +406,7 @@ on_both_engines! {
         admin.make_task_object().await;
         let receiver = Receiver::start().await;
         let manifest = |more: Value| {
-            let mut manifest = json!({ "name": "echo", "version": "0.1.0" });
+            let mut manifest = json!({ "name": "echo", "version": "0.1.0", "requires": { "plugins": ["log"] } });
             for (key, value) in more.as_object().unwrap() {
                 manifest[key] = value.clone();
             }
