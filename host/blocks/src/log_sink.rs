@@ -50,7 +50,7 @@ impl LogSink {
             "error" | "warn" | "debug" | "trace" => level,
             _ => "info",
         };
-        app.log_block_line(block.name(), &self.0.call_id, level, message.to_owned(), fields);
+        app.log_block_line(block.name(), &self.0.call_id, level, message, fields);
     }
 }
 

@@ -117,7 +117,7 @@ impl App {
         let answer = blockbase_telemetry::observe_hook(block.name(), hook, code, self.runtime()?.receive_hook(call)).await;
         answer.map_err(|error| {
             let message = format!("The hook `{hook}` failed: {}", error.message);
-            self.log_block_line(block.name(), &call_id, "error", message, None);
+            self.log_block_line(block.name(), &call_id, "error", &message, None);
             match error.code {
                 Code::ActionTimeout => Error::new(Code::ActionTimeout, "The hook did not end in time."),
                 // The server's own state, which the sender should wait for.

@@ -11,10 +11,19 @@ use super::BLOCKS;
 use crate::App;
 use crate::caller::Caller;
 
+/// Text without what could steer a terminal, or turn the direction in which it is read.
+fn printable(text: &str) -> String {
+    let is_hidden = |character: char| {
+        (character.is_control() && !matches!(character, '\n' | '\t'))
+            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
+}
+
 impl App {
     /// Takes a line that a block logged. It reaches the process log at once, and the stored log soon after.
-    pub fn log_block_line(&self, block: &str, call_id: &str, level: &str, message: String, fields: Option<String>) {
-        let message = printable(&message);
+    pub fn log_block_line(&self, block: &str, call_id: &str, level: &str, message: &str, fields: Option<String>) {
+        let (message, fields) = (printable(message), fields.as_deref().map(printable));
         // One line of the process log is one line of the block's, whatever is in it.
         let line = message.replace('\n', "\\n");
         let shown = fields.as_deref().unwrap_or_default();
@@ -71,13 +80,4 @@ impl App {
             })
             .collect())
     }
-}
-
-/// Text without what could steer a terminal, or turn the direction in which it is read.
-fn printable(text: &str) -> String {
-    let is_hidden = |character: char| {
-        (character.is_control() && !matches!(character, '\n' | '\t'))
-            || matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().map(|character| if is_hidden(character) { '\u{fffd}' } else { character }).collect()
 }
