@@ -38,8 +38,7 @@ const ANSWER_HEADERS_KEPT_BACK: [&str; 18] = [
 ];
 /// Headers by which a block would tell nginx to serve something else.
 const PROXY_PREFIX: &str = "x-accel-";
-/// Headers of one answer, and the bytes of all of them.
-const ANSWER_HEADERS_MAX: usize = 200;
+/// Names and values of an answer's headers together: as many as a request's may have.
 const ANSWER_HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) async fn receive(
@@ -60,10 +59,11 @@ pub(crate) async fn receive(
     };
     let body = body::read(request, state.settings.body_bytes_max).await?;
     let request = HookRequest { body, ..request_of };
-    match state.app.receive_hook(&block, &hook, request, info.request_id).await? {
+    match state.app.receive_hook(&block, &hook, request, info.request_id.clone()).await? {
         None => Ok(render::json_bytes(StatusCode::OK, json!({ "received": true }).to_string().into_bytes())),
         Some(answer) => answered(answer).map_err(|why| {
-            tracing::warn!(block.name = block, block.hook = hook, "a hook's answer is no response: {why}");
+            let message = format!("The hook `{hook}` answered what is no response: {why}.");
+            state.app.log_block_line(&block, &info.request_id, "error", &message, None);
             ApiError(Error::new(Code::ActionFailed, "The hook failed."))
         }),
     }
@@ -100,15 +100,17 @@ fn answered(answer: HookResponse) -> Result<Response, String> {
         .ok_or_else(|| format!("the status {}", answer.status))?;
     let mut response = Response::new(Body::from(answer.body));
     *response.status_mut() = status;
-    let bytes: usize = answer.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
-    if answer.headers.len() > ANSWER_HEADERS_MAX || bytes > ANSWER_HEADERS_BYTES_MAX {
-        return Err(format!("{} headers of {bytes} bytes", answer.headers.len()));
-    }
+    let mut bytes = 0;
     for (name, value) in answer.headers {
+        bytes += name.len() + value.len();
+        let too_many = || format!("headers of more than {ANSWER_HEADERS_BYTES_MAX} bytes");
+        if bytes > ANSWER_HEADERS_BYTES_MAX {
+            return Err(too_many());
+        }
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("a header named {name:?}"))?;
         let value = HeaderValue::from_bytes(&value).map_err(|_| format!("the value of the header {name}"))?;
         if !ANSWER_HEADERS_KEPT_BACK.contains(&name.as_str()) && !name.as_str().starts_with(PROXY_PREFIX) {
-            response.headers_mut().append(name, value);
+            response.headers_mut().try_append(name, value).map_err(|_| too_many())?;
         }
     }
     let headers = response.headers_mut();

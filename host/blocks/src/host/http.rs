@@ -20,8 +20,6 @@ use crate::origins::AllowedOrigin;
 pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Names and values of a request's headers together.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
-/// Headers of one request.
-const HEADERS_MAX: usize = 200;
 /// Headers that belong to the connection, or that the client sets.
 const HEADERS_RESERVED: [&str; 11] = [
     "host",
@@ -75,10 +73,12 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
         .ok_or_else(|| refused(format!("{:?} is no method that can be used.", request.method)))?;
     let mut headers = HeaderMap::new();
     let mut bytes = 0;
+    let too_many = || refused(format!("The headers of a request have {HEADERS_BYTES_MAX} bytes at most."));
     for (name, value) in request.headers {
         bytes += name.len() + value.len();
-        if bytes > HEADERS_BYTES_MAX || headers.len() >= HEADERS_MAX {
-            return Err(refused(format!("A request has {HEADERS_MAX} headers of {HEADERS_BYTES_MAX} bytes in all at most.")));
+        // Before they are kept: a map of headers has room for so many and no more.
+        if bytes > HEADERS_BYTES_MAX {
+            return Err(too_many());
         }
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused(format!("{name:?} is no name of a header.")))?;
         if is_reserved(&header) {
@@ -86,7 +86,7 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
         }
         let value = HeaderValue::from_bytes(&value)
             .map_err(|_| refused(format!("The value of the header `{header}` holds control characters.")))?;
-        headers.append(header, value);
+        headers.try_append(header, value).map_err(|_| too_many())?;
     }
     let timeout = request.timeout_ms.map_or(remaining, |timeout| remaining.min(Duration::from_millis(timeout.into())));
     let body = Bytes::from(request.body.unwrap_or_default());
