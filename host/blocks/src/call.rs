@@ -11,11 +11,9 @@ use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpHooks};
 
 use crate::host::{Outgoing, Wasi};
 use crate::lanes::Lanes;
-use crate::limits::{HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
+use crate::limits::{HANDLES_MAX, HOST_CALLS_MAX, LimitHit, MemoryBudget, TABLE_ELEMENTS_MAX, Tripped};
 use crate::log_sink::LogSink;
 
-/// Handles to resources of the host that one call may hold.
-const RESOURCES_MAX: usize = 1000;
 /// Bytes of the headers of one request or answer of `wasi:http`, as they lie in memory.
 const FIELDS_BYTES_MAX: usize = 128 * 1024;
 
@@ -77,7 +75,7 @@ impl CallState {
             tripped,
             table: {
                 let mut table = ResourceTable::new();
-                table.set_max_capacity(RESOURCES_MAX);
+                table.set_max_capacity(HANDLES_MAX);
                 table
             },
             wasi: None,

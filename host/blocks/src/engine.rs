@@ -14,8 +14,10 @@ const WASM_STACK_BYTES: usize = 512 * 1024;
 const FIBER_STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Calls that run at a time on one server; further ones wait for a place.
 pub(crate) const CALLS_MAX: u32 = 128;
-/// Core instances, memories and tables of one component: languages with an adapter have a handful of each.
+/// Core instances and tables of one component: languages with an adapter have a handful of each.
 const PARTS_A_COMPONENT: u32 = 32;
+/// Memories of one component, be it in one module or in several.
+const MEMORIES_A_COMPONENT: u32 = 4;
 /// Memory and stack of a free slot that stay resident, so that the next call finds them warm.
 const KEPT_RESIDENT_BYTES: usize = 64 * 1024;
 /// How often running guests give way to others, and notice that they are cancelled or past a bound.
@@ -41,12 +43,14 @@ pub(crate) fn running(memory_bytes_max: usize) -> wasmtime::Result<Engine> {
     let mut pool = PoolingAllocationConfig::default();
     pool.total_component_instances(CALLS_MAX)
         .total_core_instances(CALLS_MAX * PARTS_A_COMPONENT)
-        .total_memories(CALLS_MAX * 4)
+        .total_memories(CALLS_MAX * MEMORIES_A_COMPONENT)
         .total_tables(CALLS_MAX * PARTS_A_COMPONENT)
         .total_stacks(CALLS_MAX)
         .max_core_instances_per_component(PARTS_A_COMPONENT)
-        .max_memories_per_component(4)
+        .max_memories_per_component(MEMORIES_A_COMPONENT)
+        .max_memories_per_module(MEMORIES_A_COMPONENT)
         .max_tables_per_component(PARTS_A_COMPONENT)
+        .max_tables_per_module(PARTS_A_COMPONENT)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(memory_bytes_max)
         .linear_memory_keep_resident(KEPT_RESIDENT_BYTES)

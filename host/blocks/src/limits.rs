@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
+use wasmtime::component::ResourceTableError;
 
 /// Host functions that one call may use, those of WASI among them.
 pub(crate) const HOST_CALLS_MAX: u32 = 10_000;
@@ -13,12 +14,14 @@ pub(crate) const LOG_BYTES_MAX: usize = 1024 * 1024;
 pub(crate) const LOG_LINES_MAX: u32 = 10_000;
 /// Bytes that one call of a data function may answer with.
 pub(crate) const DATA_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes that a guest may hand over in one host call, its result among them.
-pub(crate) const HOST_CALL_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Bytes of one log line.
 pub(crate) const LOG_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Bytes of a call's result.
 pub(crate) const RESULT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes that a guest may hand over at once, in a host call or as its answer.
+pub(crate) const HANDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Handles to resources of the host that one call may hold.
+pub(crate) const HANDLES_MAX: usize = 1000;
 /// Elements of all tables of a call.
 pub(crate) const TABLE_ELEMENTS_MAX: usize = 100_000;
 /// Requests that one call may send.
@@ -32,10 +35,11 @@ pub(crate) enum LimitHit {
     LogLine,
     LogLines,
     DataBytes,
-    HostCallBytes,
     Memory,
     AllMemory,
     Tables,
+    Handles,
+    HandedBytes,
     Result,
     Requests,
     RequestBytes,
@@ -51,10 +55,11 @@ impl LimitHit {
             LimitHit::LogLine => "log_line",
             LimitHit::LogLines => "log_lines",
             LimitHit::DataBytes => "data_bytes",
-            LimitHit::HostCallBytes => "host_call_bytes",
             LimitHit::Memory => "memory",
             LimitHit::AllMemory => "all_memory",
             LimitHit::Tables => "tables",
+            LimitHit::Handles => "handles",
+            LimitHit::HandedBytes => "handed_bytes",
             LimitHit::Result => "result",
             LimitHit::Requests => "requests",
             LimitHit::RequestBytes => "request_bytes",
@@ -72,12 +77,13 @@ impl std::fmt::Display for LimitHit {
             LimitHit::LogLine => write!(formatter, "the block logged a line of more than {LOG_LINE_BYTES_MAX} bytes"),
             LimitHit::LogLines => write!(formatter, "the block logged more than {LOG_LINES_MAX} lines"),
             LimitHit::DataBytes => write!(formatter, "the block asked for more than {DATA_BYTES_MAX} bytes of data at once"),
-            LimitHit::HostCallBytes => write!(formatter, "the block handed over more than {HOST_CALL_BYTES_MAX} bytes at once"),
             LimitHit::Memory => formatter.write_str("the block asked for more memory than one call may have"),
             LimitHit::AllMemory => {
                 formatter.write_str("all running calls together have as much memory as this server gives them")
             }
             LimitHit::Tables => formatter.write_str("the block asked for larger tables than one call may have"),
+            LimitHit::Handles => write!(formatter, "the block holds more than {HANDLES_MAX} handles of the host"),
+            LimitHit::HandedBytes => write!(formatter, "the block handed the host more than {HANDED_BYTES_MAX} bytes at once"),
             LimitHit::Result => write!(formatter, "the result is larger than {RESULT_BYTES_MAX} bytes"),
             LimitHit::Requests => write!(formatter, "the block sent more than {REQUESTS_MAX} requests"),
             LimitHit::RequestBytes => write!(formatter, "the block sent a request of more than {body} bytes"),
@@ -87,6 +93,17 @@ impl std::fmt::Display for LimitHit {
 }
 
 impl std::error::Error for LimitHit {}
+
+impl LimitHit {
+    /// The bound behind an error of the engine, which keeps some of them for the host.
+    pub(crate) fn of_engine(error: &wasmtime::Error) -> Option<LimitHit> {
+        if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
+            return Some(LimitHit::Handles);
+        }
+        // This one has no type of its own.
+        format!("{error:#}").contains("fuel allocated for hostcalls").then_some(LimitHit::HandedBytes)
+    }
+}
 
 /// The first bound that a call ran into where it could not be stopped on the spot: it is at the next tick.
 #[derive(Clone, Debug, Default)]

@@ -15,7 +15,7 @@ use super::{Inner, Loaded};
 use crate::bindings::blockbase::block::types;
 use crate::bindings::exports::blockbase::block::{hooks, registry, subscriptions};
 use crate::call::{CallState, Means, Service};
-use crate::limits::{HOST_CALL_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
+use crate::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::manifest::invalid;
 use crate::places::Place;
 
@@ -135,13 +135,10 @@ enum Failed {
 
 impl Failed {
     fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
-        match (error.downcast_ref::<LimitHit>().copied().or(tripped), error.downcast_ref::<Trap>()) {
+        let limit = error.downcast_ref::<LimitHit>().copied().or(tripped).or_else(|| LimitHit::of_engine(&error));
+        match (limit, error.downcast_ref::<Trap>()) {
             (Some(limit), _) => Failed::Limit(limit),
             (None, Some(trap)) => Failed::Trap(trap_name(trap)),
-            // The engine has no type for it that others may name.
-            (None, None) if error.chain().any(|cause| cause.to_string().contains("fuel allocated for hostcalls")) => {
-                Failed::Limit(LimitHit::HostCallBytes)
-            }
             (None, None) => Failed::Abnormal(error),
         }
     }
@@ -204,7 +201,7 @@ impl Inner {
             let _kept = (place, ticking);
             let mut store = Store::new(&engine, state);
             store.limiter(|state| state);
-            store.set_hostcall_fuel(HOST_CALL_BYTES_MAX);
+            store.set_hostcall_fuel(HANDED_BYTES_MAX);
             // At each tick a running guest gives way, and ends where it ran into a bound meanwhile.
             store.set_epoch_deadline(1);
             store.epoch_deadline_callback(|store| match store.data().tripped.hit() {
