@@ -20,6 +20,11 @@ pub async fn example_block(name: &'static str) -> Vec<u8> {
     built("examples", name).await
 }
 
+/// The packed file of `tests/guests/<name>`, a block for tests alone.
+pub async fn test_block(name: &'static str) -> Vec<u8> {
+    built("tests/guests", name).await
+}
+
 /// The packed file of `blocks/<name>`.
 pub async fn shipped_block(name: &'static str) -> Vec<u8> {
     built("blocks", name).await

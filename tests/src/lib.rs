@@ -11,7 +11,7 @@ mod receiver;
 mod registry;
 mod server;
 
-pub use blocks::{checkout, example_block, inspect, pack, shipped_block};
+pub use blocks::{checkout, example_block, inspect, pack, shipped_block, test_block};
 pub use exposition::Exposition;
 pub use new_block::new_block;
 pub use postgres::{Cluster, new_database};

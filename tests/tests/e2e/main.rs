@@ -19,6 +19,7 @@ mod differential;
 mod events;
 mod faults;
 mod guests;
+mod hostile;
 mod mask;
 mod openapi;
 mod policy;

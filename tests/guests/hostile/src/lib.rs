@@ -1,0 +1,40 @@
+//! A block that does what a block should not, as it is told.
+
+mod answers;
+mod bombs;
+mod records;
+mod requests;
+
+use blockbase_sdk::{Context, Error, action, block};
+use serde_json::Value;
+
+/// Answers with its input, as good blocks do.
+#[action]
+fn good(_context: &Context, input: Value) -> Result<Value, Error> {
+    Ok(input)
+}
+
+block!(
+    good,
+    bombs::spin,
+    bombs::nap,
+    bombs::descend,
+    bombs::hoard,
+    bombs::fill,
+    bombs::flood,
+    bombs::result,
+    bombs::argue,
+    bombs::hold,
+    bombs::log,
+    records::keep_writing,
+    records::secret,
+    records::two_configs,
+    requests::send,
+    requests::wasi_send,
+    answers::mirror,
+    answers::answer,
+    answers::silent,
+    answers::refuse,
+    answers::panic,
+    answers::slow,
+);

@@ -1,0 +1,106 @@
+//! Hostile blocks: each call fails by itself, with its own error, and nothing else notices.
+
+mod compile;
+mod hand_made;
+mod hooks;
+mod lies;
+mod limits;
+mod loops;
+mod places;
+mod requests;
+mod secrets;
+mod traps;
+mod upgrades;
+
+use std::time::{Duration, Instant};
+
+use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, inspect, pack, test_block};
+use serde_json::{Value, json};
+
+/// Longest that the server may take to say that it is ready, whatever blocks do. Far more than it takes, as the machine may be busy.
+const READY_WITHIN: Duration = Duration::from_secs(2);
+/// What a process may have beyond what it had before, of caches and of the allocator.
+const KEPT_KILOBYTES_MAX: u64 = 150 * 1024;
+
+/// A server whose calls end soon.
+fn impatient(engine: Engine) -> ServerBuilder {
+    ServerBuilder::new(engine).env("SVC_ACTION_TIMEOUT_MS", "1500")
+}
+
+/// The manifest of `tests/guests/hostile` with some keys replaced.
+async fn manifest(changes: Value) -> Value {
+    let mut manifest = inspect(test_block("hostile").await).await;
+    for (key, value) in changes.as_object().unwrap() {
+        manifest[key] = value.clone();
+    }
+    manifest
+}
+
+/// Installs `tests/guests/hostile` with a manifest of some other keys.
+async fn install(admin: &Admin<'_>, query: &str, changes: Value) -> Answer {
+    let packed = pack(test_block("hostile").await, manifest(changes).await).await.unwrap();
+    let answer = admin.install(query, packed).await;
+    assert!([200, 201].contains(&answer.status), "{}", answer.text);
+    answer
+}
+
+async fn call(who: &Admin<'_>, action: &str, input: Value) -> Answer {
+    who.post(&format!("/api/v1/blocks/hostile/actions/{action}"), input).await
+}
+
+/// Calls what works.
+async fn good(admin: &Admin<'_>) {
+    assert_eq!(call(admin, "good", json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+}
+
+/// Asserts that a call ran into a limit, and was told which.
+#[track_caller]
+fn expect_limit(answer: &Answer, words: &str) {
+    let error = answer.expect_error(500, "action_failed");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("A limit of the call was hit: ") && message.contains(words), "{message}");
+}
+
+/// Does the work, and meanwhile asks again and again whether the server is ready.
+async fn staying_ready<T>(server: &Server, work: impl Future<Output = T>) -> T {
+    let probes = async {
+        loop {
+            let begun = Instant::now();
+            assert_eq!(server.call("GET", "/readyz", None).await.status, 200);
+            assert!(begun.elapsed() < READY_WITHIN, "/readyz took {:?}", begun.elapsed());
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::select! {
+        done = work => done,
+        () = probes => unreachable!("probes do not end"),
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) -> impl Future<Output = ()> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let deadline = Instant::now() + Duration::from_secs(15);
+        while !is_so().await {
+            assert!(Instant::now() < deadline, "{caller}: {what} does not come true");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Kilobytes of memory that the process holds.
+fn resident_kilobytes(server: &Server) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Waits until the process has given back what calls took.
+async fn memory_comes_back(server: &Server, before: u64) {
+    // Where there is no /proc nothing can be told.
+    if cfg!(target_os = "linux") {
+        until("memory comes back", async || resident_kilobytes(server) < before + KEPT_KILOBYTES_MAX).await;
+    }
+}
