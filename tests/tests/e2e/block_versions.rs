@@ -97,6 +97,58 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/blocks/shift/rollback", json!({})).await.data()["version"], "1.0.0");
     }
 
+    async fn whoever_lets_other_code_have_secrets_manages_them(server: Server) {
+        let admin = server.admin().await;
+        let asks = json!({ "permissions": { "secrets": ["KEY"], "http": ["https://api.example.com"] } });
+        assert_eq!(admin.install("", version("1.0.0", asks.clone()).await).await.status, 201);
+        let token = server.sign_up("installer").await;
+        let rights = "[{\"resource\":\"blocks\",\"actions\":[\"create\",\"read\"]}]";
+        server.sql(&format!("INSERT INTO svc_roles VALUES ('r-in', 'in', NULL, '{rights}', 0, 0)")).await;
+        server.sql("INSERT INTO svc_user_roles SELECT id, 'r-in' FROM svc_users WHERE name = 'installer'").await;
+        let installer = server.with_token(token);
+        // Nothing is set yet, so that there is nothing to give away.
+        upgraded(&installer, version("1.1.0", asks.clone()).await).await;
+        admin.post("/api/v1/blocks/shift/secrets", json!({ "name": "KEY", "value": "hush" })).await.data();
+        let taken = json!({ "permissions": { "secrets": ["KEY"], "http": ["https://elsewhere.example.com"] } });
+        for file in [version("1.2.0", asks.clone()).await, version("1.2.0", taken).await] {
+            let refused = installer.install("?upgrade=true&allowNewPermissions=true", file).await.expect_error(403, "forbidden");
+            assert!(refused["message"].as_str().unwrap().contains("secrets"), "{refused}");
+        }
+        installer.post("/api/v1/blocks/shift/rollback", json!({})).await.expect_error(403, "forbidden");
+        // A version that asks for none gets none.
+        upgraded(&installer, version("2.0.0", json!({})).await).await;
+        upgraded(&admin, version("2.1.0", json!({})).await).await;
+    }
+
+    async fn an_input_names_a_member_once_and_is_checked_in_bounded_time(server: Server) {
+        let admin = server.admin().await;
+        let mut defs = json!({ "a0": { "type": "string" } });
+        for level in 1..50 {
+            let below = json!({ "$ref": format!("#/$defs/a{}", level - 1) });
+            defs[format!("a{level}")] = json!({ "allOf": [below, below] });
+        }
+        let input = json!({
+            "type": "object", "$defs": defs,
+            "properties": { "amount": { "type": "integer", "minimum": 0 }, "slow": { "$ref": "#/$defs/a49" } },
+        });
+        let file = version("1.0.0", json!({ "actions": [{ "name": "echo", "input": input }] })).await;
+        let installed = admin.install("", file).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let sent = async |body: &'static str| {
+            let request = admin.request("POST", "/api/v1/blocks/shift/actions/echo").header("content-type", "application/json");
+            server.send(request.body(body)).await
+        };
+        assert_eq!(sent(r#"{"amount":5}"#).await.data(), json!({ "amount": 5 }));
+        sent(r#"{"amount":-5}"#).await.expect_error(400, "validation_failed");
+        // One reader of JSON takes the first of two, another the last.
+        let twice = sent(r#"{"amount":-5,"amount":5}"#).await.expect_error(400, "invalid_request");
+        assert!(twice["message"].as_str().unwrap().contains("amount"), "{twice}");
+        sent(r#"{"amount":5,"deep":[{"x":1,"x":1}]}"#).await.expect_error(400, "invalid_request");
+        // Its check doubles with each level of the schema; it is given up, and the server goes on.
+        sent(r#"{"slow":"text"}"#).await.expect_error(400, "invalid_request");
+        assert_eq!(sent(r#"{"amount":6}"#).await.data(), json!({ "amount": 6 }));
+    }
+
     async fn a_rollback_goes_back_one_version_at_a_time(server: Server) {
         let admin = server.admin().await;
         for number in ["1.0.0", "1.1.0", "1.2.0"] {

@@ -162,7 +162,9 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/blocks/{block}/logs", "/api/v1/blocks/tasks/logs", Value::Null, &[read], 403);
     let manage = ("blocks", "manage");
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
-    let (secrets, secret) = ("/api/v1/blocks/<upgraded>/secrets", json!({ "name": "KEY", "value": "x" }));
+    // Whoever lets other code have what is set manages it.
+    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<secretive>/rollback", json!({}), &[create, manage], 403);
+    let (secrets, secret) = ("/api/v1/blocks/<secretive>/secrets", json!({ "name": "KEY", "value": "x" }));
     guarded("get /api/v1/blocks/{block}/secrets", secrets, Value::Null, &[manage], 403);
     guarded("post /api/v1/blocks/{block}/secrets", secrets, secret, &[manage], 403);
     guarded("delete /api/v1/blocks/{block}/secrets/{name}", &format!("{secrets}/KEY"), Value::Null, &[manage], 403);
@@ -297,10 +299,14 @@ impl Fixtures<'_> {
                     let installed = self.admin.install(upgrade, file).await;
                     assert!(installed.status < 300, "{}", installed.text);
                 }
-                let secrets = format!("/api/v1/blocks/{word}/secrets");
+                word
+            }
+            "secretive" => {
+                let block = Box::pin(self.made("upgraded")).await;
+                let secrets = format!("/api/v1/blocks/{block}/secrets");
                 let set = self.admin.post(&secrets, json!({ "name": "KEY", "value": "x" })).await;
                 assert_eq!(set.status, 201, "{}", set.text);
-                word
+                block
             }
             "role" => id(&self.admin.post("/api/v1/roles", json!({ "name": word })).await),
             "user" => self.user().await,

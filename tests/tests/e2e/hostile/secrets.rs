@@ -77,7 +77,8 @@ on_both_engines! {
         assert_eq!(secret("API_KEY").await.data()["length"], VALUE.len());
         install(&admin, "?upgrade=true", json!({ "version": "0.2.0", "permissions": { "secrets": [] } })).await;
         secret("API_KEY").await.expect_error(403, "forbidden");
-        assert_eq!(admin.get(path).await.data(), json!([]));
+        // It is kept for a version that asks again, and those who manage secrets see that it is.
+        assert_eq!(admin.get(path).await.data()[0]["name"], "API_KEY");
         let again = "?upgrade=true&allowNewPermissions=true";
         install(&admin, again, json!({ "version": "0.3.0", "permissions": { "secrets": ["API_KEY"] } })).await;
         assert_eq!(secret("API_KEY").await.data()["first"], "s");
