@@ -163,7 +163,7 @@ fn routes() -> Vec<Route> {
     let manage = ("blocks", "manage");
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
     // Whoever lets other code have what is set manages it.
-    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<secretive>/rollback", json!({}), &[create, manage], 403);
+    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<secretive>/rollback", json!({}), &[manage], 403);
     let (secrets, secret) = ("/api/v1/blocks/<secretive>/secrets", json!({ "name": "KEY", "value": "x" }));
     guarded("get /api/v1/blocks/{block}/secrets", secrets, Value::Null, &[manage], 403);
     guarded("post /api/v1/blocks/{block}/secrets", secrets, secret, &[manage], 403);
