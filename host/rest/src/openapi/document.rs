@@ -26,13 +26,14 @@ exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key t
 Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
 
 /// Tags in the order in which documentation shows them.
-const TAGS: [(&str, &str); 12] = [
+const TAGS: [(&str, &str); 13] = [
     ("data", "What objects there are to read and write."),
     ("actions", "Actions that installed blocks declare."),
     ("schema", "Objects, fields and relationships, defined at run time."),
     ("events", "What happens, as it happens, and who gets to know of it."),
     ("webhooks", "Events sent to other services, signed."),
     ("blocks", "Sandboxed extensions, installed at run time."),
+    ("hooks", "What blocks receive from other services."),
     ("auth", "Sign-up, sign-in, guests and sessions."),
     ("roles", "Roles: named lists of what their holders may do."),
     ("users", "Users as those see them who look after them."),
