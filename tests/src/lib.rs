@@ -14,7 +14,7 @@ mod server;
 pub use blocks::{checkout, example_block, inspect, pack, shipped_block, test_block};
 pub use exposition::Exposition;
 pub use new_block::new_block;
-pub use postgres::{Cluster, new_database};
+pub use postgres::{Cluster, free_port, new_database};
 pub use receiver::{Received, Receiver, Reply};
 pub use registry::Registry;
 pub use server::{

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -47,9 +47,20 @@ fn as_postgres_user(program: &Path) -> Command {
     command
 }
 
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
+/// A port of this machine that nobody listens on, another one each time.
+///
+/// Not one of those that the kernel gives to outgoing connections: such a port can be taken again before its listener starts.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Several test processes begin at different places.
+    let begin = u16::try_from(std::process::id() % 10_000).expect("less than 10,000");
+    loop {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 12_000 + (begin + step % 10_000) % 10_000;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// Runs the server on a cluster's data, and waits until it listens.

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use blockbase_tests::{Server, ServerBuilder, blockbase, on_both_engines, target_directory};
+use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, on_both_engines, target_directory};
 
 /// The shell of the blocks that follow a `tour` mark.
 fn tour(document: &str) -> String {
@@ -24,8 +24,19 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
         .replace("cargo run --release --", &blockbase().display().to_string());
     assert!(script.contains(&server.base), "{script}");
     let output = tokio::task::spawn_blocking(move || {
-        Command::new("bash")
-            .args(["-e", "-u", "-o", "pipefail", "-c", &format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}")])
+        // A tour waits for what happens in the background: not for ever.
+        Command::new("timeout")
+            .args([
+                "--kill-after=5",
+                "900",
+                "bash",
+                "-e",
+                "-u",
+                "-o",
+                "pipefail",
+                "-c",
+                &format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"),
+            ])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
             .env("CARGO_TARGET_DIR", target_directory().join("guests"))
             .stdin(Stdio::null())
@@ -66,20 +77,6 @@ on_both_engines! {
     }
 }
 
-/// A port that nobody listens on, another one each time.
-pub(crate) fn free_port() -> String {
-    static GIVEN: std::sync::Mutex<Vec<u16>> = std::sync::Mutex::new(Vec::new());
-    loop {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let mut given = GIVEN.lock().unwrap();
-        if !given.contains(&port) {
-            given.push(port);
-            return port.to_string();
-        }
-    }
-}
-
 on_both_engines! {
     async fn the_tour_of_identity_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
@@ -104,7 +101,7 @@ on_both_engines! {
 
     async fn the_tour_of_webhooks_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
-        let port = free_port();
+        let port = free_port().to_string();
         let (text, all) = run(&include_str!("../../../docs/webhooks.md").replace("4100", &port), &server).await;
         for part in [
             r#""consumer":"audit","handler":"persist_event""#,

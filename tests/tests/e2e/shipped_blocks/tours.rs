@@ -1,6 +1,6 @@
 //! The READMEs of the blocks that ship, word by word.
 
-use blockbase_tests::{Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Server, ServerBuilder, free_port, on_both_engines};
 
 /// Runs a README's commands: what they wrote has these parts.
 async fn tour(server: &Server, document: &str, parts: &[&str]) {
@@ -41,7 +41,7 @@ on_both_engines! {
 on_both_engines! {
     async fn the_readme_of_slack_notify_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
-        let document = include_str!("../../../../blocks/slack-notify/README.md").replace("4100", &crate::readme::free_port());
+        let document = include_str!("../../../../blocks/slack-notify/README.md").replace("4100", &free_port().to_string());
         let parts = [
             r#"Slack would show {"text":"Hello!"}"#,
             r#"Slack would show {"text":"New order A-1 &lt;!here&gt; over 19.9\n:warning: A-1 &lt;!here&gt; failed"}"#,
