@@ -26,6 +26,7 @@ mod refresh;
 mod roles;
 mod schema_change;
 mod subscriptions;
+mod surface;
 mod tasks;
 mod topic;
 mod users;
@@ -67,6 +68,7 @@ pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
 pub use subscriptions::{NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
+pub use surface::{Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
 pub use users::UserChanges;
@@ -114,6 +116,8 @@ pub struct App {
     pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
     /// Told when they are other ones.
     pub(crate) subscriptions_changed: watch::Sender<i64>,
+    /// Told when the schema or the installed blocks are other ones.
+    pub(crate) catalogue_changed: watch::Sender<()>,
     /// Told when a consumer group is no more.
     pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
@@ -160,6 +164,7 @@ impl App {
             schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),
             subscriptions_changed: watch::Sender::new(0),
+            catalogue_changed: watch::Sender::new(()),
             group_gone: Notify::new(),
             blocks: RwLock::default(),
             blocks_version: Mutex::new(-1),

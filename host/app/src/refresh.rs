@@ -139,8 +139,13 @@ impl App {
             .map_err(Error::internal)?;
         let mut registry = self.registry.write();
         // Of two refreshes at the same time the older may come last.
+        let moved = fresh.version > registry.version;
         if fresh.version >= registry.version {
             *registry = Arc::new(fresh);
+        }
+        drop(registry);
+        if moved {
+            self.catalogue_changed.send_replace(());
         }
         Ok(())
     }
@@ -171,6 +176,7 @@ impl App {
             before = std::mem::replace(&mut *self.blocks.write(), Arc::clone(&blocks));
         }
         drop(known);
+        self.catalogue_changed.send_replace(());
         self.retain_installed();
         // Compiled by now on the instance that installed them; here before the first call wants them.
         if let (Some(runtime), Some(app)) = (self.runtime.get(), self.itself.get().and_then(Weak::upgrade)) {

@@ -19,7 +19,7 @@ pub(crate) use sign::{guest, sign_in, sign_out, sign_up};
 
 use crate::AppState;
 use crate::body::{media_type, read};
-use crate::error::{ApiError, log_cause, status};
+use crate::error::{ApiError, status};
 use crate::extract::RequestInfo;
 
 /// A refusal in the protocol's form: `{ code, error, message }`.
@@ -96,7 +96,7 @@ impl IntoResponse for AuthError {
                 refusal(StatusCode::NOT_FOUND, code, "Guest sign-in is off (SVC_ANONYMOUS_AUTH).")
             }
             AuthProblem::Other(error) => {
-                log_cause(&error);
+                blockbase_app::log_cause(&error);
                 refusal(status(error.code), error.code.as_str(), &error.message)
             }
         }

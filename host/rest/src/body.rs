@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use blockbase_app::schema::json::{FromObject, Members, malformed, parse_list, parse_members};
@@ -27,24 +28,29 @@ const BODY_BYTES_USUAL: usize = 64 * 1024;
 /// # Errors
 /// `payload_too_large` past it; `invalid_request` for one that was cut short, or is too slow.
 pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
-    match tokio::time::timeout(BODY_TIMEOUT, read_within(request, bytes_max)).await {
+    let (parts, body) = request.into_parts();
+    read_body(&parts.headers, body, bytes_max).await
+}
+
+/// The same of a request that was taken apart.
+pub(crate) async fn read_body(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
+    match tokio::time::timeout(BODY_TIMEOUT, read_within(headers, body, bytes_max)).await {
         Ok(body) => body,
         Err(_) => Err(Error::invalid_request("The body did not arrive in time.").into()),
     }
 }
 
-async fn read_within(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
+async fn read_within(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
     let too_large = || {
         ApiError(Error::new(
             Code::PayloadTooLarge,
             format!("The body is larger than {bytes_max} bytes, the most that is taken here."),
         ))
     };
-    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     if announced.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
-    let mut body = request.into_body();
     // What is announced is not yet sent, so no more than a usual body is reserved for it.
     let mut kept =
         BytesMut::with_capacity(announced.map_or(0, |length| usize::try_from(length).unwrap_or(0).min(BODY_BYTES_USUAL)));

@@ -2,8 +2,9 @@
 
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
+use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::auth::AuthError;
 
@@ -51,34 +52,11 @@ pub(crate) fn status(code: Code) -> StatusCode {
     }
 }
 
-/// `{ error, message, field?, issues? }`, and what the error says more under a key of its own.
-fn envelope(error: &Error) -> Value {
-    let mut envelope = json!({ "error": error.code.as_str(), "message": error.message });
-    if let Some(field) = &error.field {
-        envelope["field"] = json!(field);
-    }
-    if !error.issues.is_empty() {
-        envelope["issues"] = json!(error.issues);
-    }
-    if let Some((key, details)) = error.details.as_deref() {
-        envelope[*key] = details.clone();
-    }
-    envelope
-}
-
-/// Writes to the log what the answer does not say.
-pub(crate) fn log_cause(error: &Error) {
-    if let Some(cause) = &error.cause {
-        // The span carries the request id.
-        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "a request failed");
-    }
-}
-
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let ApiError(error) = self;
         log_cause(&error);
-        let mut response = (status(error.code), axum::Json(envelope(&error))).into_response();
+        let mut response = (status(error.code), axum::Json(error.envelope())).into_response();
         if error.code == Code::Unauthorized {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -47,7 +47,7 @@ impl FromRequestParts<AppState> for Presented {
 
 /// What a request presents. An `Authorization` of another scheme than Bearer is none of ours; bytes of other cookies that are no
 /// text do not hide ours.
-fn credentials(parts: &Parts) -> Credentials {
+pub(crate) fn credentials(parts: &Parts) -> Credentials {
     let text = |name: &str| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
     let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
         let (scheme, value) = value.split_once(' ')?;

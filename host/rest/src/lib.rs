@@ -28,6 +28,7 @@ mod origin;
 mod relationships;
 mod render;
 mod roles;
+mod surfaces;
 mod tasks;
 mod users;
 mod webhooks;
@@ -36,7 +37,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{delete, get, patch, post};
+use axum::routing::{any, delete, get, patch, post};
 use blockbase_app::App;
 use blockbase_telemetry::Telemetry;
 use tokio::sync::{Semaphore, watch};
@@ -44,6 +45,7 @@ use tokio::sync::{Semaphore, watch};
 pub use address::TrustedProxies;
 use middleware::Limits;
 pub use origin::TrustedOrigins;
+pub use surfaces::{Surface, Surfaces};
 
 /// What the surface needs to know of the configuration.
 #[derive(Clone)]
@@ -78,6 +80,7 @@ impl Deref for AppState {
 pub(crate) struct Shared {
     pub(crate) app: Arc<App>,
     pub(crate) settings: Settings,
+    pub(crate) surfaces: Surfaces,
     pub(crate) limits: Limits,
     pub(crate) streams: Arc<Semaphore>,
     pub(crate) documents: openapi::Documents,
@@ -86,11 +89,12 @@ pub(crate) struct Shared {
 }
 
 /// All routes. `draining` turning true ends the open streams and makes `/readyz` answer 503.
-pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>) -> Router {
+pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: watch::Receiver<bool>) -> Router {
     let state = AppState(Arc::new(Shared {
         app,
         limits: Limits::new(&settings),
         settings,
+        surfaces,
         streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         documents: openapi::Documents::default(),
         draining,
@@ -132,6 +136,8 @@ pub fn router(app: Arc<App>, settings: Settings, draining: watch::Receiver<bool>
             "/api/v1/hooks/{block}/{hook}",
             get(hooks::receive).post(hooks::receive).put(hooks::receive).patch(hooks::receive).delete(hooks::receive),
         )
+        .route("/api/v1/graphql", any(surfaces::graphql))
+        .route("/api/v1/mcp", any(surfaces::mcp))
         .route("/api/v1/openapi.json", get(openapi::handle))
         .route("/api/v1/roles", get(roles::list).post(roles::create))
         .route("/api/v1/roles/{id}", get(roles::get).patch(roles::update).delete(roles::delete))

@@ -159,6 +159,22 @@ impl Error {
         Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
     }
 
+    /// `{ error, message, field?, issues? }`, and what the error says more under a key of its own: the form that every surface
+    /// shows or holds.
+    pub fn envelope(&self) -> serde_json::Value {
+        let mut envelope = serde_json::json!({ "error": self.code.as_str(), "message": self.message });
+        if let Some(field) = &self.field {
+            envelope["field"] = serde_json::json!(field);
+        }
+        if !self.issues.is_empty() {
+            envelope["issues"] = serde_json::json!(self.issues);
+        }
+        if let Some((key, details)) = self.details.as_deref() {
+            envelope[*key] = details.clone();
+        }
+        envelope
+    }
+
     /// The same error with what it happened to in front of its message.
     pub fn within(mut self, place: impl fmt::Display) -> Self {
         self.message = format!("{place}: {}", self.message);

@@ -10,10 +10,13 @@ use blockbase_app::{App, BootstrapAdmin, Clock, Feed, Settings as AppSettings};
 use blockbase_auth::{CookieSigner, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_events::{Nudges, Settings as EventSettings};
+use blockbase_graphql::Graphql;
+use blockbase_mcp::Mcp;
 use blockbase_outbound::{AddressPolicy, Client};
-use blockbase_rest::{Settings as RestSettings, TrustedOrigins, TrustedProxies};
+use blockbase_rest::{Settings as RestSettings, Surfaces, TrustedOrigins, TrustedProxies};
 use blockbase_store::{Commit, Location, Store};
 use blockbase_telemetry::Telemetry;
+use futures_util::FutureExt;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -130,7 +133,8 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let background = blockbase_events::start(&app, event_settings, nudges, pump, log_lines);
 
     let (drain, draining) = watch::channel(false);
-    let router = blockbase_rest::router(Arc::clone(&app), rest_settings(&config, &public_url, telemetry.clone()), draining);
+    let settings = rest_settings(&config, &public_url, telemetry.clone());
+    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces(&app), draining);
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
 
@@ -232,6 +236,15 @@ fn rest_settings(config: &Config, public_url: &str, telemetry: Option<Telemetry>
         trusted_proxies: TrustedProxies(config.trusted_proxies.clone()),
         trusted_origins: TrustedOrigins(origins),
         telemetry,
+    }
+}
+
+/// The surfaces beside REST.
+fn surfaces(app: &Arc<App>) -> Surfaces {
+    let (graphql, mcp) = (Graphql::new(Arc::clone(app)), Mcp::new(Arc::clone(app)));
+    Surfaces {
+        graphql: Arc::new(move |invoker, request| Arc::clone(&graphql).handle(invoker, request).boxed()),
+        mcp: Arc::new(move |invoker, request| Arc::clone(&mcp).handle(invoker, request).boxed()),
     }
 }
 

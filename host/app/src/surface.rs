@@ -1,0 +1,50 @@
+//! What every surface needs besides the operations themselves.
+
+use blockbase_query::Action;
+use blockbase_schema::{Error, Result};
+use tokio::sync::watch;
+
+use crate::App;
+use crate::caller::{Caller, Credentials};
+
+/// Who sends a request to a surface, as the layer in front of it found out.
+pub struct Invoker {
+    /// The caller, or why what they presented does not hold.
+    pub caller: Result<Caller>,
+    /// What they presented, for what looks again later.
+    pub credentials: Credentials,
+    /// Names the request in logs and spans.
+    pub request_id: String,
+}
+
+/// The platform data resource: whoever is signed in needs read on it to use GraphQL or MCP.
+const PLATFORM: &str = "data";
+
+/// Writes to the log what the answer does not say.
+pub fn log_cause(error: &Error) {
+    if let Some(cause) = &error.cause {
+        // The span carries the request id.
+        tracing::error!(error.code = error.code.as_str(), error.cause = %cause, "a request failed");
+    }
+}
+
+impl Caller {
+    /// The gate of GraphQL and MCP: a caller who presents a credential needs read on the platform data resource; everybody else
+    /// has what `public` may do.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub fn require_platform(&self) -> Result<()> {
+        match self.is_known() {
+            true => self.require(PLATFORM, Action::Read),
+            false => Ok(()),
+        }
+    }
+}
+
+impl App {
+    /// Tells of each change of the schema and of the installed blocks, once this instance serves it.
+    pub fn watch_catalogue(&self) -> watch::Receiver<()> {
+        self.catalogue_changed.subscribe()
+    }
+}
