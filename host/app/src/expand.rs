@@ -74,7 +74,7 @@ pub(crate) async fn expanded(
                 let found = key.and_then(|key| related.get(&key));
                 // A record that several refer to is shown with each of them.
                 budget.spend(found.map_or(0, Vec::len))?;
-                match (is_single(plan.shape), found) {
+                match (plan.shape.is_single(), found) {
                     (true, found) => json.extend_from_slice(found.map_or(b"null", Vec::as_slice)),
                     (false, found) => {
                         json.push(b'[');
@@ -88,14 +88,6 @@ pub(crate) async fn expanded(
         });
     }
     Ok(texts)
-}
-
-fn is_single(shape: RelationShape) -> bool {
-    match shape {
-        RelationShape::Forward { .. } => true,
-        RelationShape::Reverse { is_single, .. } => is_single,
-        RelationShape::Linked { .. } => false,
-    }
 }
 
 /// The column of the expanded object by whose value related records are found.

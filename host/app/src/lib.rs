@@ -49,6 +49,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
 pub use api_keys::NewKey;
 pub use blockbase_query::Function as AggregateFunction;
+pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
     Access, Action, AggregateRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters, Related,
     RowPolicy, expand_paths,
