@@ -11,7 +11,7 @@ export function fetcher(params, { documentAST, headers } = {}) {
 }
 
 async function answer(params, headers) {
-  const response = await fetch(url, {
+  const request = {
     method: "POST",
     credentials,
     headers: {
@@ -20,8 +20,8 @@ async function answer(params, headers) {
       ...headers,
     },
     body: JSON.stringify(params),
-  });
-  return read(response);
+  };
+  return fetch(url, request).then(read, (error) => problem(error.message));
 }
 
 async function* events(params, headers) {
@@ -30,8 +30,7 @@ async function* events(params, headers) {
     yield* client.iterate(params);
   } catch (error) {
     // A refusal says why in its body.
-    if (error.response?.bodyUsed === false) yield await read(error.response);
-    else throw error;
+    yield error.response?.bodyUsed === false ? await read(error.response) : problem(error.message);
   } finally {
     client.dispose();
   }
@@ -42,6 +41,11 @@ async function read(response) {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error(`The server answered ${response.status} without JSON: ${text.slice(0, 200)}`);
+    return problem(`The server answered ${response.status} without JSON. ${text.slice(0, 200)}`);
   }
+}
+
+/** What is shown as a result, without the trace that GraphiQL adds to what is thrown. */
+function problem(message) {
+  return { errors: [{ message }] };
 }

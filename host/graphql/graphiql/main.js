@@ -3,6 +3,7 @@ import { createElement } from "react";
 import { createRoot } from "react-dom/client";
 import { GraphiQL } from "graphiql";
 import { fetcher } from "./fetcher.js";
+import { storage } from "./storage.js";
 
 const DEFAULT_QUERY = `# GraphiQL of Blockbase
 #
@@ -45,6 +46,7 @@ createRoot(place).render(
     GraphiQL,
     {
       fetcher,
+      storage,
       defaultQuery: DEFAULT_QUERY,
       initialQuery: given("query"),
       initialVariables: given("variables"),
