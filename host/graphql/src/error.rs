@@ -56,7 +56,8 @@ impl GraphqlError {
         GraphqlError::invalid(format!("Syntax error: {error}"), locations)
     }
 
-    /// What validation found. A literal that cannot be the value of a record's field has the code that REST has for it.
+    /// What validation found. What REST has a code for has it here: a field that is none, a literal that cannot be the value of
+    /// a record's field.
     pub(crate) fn of_validation(error: ServerError) -> GraphqlError {
         let mut known = Error::invalid_request(error.message);
         let argument = known.message.strip_prefix("Invalid value for argument \"");
@@ -65,6 +66,10 @@ impl GraphqlError {
         if let Some(field) = field.filter(|_| !known.message.contains("unknown field")) {
             known.code = Code::InvalidValue;
             known.field = Some(field);
+        }
+        if let Some(name) = known.message.strip_prefix("Unknown field \"").and_then(|rest| rest.split('"').next()) {
+            known.code = Code::UnknownField;
+            known.field = Some(name.to_owned());
         }
         GraphqlError::of_document(known, error.locations)
     }
@@ -96,15 +101,15 @@ impl GraphqlError {
             }
             out.push(b']');
         }
-        let mut extensions = self.error.envelope();
-        if let Value::Object(members) = &mut extensions {
-            members.remove("message");
-            if let Some(code) = members.remove("error") {
-                members.insert("code".to_owned(), code);
+        // The envelope of REST, its code under the name that GraphQL has for it, without the message.
+        let mut extensions = serde_json::Map::new();
+        if let Value::Object(envelope) = self.error.envelope() {
+            for (name, value) in envelope.into_iter().filter(|(name, _)| name != "message") {
+                extensions.insert(if name == "error" { "code".to_owned() } else { name }, value);
             }
         }
         out.extend_from_slice(b",\"extensions\":");
-        out.extend_from_slice(extensions.to_string().as_bytes());
+        out.extend_from_slice(Value::Object(extensions).to_string().as_bytes());
         out.push(b'}');
     }
 }

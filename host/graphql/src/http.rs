@@ -28,8 +28,11 @@ const ALLOWED: &str = "GET, POST, PUT, DELETE";
 /// Answers a request at `/api/v1/graphql`.
 pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Request<Result<Bytes>>) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let is_query = parts.method == Method::GET;
-    let Some(form) = Form::accepted(&parts.headers, is_query) else {
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
+        return asset(name, reads);
+    }
+    let Some(form) = Form::accepted(&parts.headers, reads) else {
         let error = Error::invalid_request("Accept application/json, application/graphql-response+json or text/event-stream.");
         return answer(StatusCode::NOT_ACCEPTABLE, Form::Json, refused(&[error.into()]));
     };
@@ -60,6 +63,22 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
         (Method::DELETE, _, Some(token)) => graphql.stop(&asked, &token, query),
         _ => refuse(form, Refusal::Method),
     }
+}
+
+/// A file of the explorer.
+fn asset(name: &str, reads: bool) -> Response<Body> {
+    if let Some(asset) = crate::graphiql::asset(name).filter(|_| reads) {
+        return asset;
+    }
+    let mut refused = Response::new(Full::default().boxed());
+    match reads {
+        true => *refused.status_mut() = StatusCode::NOT_FOUND,
+        false => {
+            *refused.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+    }
+    refused
 }
 
 /// Who asks, and for what form of an answer.

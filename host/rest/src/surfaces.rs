@@ -30,7 +30,7 @@ pub type Surface = Arc<
 /// The surfaces beside REST.
 #[derive(Clone)]
 pub struct Surfaces {
-    /// `/api/v1/graphql`
+    /// `/api/v1/graphql`, and `/api/v1/graphql/assets/{name}`, which are files for browsers
     pub graphql: Surface,
     /// `/api/v1/mcp`
     pub mcp: Surface,

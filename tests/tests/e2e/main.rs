@@ -18,6 +18,8 @@ mod delivery_faults;
 mod differential;
 mod events;
 mod faults;
+mod graphiql;
+mod graphql_clients;
 mod guests;
 mod hostile;
 mod mask;

@@ -1,0 +1,168 @@
+//! GraphiQL as browsers get it: whole from this server, and from nowhere else.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use blockbase_tests::{Engine, Server, ServerBuilder};
+
+const ENDPOINT: &str = "/api/v1/graphql";
+/// What a browser accepts when it is sent to an address.
+const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8";
+/// Hosts that give scripts, styles and fonts away.
+const ELSEWHERE: [&str; 8] =
+    ["unpkg.com", "jsdelivr", "cdnjs", "esm.sh", "skypack.dev", "googleapis.com", "gstatic.com", "typekit.net"];
+
+/// What a GET answers; its body unpacked by gzip, an independent program, where it is packed.
+struct Fetched {
+    status: u16,
+    headers: reqwest::header::HeaderMap,
+    text: String,
+}
+
+impl Fetched {
+    #[track_caller]
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no {name}: {:?}", self.headers)).to_str().unwrap()
+    }
+}
+
+async fn fetch(server: &Server, path: &str, accept: &str) -> Fetched {
+    let response = server.request("GET", path).header("accept", accept).send().await.unwrap();
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let mut body = response.bytes().await.unwrap().to_vec();
+    if headers.get("content-encoding").is_some_and(|encoding| encoding == "gzip") {
+        body = tokio::task::spawn_blocking(move || unpacked(&body)).await.unwrap();
+    }
+    // Fonts are no text; what is looked for in them is.
+    Fetched { status, headers, text: String::from_utf8_lossy(&body).into_owned() }
+}
+
+fn unpacked(packed: &[u8]) -> Vec<u8> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), packed).unwrap();
+    let input = std::fs::File::open(file.path()).unwrap();
+    let done = Command::new("gzip").arg("-dc").stdin(Stdio::from(input)).output().expect("gzip");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    done.stdout
+}
+
+/// What stands between `before` and the next `after`, at each place.
+fn between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Item = &'a str> {
+    text.split(before).skip(1).filter_map(move |rest| rest.split(after).next())
+}
+
+/// The names of the assets that a text refers to, by an address or as a part of the same bundle.
+fn assets_in(text: &str) -> BTreeSet<String> {
+    let ends_name = |character: char| !(character.is_ascii_alphanumeric() || "-._".contains(character));
+    ["graphql/assets/", "\"./", "url(./", "url(\"./"]
+        .into_iter()
+        .flat_map(|before| text.split(before).skip(1))
+        .filter_map(|rest| rest.split(ends_name).next())
+        .filter(|name| [".js", ".css", ".ttf", ".txt"].iter().any(|ending| name.ends_with(ending)))
+        .map(str::to_owned)
+        .collect()
+}
+
+async fn server() -> Server {
+    // What is in the binary knows nothing of the database, so one engine stands for both.
+    ServerBuilder::new(Engine::Sqlite).start().await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_browser_gets_a_page_that_may_load_from_this_server_alone() {
+    let server = server().await;
+    let page = fetch(&server, ENDPOINT, BROWSER).await;
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert_eq!(page.header("x-content-type-options"), "nosniff");
+    // The same address answers others with JSON.
+    assert!(page.headers.get_all("vary").iter().any(|vary| vary.to_str().unwrap().to_lowercase().contains("accept")));
+
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none';"), "{policy}");
+    for directive in policy.split(';').map(str::trim) {
+        let (name, sources) = directive.split_once(' ').unwrap();
+        for source in sources.split_whitespace() {
+            let is_inline_style = name == "style-src" && source == "'unsafe-inline'";
+            let is_inline_picture = name == "img-src" && source == "data:";
+            assert!(["'self'", "'none'"].contains(&source) || is_inline_style || is_inline_picture, "{directive}");
+        }
+    }
+    for name in ["frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
+        assert!(policy.contains(name), "{policy} has no {name}");
+    }
+
+    // Every script is a file of this server, and no attribute is one.
+    assert!(!page.text.contains("://") && !page.text.contains("=\"//"), "{}", page.text);
+    let scripts: Vec<&str> = between(&page.text, "<script", '>').collect();
+    assert!(!scripts.is_empty());
+    assert!(scripts.iter().all(|script| script.contains(" src=\"graphql/assets/")), "{scripts:?}");
+    assert_eq!(page.text.matches("></script>").count(), scripts.len(), "{}", page.text);
+    let is_handler = |word: &str| word.starts_with("on") && word.contains('=');
+    assert!(!page.text.split_whitespace().any(is_handler), "{}", page.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_asset_is_served_with_its_type_and_names_no_host_that_gives_scripts_away() {
+    let server = server().await;
+    let page = fetch(&server, ENDPOINT, BROWSER).await;
+    let mut wanted: Vec<String> = assets_in(&page.text).into_iter().collect();
+    // The script, the style, three workers, the licences.
+    assert_eq!(wanted.len(), 6, "{wanted:?}");
+    let mut seen = BTreeSet::new();
+    while let Some(name) = wanted.pop() {
+        if !seen.insert(name.clone()) {
+            continue;
+        }
+        let asset = fetch(&server, &format!("{ENDPOINT}/assets/{name}"), "*/*").await;
+        assert_eq!(asset.status, 200, "{name}");
+        let expected = match name.rsplit_once('.').unwrap().1 {
+            "js" => "text/javascript; charset=utf-8",
+            "css" => "text/css; charset=utf-8",
+            "ttf" => "font/ttf",
+            _ => "text/plain; charset=utf-8",
+        };
+        assert_eq!(asset.header("content-type"), expected, "{name}");
+        assert_eq!(asset.header("x-content-type-options"), "nosniff", "{name}");
+        assert_eq!(asset.header("cache-control"), "private, max-age=31536000, immutable", "{name}");
+        assert!(asset.header("content-security-policy").starts_with("default-src 'none'; script-src 'self'"), "{name}");
+        if name.ends_with(".txt") {
+            // Texts of licences name where their packages come from.
+            assert!(asset.text.contains("graphiql 5."), "{name}");
+            continue;
+        }
+        for host in ELSEWHERE {
+            assert!(!asset.text.contains(host), "{name} names {host}");
+        }
+        for loads in [
+            "import(\"http",
+            "from\"http",
+            "from \"http",
+            "url(http",
+            "url(\"http",
+            "@import",
+            "importScripts(\"http",
+            "Worker(\"http",
+        ] {
+            assert!(!asset.text.contains(loads), "{name} has {loads}");
+        }
+        wanted.extend(assets_in(&asset.text));
+    }
+    // What is split off is found through what imports it.
+    assert!(seen.len() > 20, "{seen:?}");
+    assert!(seen.iter().any(|name| name.ends_with(".ttf")), "{seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn assets_are_read_and_nothing_else() {
+    let server = server().await;
+    for name in ["main.js", "nothing-00000000.js", "..%2fpage.html"] {
+        assert_eq!(fetch(&server, &format!("{ENDPOINT}/assets/{name}"), "*/*").await.status, 404, "{name}");
+    }
+    let page = fetch(&server, ENDPOINT, BROWSER).await;
+    let script = between(&page.text, "src=\"graphql/", '"').next().unwrap();
+    let path = format!("{ENDPOINT}/{script}");
+    let head = server.request("HEAD", &path).send().await.unwrap();
+    assert_eq!((head.status().as_u16(), &head.headers()["content-encoding"]), (200, &"gzip".parse().unwrap()));
+    let posted = server.request("POST", &path).body("{}").send().await.unwrap();
+    assert_eq!((posted.status().as_u16(), &posted.headers()["allow"]), (405, &"GET, HEAD".parse().unwrap()));
+}
