@@ -19,6 +19,7 @@ use crate::error::{GraphqlError, refused};
 use crate::execute::Execution;
 use crate::prepare::Prepared;
 use crate::request::GraphqlRequest;
+use crate::sse::only_result;
 
 /// A body that is there, or comes bit by bit.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
@@ -110,6 +111,8 @@ impl Graphql {
         let form = asked.form;
         let operation = match Operation::prepare(self, asked, request, only_queries && form != Form::Events).await {
             Ok(operation) => operation,
+            // A stream tells of it as of any result.
+            Err(Refusal::Invalid(errors)) if form == Form::Events => return only_result(&refused(&errors)),
             Err(refusal) => return refuse(form, refusal),
         };
         match (form, operation.ty()) {

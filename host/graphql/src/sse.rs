@@ -17,10 +17,10 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 
 use crate::Graphql;
-use crate::accept::{Form, Refusal};
+use crate::accept::Form;
 use crate::coerce::Arguments;
 use crate::error::{GraphqlError, refused};
-use crate::http::{Body, Operation, refuse};
+use crate::http::{Body, Operation};
 use crate::root::Root;
 
 pub(crate) use single::Connections;
@@ -85,18 +85,23 @@ fn of_receiver(mut receiver: mpsc::Receiver<Bytes>) -> Frames {
     Box::pin(stream::poll_fn(move |context| receiver.poll_recv(context)))
 }
 
+/// A stream of one result.
+pub(crate) fn only_result(result: &[u8]) -> Response<Body> {
+    let framing = Framing::default();
+    event_stream(Box::pin(stream::iter([OPENING, framing.next(result), framing.complete()])))
+}
+
 impl Graphql {
     /// Answers an operation with a stream of its own.
     pub(crate) async fn stream(&self, operation: Operation) -> Response<Body> {
         let framing = Framing::default();
         if operation.ty() != OperationType::Subscription {
-            let frames = [OPENING, framing.next(&operation.run().await), framing.complete()];
-            return event_stream(Box::pin(stream::iter(frames)));
+            return only_result(&operation.run().await);
         }
         match self.subscribe(&operation, &framing, true).await {
             // A stream that the server ends is cut without a word, so that its client comes back.
             Ok(frames) => event_stream(of_receiver(frames)),
-            Err(error) => refuse(Form::Events, Refusal::Invalid(vec![error.into()])),
+            Err(error) => only_result(&refused(&[error.into()])),
         }
     }
 
