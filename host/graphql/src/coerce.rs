@@ -49,8 +49,10 @@ impl Variables {
                     values.insert(name.to_owned(), text);
                 }
                 (Ok(_), _) => {}
-                (Err(error), _) => errors
-                    .push(GraphqlError::of_document(error.within(format_args!("The variable `${name}`")), vec![definition.pos])),
+                (Err(error), _) => errors.push(GraphqlError::of_document(
+                    outside_of_records(error).within(format_args!("The variable `${name}`")),
+                    vec![definition.pos],
+                )),
             }
         }
         match errors.is_empty() {
@@ -230,7 +232,12 @@ fn write_object<T>(
         };
         let mut text = Vec::new();
         let written = write(value, &field.input, &mut text).map_err(|error| match is_record && error.field.is_none() {
-            true => Error { code: Code::InvalidValue, field: Some(field.name.clone()), ..error },
+            // The code that the operation itself would have for it.
+            true => Error {
+                code: if error.code == Code::ConstraintViolation { error.code } else { Code::InvalidValue },
+                field: Some(field.name.clone()),
+                ..error
+            },
             false => error,
         });
         if written.map_err(|error| error.within(format_args!("`{}`", field.name)))? {
@@ -275,7 +282,8 @@ fn write_scalar(text: &str, scalar: Scalar, input: &Input, out: &mut Vec<u8>) ->
 
 fn write_option(name: &str, values: &[String], input: &Input, out: &mut Vec<u8>) -> Result<()> {
     if !values.iter().any(|value| value == name) {
-        return Err(mismatch(input));
+        let message = format!("{name:?} is none of `{}`: {}", input.name(), values.join(", "));
+        return Err(Error::new(Code::ConstraintViolation, message));
     }
     json::write_string(out, name);
     Ok(())
@@ -312,6 +320,14 @@ fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<
 
 fn mismatch(input: &Input) -> Error {
     Error::invalid_request(format!("a value of the type `{}` is due", written(input)))
+}
+
+/// An option that is none breaks a rule where a record has it; elsewhere the request is wrong.
+fn outside_of_records(error: Error) -> Error {
+    match error.code == Code::ConstraintViolation && error.field.is_none() {
+        true => Error { code: Code::InvalidRequest, ..error },
+        false => error,
+    }
 }
 
 /// The type as documents write it.
@@ -351,7 +367,7 @@ impl Arguments {
                     values.insert(name, text);
                 }
                 Ok(false) => {}
-                Err(error) => return Err((error.within(format_args!("The argument `{name}`")), position)),
+                Err(error) => return Err((outside_of_records(error).within(format_args!("The argument `{name}`")), position)),
             }
         }
         Ok(Arguments(values))

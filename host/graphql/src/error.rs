@@ -64,7 +64,8 @@ impl GraphqlError {
         let field = ["input.", "increment."].iter().find_map(|prefix| argument?.strip_prefix(prefix));
         let field = field.and_then(|rest| rest.split(['"', '.']).next()).map(str::to_owned);
         if let Some(field) = field.filter(|_| !known.message.contains("unknown field")) {
-            known.code = Code::InvalidValue;
+            let is_option = known.message.contains("enumeration type");
+            known.code = if is_option { Code::ConstraintViolation } else { Code::InvalidValue };
             known.field = Some(field);
         }
         if let Some(name) = known.message.strip_prefix("Unknown field \"").and_then(|rest| rest.split('"').next()) {

@@ -57,6 +57,12 @@ pub(crate) struct SearchChange {
     pub(crate) document: Option<String>,
 }
 
+/// Tells whoever asks for it (`SVC_LOG=info,blockbase_store::sql=trace`) which statements run: their text, never their values.
+fn show(statement: &Statement) {
+    let text = statement.sql.as_str();
+    tracing::trace!(target: "blockbase_store::sql", statement = text, "a statement runs");
+}
+
 impl Connection {
     pub(crate) fn new(inner: Inner) -> Connection {
         Connection { inner, effects: Effects::default() }
@@ -71,6 +77,7 @@ impl Connection {
 
     /// Runs a statement and answers how many rows it changed.
     pub async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
+        show(&statement);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::execute(connection, &statement),
             Inner::Postgres(session) => session.execute(statement).await,
@@ -90,6 +97,7 @@ impl Connection {
 
     /// Runs a query of any text whose rows hold the types of system tables.
     pub async fn fetch_rows(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
+        show(&statement);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch(connection, &statement),
             Inner::Postgres(session) => session.fetch(statement).await,
@@ -106,6 +114,7 @@ impl Connection {
 
     /// At most `rows_max` rows as JSON; `columns` are those selected, in their order.
     pub async fn fetch_json(&mut self, statement: Statement, columns: &[&Column], rows_max: usize) -> Result<Page, DbError> {
+        show(&statement);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns, rows_max),
             Inner::Postgres(session) => session.fetch_json(statement, columns, rows_max).await,
@@ -119,6 +128,7 @@ impl Connection {
         columns: &[&Column],
         hidden: usize,
     ) -> Result<Vec<Record>, DbError> {
+        show(&statement);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden),
             Inner::Postgres(session) => session.fetch_records(statement, columns, hidden).await,
@@ -184,6 +194,7 @@ impl Connection {
 
     /// The first row; `columns` are those selected, in their order.
     pub async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
+        show(&statement);
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_record(connection, &statement, columns),
             Inner::Postgres(session) => session.fetch_record(statement, columns).await,

@@ -19,6 +19,7 @@ mod differential;
 mod events;
 mod faults;
 mod graphiql;
+mod graphql;
 mod graphql_clients;
 mod guests;
 mod hostile;

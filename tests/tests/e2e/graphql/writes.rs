@@ -1,0 +1,157 @@
+//! Mutations: what they do, answer and tell.
+
+use blockbase_tests::on_both_engines;
+use serde_json::{Value, json};
+
+use super::{PATH, codes, data, define, send};
+
+on_both_engines! {
+    async fn records_are_created_updated_upserted_and_deleted(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let project = admin.make("project", json!({ "name": "bakery" })).await;
+        let create = "mutation($input: TaskCreateInput!) { create_task(input: $input) { id title done kinds extra project { name } } }";
+        let input = json!({ "title": "one", "priority": 1, "kinds": "a", "extra": { "deep": [1, { "x": null }] }, "project_id": project });
+        let made = data(&admin, create, json!({ "input": input })).await["create_task"].clone();
+        let id = made["id"].as_str().unwrap().to_owned();
+        let expected = json!({ "id": id, "title": "one", "done": false, "kinds": ["a"], "extra": { "deep": [1, { "x": null }] }, "project": { "name": "bakery" } });
+        assert_eq!(made, expected);
+
+        let update = "mutation($id: ID!, $input: TaskUpdateInput, $increment: TaskIncrementInput) {
+            update_task(id: $id, input: $input, increment: $increment) { title priority price project { name } } }";
+        let changed = data(&admin, update, json!({ "id": id, "input": { "title": "two", "project_id": null }, "increment": { "priority": 2 } })).await;
+        assert_eq!(changed["update_task"], json!({ "title": "two", "priority": 3, "price": null, "project": null }));
+        let nothing = data(&admin, update, json!({ "id": id })).await;
+        assert_eq!(nothing["update_task"]["title"], "two");
+        let literal = format!("mutation {{ update_task(id: \"{id}\", input: {{ status: closed, kinds: [b, a], extra: {{ a: [X, true, 1.5] }} }}) {{ status kinds extra }} }}");
+        let changed = data(&admin, &literal, Value::Null).await;
+        assert_eq!(changed["update_task"], json!({ "status": "closed", "kinds": ["b", "a"], "extra": { "a": ["X", true, 1.5] } }));
+
+        let upsert = "mutation($name: String!) { upsert_project(input: { name: $name }, onConflict: [\"name\"]) { created data { id name } } }";
+        let again = data(&admin, upsert, json!({ "name": "bakery" })).await["upsert_project"].clone();
+        assert_eq!(again, json!({ "created": false, "data": { "id": project, "name": "bakery" } }));
+        assert_eq!(data(&admin, upsert, json!({ "name": "new" })).await["upsert_project"]["created"], true);
+
+        let delete = "mutation($id: ID!) { delete_task(id: $id) }";
+        assert_eq!(data(&admin, delete, json!({ "id": id })).await, json!({ "delete_task": true }));
+        assert_eq!(data(&admin, delete, json!({ "id": id })).await, json!({ "delete_task": false }));
+
+        let events: Vec<(String, Value)> = admin.outbox("task").await;
+        let topics: Vec<&str> = events.iter().map(|(topic, _)| topic.as_str()).collect();
+        assert_eq!(topics, ["data.task.created", "data.task.updated", "data.task.updated", "data.task.deleted"]);
+        assert_eq!(events[1].1["diff"]["priority"], json!({ "before": 1, "after": 3 }));
+        assert_eq!(events[0].1["actor"]["via"], "session");
+    }
+
+    async fn digits_of_variables_are_kept(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let query = "mutation($price: Float, $big: Float, $input: TaskUpdateInput!) {
+            create_task(input: { title: \\\"x\\\", price: $price, big: $big }) { price big } }";
+        let query = query.replace(", $input: TaskUpdateInput!", "").replace('\n', " ");
+        let body = format!(r#"{{"query":"{query}","variables":{{"price":-123456789012.123456,"big":-9223372036854775808}}}}"#);
+        let request = admin.request("POST", PATH).header("content-type", "application/json").body(body);
+        let answer = server.send(request).await;
+        assert_eq!(answer.text, r#"{"data":{"create_task":{"price":-123456789012.123456,"big":-9223372036854775808}}}"#);
+        let increment = r#"{"query":"mutation($id: ID!, $by: TaskIncrementInput) { update_task(id: $id, increment: $by) { price } }","variables":{"id":"ID","by":{"price":0.000001}}}"#;
+        let id = admin.get("/api/v1/data/task").await.json()["data"][0]["id"].as_str().unwrap().to_owned();
+        let request = admin.request("POST", PATH).header("content-type", "application/json");
+        let answer = server.send(request.body(increment.replace("\"ID\"", &format!("\"{id}\"")))).await;
+        assert_eq!(answer.text, r#"{"data":{"update_task":{"price":-123456789012.123455}}}"#);
+    }
+
+    async fn links_are_made_and_removed_once(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let task = admin.make("task", json!({ "title": "one" })).await;
+        let mut tags = Vec::new();
+        for label in ["a", "b"] {
+            tags.push(admin.make("tag", json!({ "label": label })).await);
+        }
+        let link = "mutation($id: ID!, $ids: [ID!]!) { link_task_tags(id: $id, ids: $ids) }";
+        assert_eq!(data(&admin, link, json!({ "id": task, "ids": tags })).await, json!({ "link_task_tags": 2 }));
+        assert_eq!(data(&admin, link, json!({ "id": task, "ids": tags })).await, json!({ "link_task_tags": 0 }));
+        // The other side has the same key, and one id stands for a list of it.
+        let unlink = "mutation($id: ID!, $ids: [ID!]!) { unlink_tag_tags(id: $id, ids: $ids) }";
+        assert_eq!(data(&admin, unlink, json!({ "id": tags[0], "ids": task })).await, json!({ "unlink_tag_tags": 1 }));
+        let topics: Vec<String> = admin.outbox("task").await.into_iter().map(|(topic, _)| topic).collect();
+        assert_eq!(topics, ["data.task.created", "data.task.linked"]);
+        let missing = "0190d5ae-0000-7000-8000-000000000000";
+        for (variables, code) in [
+            (json!({ "id": task, "ids": [missing] }), "foreign_key_violation"),
+            (json!({ "id": task, "ids": ["x"] }), "invalid_value"),
+            (json!({ "id": missing, "ids": tags }), "not_found"),
+        ] {
+            assert_eq!(codes(&server, Some(&admin.token), link, variables).await, [code]);
+        }
+        // A foreign key is no link.
+        let fk = "mutation { link_task_project(id: \"1\", ids: []) }";
+        assert_eq!(codes(&server, Some(&admin.token), fk, Value::Null).await, ["not_found"]);
+    }
+
+    async fn mutations_run_in_order_and_each_key_once(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let query = r#"mutation {
+            a: create_task(input: { title: "a", priority: 9 }) { title }
+            b: create_task(input: { title: "b", priority: 10 }) { title }
+            c: create_task(input: { title: "c" }) { title }
+            a: create_task(input: { title: "a", priority: 9 }) { priority }
+        }"#;
+        let answer = send(&server, Some(&admin.token), query, Value::Null).await;
+        let body = answer.json();
+        assert_eq!(body["data"], json!({ "a": { "title": "a", "priority": 9 }, "b": null, "c": { "title": "c" } }), "{body}");
+        assert_eq!(body["errors"].as_array().unwrap().len(), 1);
+        let error = &body["errors"][0];
+        assert_eq!((&error["path"], &error["extensions"]["code"], &error["extensions"]["field"]), (&json!(["b"]), &json!("CONSTRAINT_VIOLATION"), &json!("priority")));
+        assert_eq!(error["locations"], json!([{ "line": 3, "column": 13 }]));
+        let titles = data(&admin, "{ task(sort: [{field: \"id\"}]) { data { title } } }", Value::Null).await;
+        assert_eq!(titles["task"]["data"], json!([{ "title": "a" }, { "title": "c" }]));
+    }
+
+    async fn failures_have_the_codes_of_rest(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let project = admin.make("project", json!({ "name": "bakery" })).await;
+        admin.make("task", json!({ "title": "x", "project_id": project })).await;
+        let task = admin.make("task", json!({ "title": "y" })).await;
+        let missing = "0190d5ae-0000-7000-8000-000000000000";
+        let create = "mutation($input: TaskCreateInput!) { create_task(input: $input) { id } }";
+        let update = "mutation($id: ID!, $input: TaskUpdateInput, $by: TaskIncrementInput) { update_task(id: $id, input: $input, increment: $by) { id } }";
+        let path = format!("/api/v1/data/task/{task}");
+        for (query, variables, (method, path, body)) in [
+            (create, json!({ "input": { "priority": 1 } }), ("POST", "/api/v1/data/task", json!({ "priority": 1 }))),
+            (create, json!({ "input": { "title": null } }), ("POST", "/api/v1/data/task", json!({ "title": null }))),
+            (create, json!({ "input": { "title": 5 } }), ("POST", "/api/v1/data/task", json!({ "title": 5 }))),
+            (create, json!({ "input": { "title": "x", "priority": "many" } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "priority": "many" }))),
+            (create, json!({ "input": { "title": "x", "priority": 4_000_000_000_i64 } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "priority": 4_000_000_000_i64 }))),
+            (create, json!({ "input": { "title": "x", "priority": 1.5 } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "priority": 1.5 }))),
+            (create, json!({ "input": { "title": "x", "nope": 1 } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "nope": 1 }))),
+            (create, json!({ "input": { "title": "x", "shade": "green" } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "shade": "green" }))),
+            (create, json!({ "input": { "title": "x", "due": "soon" } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "due": "soon" }))),
+            (create, json!({ "input": { "title": "x", "extra": "{" } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "extra": "{" }))),
+            (create, json!({ "input": { "title": "x", "project_id": missing } }), ("POST", "/api/v1/data/task", json!({ "title": "x", "project_id": missing }))),
+            (create, json!({ "input": { "title": "t".repeat(201) } }), ("POST", "/api/v1/data/task", json!({ "title": "t".repeat(201) }))),
+            (update, json!({ "id": missing, "input": {} }), ("PATCH", "/api/v1/data/task/0190d5ae-0000-7000-8000-000000000000", json!({}))),
+            (update, json!({ "id": task, "input": { "title": null } }), ("PATCH", path.as_str(), json!({ "title": null }))),
+            (update, json!({ "id": task, "by": { "priority": 100 } }), ("PATCH", path.as_str(), json!({ "priority": { "$inc": 100 } }))),
+            ("mutation { create_project(input: { name: \"bakery\" }) { id } }", Value::Null, ("POST", "/api/v1/data/project", json!({ "name": "bakery" }))),
+            ("mutation { create_project(input: { name: \"No Slug\" }) { id } }", Value::Null, ("POST", "/api/v1/data/project", json!({ "name": "No Slug" }))),
+            ("mutation { upsert_project(input: { name: \"x\" }, onConflict: [\"created_by\"]) { created } }", Value::Null, ("POST", "/api/v1/data/project?on_conflict=created_by", json!({ "name": "x" }))),
+            ("mutation($id: ID!) { delete_project(id: $id) }", json!({ "id": project }), ("DELETE", "PROJECT", Value::Null)),
+        ] {
+            let path = path.replace("PROJECT", &format!("/api/v1/data/project/{project}"));
+            let body = (!body.is_null()).then_some(body);
+            let rest = server.call_as(Some(&admin.token), method, &path, body).await;
+            assert!((400..500).contains(&rest.status), "{path}: {}", rest.text);
+            let rest = rest.json();
+            let answer = send(&server, Some(&admin.token), query, variables.clone()).await;
+            let extensions = answer.json()["errors"][0]["extensions"].clone();
+            assert_eq!((&extensions["code"], &extensions["field"]), (&rest["error"], &rest["field"]), "{query} {variables}: {} / {rest}", answer.text);
+        }
+        // A field is set or added to.
+        let both = json!({ "id": task, "input": { "priority": 1 }, "by": { "priority": 1 } });
+        assert_eq!(codes(&server, Some(&admin.token), update, both).await, ["INVALID_ATOMIC_OP"]);
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 2);
+    }
+}
