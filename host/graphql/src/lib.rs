@@ -11,8 +11,8 @@ use std::sync::Arc;
 use blockbase_app::schema::Result;
 use blockbase_app::{App, Invoker};
 use bytes::Bytes;
-use http::header::{ACCEPT, ALLOW};
-use http::{HeaderValue, Method, Request, Response, StatusCode};
+use http::header::ACCEPT;
+use http::{Method, Request, Response};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty};
 
@@ -32,19 +32,11 @@ impl Graphql {
         _invoker: Invoker,
         request: Request<Result<Bytes>>,
     ) -> Response<BoxBody<Bytes, Infallible>> {
-        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-        if let Some((_, name)) = request.uri().path().split_once("/graphql/assets/") {
-            let mut refused = Response::new(Empty::new().boxed());
-            if reads {
-                *refused.status_mut() = StatusCode::NOT_FOUND;
-                return graphiql::asset(name).unwrap_or(refused);
-            }
-            *refused.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-            refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return refused;
+        if let Some(answer) = graphiql::answer_for_asset(request.method(), request.uri().path()) {
+            return answer;
         }
         let accepts = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        if reads && accepts.contains("text/html") {
+        if request.method() == Method::GET && accepts.contains("text/html") {
             return graphiql::page();
         }
         let _ = self.app.now();
