@@ -13,6 +13,9 @@ use uuid::Uuid;
 /// Bytes that the related records of one request may take, each time that they are shown.
 const BYTES_MAX: usize = 32 * 1024 * 1024;
 
+/// `id` is the first column of every object.
+const ID_COLUMN: usize = 0;
+
 /// What is left of them.
 pub(crate) struct Budget(usize);
 
@@ -71,7 +74,7 @@ pub(crate) async fn expanded(
                 let found = key.and_then(|key| related.get(&key));
                 // A record that several refer to is shown with each of them.
                 budget.spend(found.map_or(0, Vec::len))?;
-                match (is_single(plan.shape), found) {
+                match (plan.shape.is_single(), found) {
                     (true, found) => json.extend_from_slice(found.map_or(b"null", Vec::as_slice)),
                     (false, found) => {
                         json.push(b'[');
@@ -87,20 +90,11 @@ pub(crate) async fn expanded(
     Ok(texts)
 }
 
-fn is_single(shape: RelationShape) -> bool {
-    match shape {
-        RelationShape::Forward { .. } => true,
-        RelationShape::Reverse { is_single, .. } => is_single,
-        RelationShape::Linked { .. } => false,
-    }
-}
-
 /// The column of the expanded object by whose value related records are found.
 fn key_column(plan: &ExpandPlan) -> usize {
     match plan.shape {
         RelationShape::Forward { column } => column,
-        // `id` is the first column of every object.
-        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => 0,
+        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => ID_COLUMN,
     }
 }
 
@@ -117,12 +111,14 @@ fn fetch<'a>(
         keys.dedup();
         let object: &Object = &plan.object;
         let id = object.column(system::ID).ok_or_else(|| Error::internal("an object without an id"))?;
-        let mut columns: Vec<&Column> = object.columns.iter().collect();
+        let read = || plan.columns.iter().chain(&plan.hidden).copied();
+        let place_of = |column| read().position(|index| index == column);
+        let mut columns: Vec<&Column> = read().map(|index| &object.columns[index]).collect();
         let is_linked = matches!(plan.shape, RelationShape::Linked { .. });
         // A link's near side comes behind the columns and is not shown.
         columns.extend(is_linked.then_some(id));
         let statement = sql::related(connection.dialect(), plan, keys);
-        let found = connection.fetch_records(statement, &columns, usize::from(is_linked)).await;
+        let found = connection.fetch_records(statement, &columns, plan.hidden.len() + usize::from(is_linked)).await;
         let found = found.map_err(|error| error.on(object))?;
         if found.len() > RECORDS_MAX {
             return Err(Error::invalid_request(format!(
@@ -134,12 +130,12 @@ fn fetch<'a>(
         let owners: Vec<Option<Uuid>> = found
             .iter()
             .map(|record| match plan.shape {
-                RelationShape::Forward { .. } => record.uuid(0),
-                RelationShape::Reverse { column, .. } => record.uuid(column),
+                RelationShape::Forward { .. } => place_of(ID_COLUMN).and_then(|place| record.uuid(place)),
+                RelationShape::Reverse { column, .. } => place_of(column).and_then(|place| record.uuid(place)),
                 RelationShape::Linked { .. } => record.uuid(columns.len() - 1),
             })
             .collect();
-        let texts = expanded(connection, &plan.children, found, &Some, budget).await?;
+        let texts = expanded(connection, &plan.children, found, &place_of, budget).await?;
         let mut by_key = Related::new();
         for (owner, text) in owners.into_iter().zip(texts) {
             let Some(owner) = owner else { continue };

@@ -25,6 +25,7 @@ mod records;
 mod refresh;
 mod roles;
 mod schema_change;
+mod stream;
 mod subscriptions;
 mod surface;
 mod tasks;
@@ -43,11 +44,16 @@ use blockbase_outbound::AddressPolicy;
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 
 pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
 pub use api_keys::NewKey;
-pub use blockbase_query::{Access, Action, AggregateRequest, Grant, ListRequest, Paging, RowPolicy, expand_paths};
+pub use blockbase_query::Function as AggregateFunction;
+pub use blockbase_query::Permissions as CallerPermissions;
+pub use blockbase_query::{
+    Access, Action, AggregateRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters, Related,
+    RowPolicy, expand_paths,
+};
 pub use blockbase_schema as schema;
 pub use blocks::{
     ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
@@ -67,6 +73,7 @@ pub use persist::{PersistConfig, UNDECODABLE};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
+pub use stream::{HEARTBEAT, StreamForm, StreamRequest};
 pub use subscriptions::{NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
 pub use surface::{Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};
@@ -125,6 +132,7 @@ pub struct App {
     pub(crate) identities: Arc<identity::IdentityCache>,
     pub(crate) task_runs_under_way: tasks::RunsUnderWay,
     feed: Feed,
+    pub(crate) streams: Arc<Semaphore>,
     pub(crate) writes: AtomicU64,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     /// For what goes on in the background in its name.
@@ -171,6 +179,7 @@ impl App {
             identities: Arc::default(),
             task_runs_under_way: tasks::RunsUnderWay::default(),
             feed,
+            streams: Arc::new(Semaphore::new(stream::STREAMS_MAX)),
             writes: AtomicU64::new(0),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy};
-use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, expand, sql};
+use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
 use blockbase_schema::{Column, Error, Registry, Result, json};
 use blockbase_store::{Connection, DbError};
 use uuid::Uuid;
@@ -70,11 +70,11 @@ impl App {
         .await
     }
 
-    /// The record's JSON with the related records that `paths` ask for, or `None`.
-    pub async fn get(&self, caller: &Caller, object: &str, id: &str, paths: &[String]) -> Result<Option<Vec<u8>>> {
+    /// The record's JSON with the related records that are asked for, or `None`.
+    pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<Vec<u8>>> {
         self.on_schema(move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
-            let expand = self.expand_plan(caller, &registry, object.name(), paths)?;
+            let expand = self.expand_plan(caller, &registry, object.name(), related)?;
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = RecordPlan::new(&object, &access, id);
             if expand.is_empty() {
@@ -116,12 +116,12 @@ impl App {
         .await
     }
 
-    /// What a dotted list of relation keys means to the caller.
-    fn expand_plan(&self, caller: &Caller, registry: &Registry, object: &str, paths: &[String]) -> Result<Vec<ExpandPlan>> {
-        if paths.is_empty() {
+    /// What relation keys mean to the caller.
+    fn expand_plan(&self, caller: &Caller, registry: &Registry, object: &str, related: &[Related]) -> Result<Vec<ExpandPlan>> {
+        if related.is_empty() {
             return Ok(Vec::new());
         }
-        expand::plan(registry, object, paths, &|related| caller.access(related, Action::Read))
+        expand::plan(registry, object, related, &|related| caller.access(related, Action::Read))
     }
 }
 

@@ -43,6 +43,11 @@ impl Caller {
 }
 
 impl App {
+    /// The versions of the schema and of the installed blocks that new requests are served with.
+    pub fn catalogue_version(&self) -> (i64, i64) {
+        (self.registry().version, *self.blocks_version.lock())
+    }
+
     /// Tells of each change of the schema and of the installed blocks, once this instance serves it.
     pub fn watch_catalogue(&self) -> watch::Receiver<()> {
         self.catalogue_changed.subscribe()

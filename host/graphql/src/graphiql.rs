@@ -6,9 +6,9 @@ use std::convert::Infallible;
 
 use bytes::Bytes;
 use http::header::{self, HeaderName};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderValue, Response};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Empty, Full};
+use http_body_util::{BodyExt, Full};
 
 const PAGE: &str = include_str!("../graphiql/built/page.html");
 
@@ -37,21 +37,8 @@ pub(crate) fn page() -> Response<BoxBody<Bytes, Infallible>> {
     )
 }
 
-/// The answer at `/api/v1/graphql/assets/{name}`; `None` at another path.
-pub(crate) fn answer_for_asset(method: &Method, path: &str) -> Option<Response<BoxBody<Bytes, Infallible>>> {
-    let (_, name) = path.split_once("/graphql/assets/")?;
-    let mut refused = Response::new(Empty::new().boxed());
-    if !matches!(*method, Method::GET | Method::HEAD) {
-        *refused.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-        refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        return Some(refused);
-    }
-    *refused.status_mut() = StatusCode::NOT_FOUND;
-    Some(asset(name).unwrap_or(refused))
-}
-
 /// The file of this name below `/api/v1/graphql/assets/`, gzipped, which every browser takes.
-fn asset(name: &str) -> Option<Response<BoxBody<Bytes, Infallible>>> {
+pub(crate) fn asset(name: &str) -> Option<Response<BoxBody<Bytes, Infallible>>> {
     let place = ASSETS.binary_search_by_key(&name, |(name, _)| name).ok()?;
     let (name, content) = ASSETS[place];
     Some(answer(

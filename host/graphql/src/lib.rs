@@ -1,45 +1,59 @@
 //! The GraphQL surface: a schema reflected from the registry, over the same operations as REST.
 //!
-//! This crate must not know of axum, SQL or wasmtime.
+//! async-graphql parses documents, validates them against the schema and answers introspection. What was validated is executed
+//! here: a root field is one operation of `app`, which brings the records with all that is selected below them, and their JSON is
+//! written on in the selected shape. This crate must not know of axum, SQL or wasmtime.
 #![forbid(unsafe_code)]
 
+mod accept;
+mod coerce;
+mod collect;
+mod documents;
+mod error;
+mod execute;
 mod graphiql;
+mod http;
+mod introspection;
+mod lexical;
+mod limits;
+mod prepare;
+mod request;
+mod root;
+mod schema;
+mod shape;
+mod sse;
+mod types;
+mod view;
+mod views;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
+use ::http::{Request, Response};
 use blockbase_app::schema::Result;
 use blockbase_app::{App, Invoker};
 use bytes::Bytes;
-use http::header::ACCEPT;
-use http::{Method, Request, Response};
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Empty};
+use tokio::sync::watch;
+
+use crate::http::Body;
+use crate::sse::Connections;
+use crate::views::Views;
 
 /// The surface.
 pub struct Graphql {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
+    pub(crate) views: Arc<Views>,
+    pub(crate) sse: Connections,
+    /// Turns true when the server drains: streams end then.
+    pub(crate) draining: watch::Receiver<bool>,
 }
 
 impl Graphql {
-    pub fn new(app: Arc<App>) -> Arc<Graphql> {
-        Arc::new(Graphql { app })
+    pub fn new(app: Arc<App>, draining: watch::Receiver<bool>) -> Arc<Graphql> {
+        Arc::new(Graphql { views: Views::new(Arc::clone(&app)), app, sse: Connections::default(), draining })
     }
 
     /// Answers a request at `/api/v1/graphql`.
-    pub async fn handle(
-        self: Arc<Self>,
-        _invoker: Invoker,
-        request: Request<Result<Bytes>>,
-    ) -> Response<BoxBody<Bytes, Infallible>> {
-        if let Some(answer) = graphiql::answer_for_asset(request.method(), request.uri().path()) {
-            return answer;
-        }
-        let accepts = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        if request.method() == Method::GET && accepts.contains("text/html") {
-            return graphiql::page();
-        }
-        let _ = self.app.now();
-        Response::new(Empty::new().boxed())
+    pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<Result<Bytes>>) -> Response<Body> {
+        http::handle(self, invoker, request).await
     }
 }

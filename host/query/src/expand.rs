@@ -1,17 +1,49 @@
-//! Which related records come along: relation keys, dotted for more levels, each with its own access decision.
+//! Which related records come along: relation keys, each with those below it and an access decision of its own.
 
 use std::sync::Arc;
 
-use blockbase_schema::{Error, Object, Registry, RelationShape, Result};
+use blockbase_schema::{Error, Object, Registry, RelationShape, Result, system};
 
 use crate::access::{Access, Scope};
+use crate::plan::column_index;
 
 /// Levels of a dotted path.
-pub const LEVELS_MAX: usize = 3;
+const LEVELS_MAX: usize = 3;
 /// Most relation keys of one request, over all levels.
 const KEYS_MAX: usize = 50;
 /// Most related records that one key brings, for all records of a page together.
 pub const RECORDS_MAX: usize = 10_000;
+
+/// A relation key whose records are asked for, with those below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Related {
+    pub key: String,
+    /// What the related records show; `None` for everything.
+    pub select: Option<Vec<String>>,
+    pub related: Vec<Related>,
+}
+
+/// Reads comma-separated relation keys, dotted for more levels.
+///
+/// # Errors
+/// `invalid_request` for a path of more than three levels.
+pub fn expand_paths(text: &str) -> Result<Vec<Related>> {
+    let mut tree = Vec::new();
+    for path in text.split(',').map(str::trim).filter(|path| !path.is_empty()) {
+        if path.split('.').count() > LEVELS_MAX {
+            return Err(Error::invalid_request(format!("`expand` goes {LEVELS_MAX} levels deep at most; {path:?} goes deeper.")));
+        }
+        let mut level: &mut Vec<Related> = &mut tree;
+        for key in path.split('.') {
+            let place = level.iter().position(|known| known.key == key).unwrap_or_else(|| {
+                level.push(Related { key: key.to_owned(), ..Related::default() });
+                level.len() - 1
+            });
+            level = &mut level[place].related;
+        }
+    }
+    Ok(tree)
+}
 
 /// One relation key, with those below it.
 #[derive(Clone, Debug)]
@@ -21,59 +53,87 @@ pub struct ExpandPlan {
     pub object: Arc<Object>,
     pub scope: Scope,
     pub shape: RelationShape,
+    /// What the related records show.
+    pub columns: Vec<usize>,
+    /// What is read besides, to put the records where they belong.
+    pub hidden: Vec<usize>,
     pub children: Vec<ExpandPlan>,
 }
 
-/// Finds out what `paths` (dotted relation keys) mean for the records of `object`. Keys that are none are ignored.
+/// Finds out what `related` means for the records of `object`. Keys that are none are ignored.
 ///
 /// # Errors
-/// `invalid_request` for paths past the bounds; whatever `decide` says of an object that the caller may not read.
+/// `invalid_request` for more keys than the bound, `unknown_field`; whatever `decide` says of an object that the caller may not
+/// read.
 pub fn plan(
     registry: &Registry,
     object: &str,
-    paths: &[String],
+    related: &[Related],
     decide: &dyn Fn(&str) -> Result<Access>,
 ) -> Result<Vec<ExpandPlan>> {
-    let mut plans = Vec::new();
     let mut keys = 0;
-    for path in paths {
-        let steps: Vec<&str> = path.split('.').collect();
-        if steps.len() > LEVELS_MAX {
-            return Err(Error::invalid_request(format!("`expand` goes {LEVELS_MAX} levels deep at most; {path:?} goes deeper.")));
+    level(registry, object, related, decide, &mut keys)
+}
+
+fn level(
+    registry: &Registry,
+    object: &str,
+    related: &[Related],
+    decide: &dyn Fn(&str) -> Result<Access>,
+    keys: &mut usize,
+) -> Result<Vec<ExpandPlan>> {
+    let mut plans = Vec::with_capacity(related.len());
+    for asked in related {
+        let Some(relation) = registry.relation(object, &asked.key) else { continue };
+        let access = decide(&relation.related)?;
+        let Some(related) = registry.object(&relation.related) else { continue };
+        *keys += 1;
+        if *keys > KEYS_MAX {
+            return Err(Error::invalid_request(format!("A request brings {KEYS_MAX} relation keys along at most.")));
         }
-        add(registry, object, &steps, decide, &mut plans, &mut keys)?;
-        if keys > KEYS_MAX {
-            return Err(Error::invalid_request(format!("`expand` takes {KEYS_MAX} relation keys at most.")));
-        }
+        let children = level(registry, related.name(), &asked.related, decide, keys)?;
+        let columns = match &asked.select {
+            None => (0..related.columns.len()).collect(),
+            Some(names) => selected(related, names)?,
+        };
+        plans.push(ExpandPlan {
+            key: relation.key.clone(),
+            scope: access.scope().clone(),
+            shape: relation.shape,
+            hidden: hidden(related, relation.shape, &columns, &children)?,
+            columns,
+            children,
+            object: Arc::clone(related),
+        });
     }
     Ok(plans)
 }
 
-fn add(
-    registry: &Registry,
-    object: &str,
-    steps: &[&str],
-    decide: &dyn Fn(&str) -> Result<Access>,
-    plans: &mut Vec<ExpandPlan>,
-    keys: &mut usize,
-) -> Result<()> {
-    let Some((key, rest)) = steps.split_first() else { return Ok(()) };
-    let Some(relation) = registry.relation(object, key) else { return Ok(()) };
-    let place = match plans.iter().position(|plan| plan.key == *key) {
-        Some(place) => place,
-        None => {
-            let access = decide(&relation.related)?;
-            let Some(related) = registry.object(&relation.related) else { return Ok(()) };
-            *keys += 1;
-            plans.push(ExpandPlan {
-                key: relation.key.clone(),
-                object: Arc::clone(related),
-                scope: access.scope().clone(),
-                shape: relation.shape,
-                children: Vec::new(),
-            });
-            plans.len() - 1
-        }
+/// The named columns, and `id`, which a projection always has.
+pub(crate) fn selected(object: &Object, names: &[String]) -> Result<Vec<usize>> {
+    let mut columns = vec![column_index(object, system::ID)?];
+    for name in names {
+        columns.push(column_index(object, name)?);
+    }
+    columns.sort_unstable();
+    columns.dedup();
+    Ok(columns)
+}
+
+/// The columns by which related records are found, and those below them, where they are not shown.
+fn hidden(object: &Object, shape: RelationShape, shown: &[usize], children: &[ExpandPlan]) -> Result<Vec<usize>> {
+    let own = match shape {
+        RelationShape::Reverse { column, .. } => Some(column),
+        RelationShape::Forward { .. } | RelationShape::Linked { .. } => None,
     };
-    add(registry, &relation.related, rest, decide, &mut plans[place].children, keys)
+    let below = children.iter().filter_map(|child| match child.shape {
+        RelationShape::Forward { column } => Some(column),
+        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => None,
+    });
+    let mut hidden = vec![column_index(object, system::ID)?];
+    hidden.extend(own.into_iter().chain(below));
+    hidden.retain(|column| !shown.contains(column));
+    hidden.sort_unstable();
+    hidden.dedup();
+    Ok(hidden)
 }

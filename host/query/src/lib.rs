@@ -19,6 +19,7 @@ mod dialect;
 pub use access::{Access, Action, Grant, Permissions, RowPolicy, Scope};
 pub use aggregate::{AggregateRequest, Function};
 pub use dialect::Dialect;
+pub use expand::{Related, expand_paths};
 pub use operator::Operator;
-pub use request::{Filter, FilterValue, ListRequest, Paging, expand_paths};
+pub use request::{Filter, FilterValue, ListRequest, Paging, PagingParameters};
 pub use sql::{Param, Statement};

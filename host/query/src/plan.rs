@@ -28,6 +28,6 @@ impl RecordPlan {
     }
 }
 
-fn column_index(object: &Object, name: &str) -> Result<usize> {
+pub(crate) fn column_index(object: &Object, name: &str) -> Result<usize> {
     object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))
 }

@@ -4,6 +4,7 @@ use blockbase_schema::{Error, Result, json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::expand::{Related, expand_paths};
 use crate::operator::Operator;
 
 /// A filter's value as it came.
@@ -54,22 +55,30 @@ pub struct ListRequest {
     pub sort: Vec<(String, bool)>,
     pub paging: Paging,
     pub select: Option<Vec<String>>,
-    /// Relation keys, dotted for more levels.
-    pub expand: Vec<String>,
+    /// The related records that come along.
+    pub expand: Vec<Related>,
     /// Whether the total is left out.
     pub without_count: bool,
 }
 
-#[derive(Default)]
-struct PagingParameters {
-    page: Option<u64>,
-    page_size: Option<u64>,
-    limit: Option<u64>,
-    offset: Option<u64>,
+/// A window as callers name it: by page, or by offset, which takes precedence.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PagingParameters {
+    pub page: Option<u64>,
+    pub page_size: Option<u64>,
+    pub limit: Option<u64>,
+    pub offset: Option<u64>,
 }
 
 impl PagingParameters {
-    fn window(self) -> Result<Paging> {
+    /// # Errors
+    /// `invalid_request` for numbers below their minimum, and for a page where no list reaches.
+    pub fn window(self) -> Result<Paging> {
+        for (name, number) in [("page", self.page), ("pageSize", self.page_size), ("limit", self.limit)] {
+            if number == Some(0) {
+                return Err(Error::invalid_request(format!("`{name}` needs a whole number of at least 1.")));
+            }
+        }
         let by_offset = self.limit.is_some() || self.offset.is_some();
         let size = if by_offset { self.limit } else { self.page_size };
         let limit = size.unwrap_or(PAGE_SIZE_DEFAULT).min(PAGE_SIZE_MAX);
@@ -93,11 +102,6 @@ fn whole_number(name: &str, text: &str, least: u64) -> Result<u64> {
 
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty())
-}
-
-/// The paths of `expand`, comma-separated.
-pub fn expand_paths(text: &str) -> Vec<String> {
-    names(text).map(str::to_owned).collect()
 }
 
 fn sort_keys(text: &str) -> Vec<(String, bool)> {
@@ -126,7 +130,7 @@ impl ListRequest {
                 "limit" => paging.limit = Some(whole_number("limit", value, 1)?),
                 "offset" => paging.offset = Some(whole_number("offset", value, 0)?),
                 "select" => request.select = Some(names(value).map(str::to_owned).collect()),
-                "expand" => request.expand = expand_paths(value),
+                "expand" => request.expand = expand_paths(value)?,
                 "count" => request.without_count = count_is_left_out(value)?,
                 _ => request.filters.push(parameter_filter(name, value)?),
             }
@@ -164,13 +168,6 @@ impl ListRequest {
             value: Option<Box<RawValue>>,
         }
         let document: Document = serde_json::from_str(text).map_err(|error| json::malformed(&error))?;
-        for (name, number, least) in
-            [("page", document.page, 1), ("pageSize", document.page_size, 1), ("limit", document.limit, 1)]
-        {
-            if number.is_some_and(|number| number < least) {
-                return Err(Error::invalid_request(format!("`{name}` needs a whole number of at least {least}.")));
-            }
-        }
         let filters = document
             .filters
             .into_iter()
@@ -194,13 +191,17 @@ impl ListRequest {
             sort: document.sort.as_deref().map(sort_keys).unwrap_or_default(),
             paging: paging.window()?,
             select: document.select.map(|select| names(&select).map(str::to_owned).collect()),
-            expand: document.expand.as_deref().map(expand_paths).unwrap_or_default(),
+            expand: document.expand.as_deref().map(expand_paths).transpose()?.unwrap_or_default(),
             without_count: document.count.as_deref().map(count_is_left_out).transpose()?.unwrap_or(false),
         }
         .checked()
     }
 
-    fn checked(mut self) -> Result<ListRequest> {
+    /// The request within its bounds.
+    ///
+    /// # Errors
+    /// `invalid_request` for too many filters, and for a search term that cannot be one.
+    pub fn checked(mut self) -> Result<ListRequest> {
         if self.filters.len() > FILTERS_MAX {
             return Err(Error::invalid_request(format!("A request has {FILTERS_MAX} filters at most.")));
         }

@@ -40,7 +40,7 @@ use axum::Router;
 use axum::routing::{any, delete, get, patch, post};
 use blockbase_app::App;
 use blockbase_telemetry::Telemetry;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 pub use address::TrustedProxies;
 use middleware::Limits;
@@ -62,9 +62,6 @@ pub struct Settings {
     pub telemetry: Option<Telemetry>,
 }
 
-/// Event streams open at a time.
-const STREAMS_MAX: usize = 10_000;
-
 /// What every handler sees. One count to raise: layers and extractors clone it several times a request.
 #[derive(Clone)]
 pub(crate) struct AppState(Arc<Shared>);
@@ -82,7 +79,6 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) surfaces: Surfaces,
     pub(crate) limits: Limits,
-    pub(crate) streams: Arc<Semaphore>,
     pub(crate) documents: openapi::Documents,
     /// Turns true when the server drains: streams end then.
     pub(crate) draining: watch::Receiver<bool>,
@@ -95,7 +91,6 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: w
         limits: Limits::new(&settings),
         settings,
         surfaces,
-        streams: Arc::new(Semaphore::new(STREAMS_MAX)),
         documents: openapi::Documents::default(),
         draining,
     }));

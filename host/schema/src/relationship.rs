@@ -126,6 +126,17 @@ pub enum RelationShape {
     Linked { relationship_id: i64, is_source: bool },
 }
 
+impl RelationShape {
+    /// Whether the key leads to one record at most.
+    pub fn is_single(self) -> bool {
+        match self {
+            RelationShape::Forward { .. } => true,
+            RelationShape::Reverse { is_single, .. } => is_single,
+            RelationShape::Linked { .. } => false,
+        }
+    }
+}
+
 /// A relationship as one of its objects shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {

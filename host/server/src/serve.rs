@@ -134,7 +134,8 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
 
     let (drain, draining) = watch::channel(false);
     let settings = rest_settings(&config, &public_url, telemetry.clone());
-    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces(&app), draining);
+    let surfaces = surfaces(&app, &draining);
+    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces, draining);
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
 
@@ -240,8 +241,8 @@ fn rest_settings(config: &Config, public_url: &str, telemetry: Option<Telemetry>
 }
 
 /// The surfaces beside REST.
-fn surfaces(app: &Arc<App>) -> Surfaces {
-    let (graphql, mcp) = (Graphql::new(Arc::clone(app)), Mcp::new(Arc::clone(app)));
+fn surfaces(app: &Arc<App>, draining: &watch::Receiver<bool>) -> Surfaces {
+    let (graphql, mcp) = (Graphql::new(Arc::clone(app), draining.clone()), Mcp::new(Arc::clone(app)));
     Surfaces {
         graphql: Arc::new(move |invoker, request| Arc::clone(&graphql).handle(invoker, request).boxed()),
         mcp: Arc::new(move |invoker, request| Arc::clone(&mcp).handle(invoker, request).boxed()),

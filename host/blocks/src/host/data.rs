@@ -129,7 +129,7 @@ async fn get(service: &Service, object: &str, id: &str, options: Option<&str>) -
         Some(options) => serde_json::from_str(options).map_err(|error| malformed(&error))?,
         None => GetOptions::default(),
     };
-    let expand = options.expand.as_deref().map(expand_paths).unwrap_or_default();
+    let expand = options.expand.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
     service.app.get(&service.caller, object, id, &expand).await?.map(text).transpose()
 }
 

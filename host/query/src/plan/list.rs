@@ -7,7 +7,7 @@ use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
 use super::column_index;
 use super::selection::Selection;
 use crate::access::Access;
-use crate::expand::ExpandPlan;
+use crate::expand::{ExpandPlan, selected};
 use crate::request::{ListRequest, Paging};
 
 /// The list operation.
@@ -82,11 +82,5 @@ fn projection(object: &Object, select: Option<&[String]>) -> Result<Vec<usize>> 
     let Some(names) = select.filter(|names| !names.is_empty()) else {
         return Ok((0..object.columns.len()).collect());
     };
-    let mut columns = vec![column_index(object, system::ID)?];
-    for name in names {
-        columns.push(column_index(object, name)?);
-    }
-    columns.sort_unstable();
-    columns.dedup();
-    Ok(columns)
+    selected(object, names)
 }

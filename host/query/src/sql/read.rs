@@ -127,9 +127,9 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.finish()
 }
 
-/// Related records: all columns of those that `keys` lead to, in the list's default order. What `keys` are depends on the
-/// shape: ids of the related records, or ids of the records that they belong to. For links one more column leads, the
-/// record's id on the near side.
+/// Related records: the shown and hidden columns of those that `keys` lead to, in the list's default order. What `keys` are depends on the
+/// shape: ids of the related records, or ids of the records that they belong to. For links one more column follows,
+/// the record's id on the near side.
 pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> Statement {
     let object = &plan.object;
     let mut writer = Writer::new(dialect, object);
@@ -137,7 +137,8 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let most = writer.bind(Param::from(i64::try_from(crate::expand::RECORDS_MAX).unwrap_or(i64::MAX) + 1));
     let table = quote(object.name());
     let order = format!("ORDER BY {table}.\"created_at\" DESC, {table}.\"id\" DESC LIMIT {most}");
-    let columns: Vec<String> = object.columns.iter().map(|column| format!("{table}.{}", quote(&column.name))).collect();
+    let columns = plan.columns.iter().chain(&plan.hidden);
+    let columns: Vec<String> = columns.map(|index| format!("{table}.{}", quote(&object.columns[*index].name))).collect();
     let columns = columns.join(", ");
     let (head, test) = match plan.shape {
         RelationShape::Forward { .. } => (format!("SELECT {columns} FROM {table}"), dialect.among("\"id\"", &list)),

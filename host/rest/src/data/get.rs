@@ -17,7 +17,7 @@ pub(crate) async fn handle(
     PathParts((object, id)): PathParts<(String, String)>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let expand = query.get("expand").map(expand_paths).unwrap_or_default();
+    let expand = query.get("expand").map(expand_paths).transpose()?.unwrap_or_default();
     match state.app.get(&caller, &object, &id, &expand).await? {
         Some(record) => Ok(render::data_bytes(StatusCode::OK, &record)),
         None => Err(Error::not_found("record").into()),

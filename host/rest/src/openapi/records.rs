@@ -1,6 +1,6 @@
 //! The schemas of an object's records: as they are shown, and as bodies take them.
 
-use blockbase_app::schema::{Object, Registry, RelationShape};
+use blockbase_app::schema::{Object, Registry};
 use serde_json::{Map, Value, json};
 
 use super::column::{self, Described};
@@ -20,11 +20,7 @@ pub(super) fn relations<'a>(registry: &'a Registry, object: &str, readable: impl
         .map(|relation| Related {
             key: &relation.key,
             type_name: blockbase_app::schema::pascal_case(&relation.related),
-            is_single: match relation.shape {
-                RelationShape::Forward { .. } => true,
-                RelationShape::Reverse { is_single, .. } => is_single,
-                RelationShape::Linked { .. } => false,
-            },
+            is_single: relation.shape.is_single(),
         })
         .collect()
 }

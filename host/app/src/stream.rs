@@ -1,0 +1,212 @@
+//! Open streams of the feed, as every surface has them: frames until the reader falls behind, its session ends or the server
+//! drains.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::CommittedEvent;
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::App;
+use crate::caller::{Caller, Credentials};
+use crate::feed::FeedReader;
+use crate::identity::RenewalSlot;
+use crate::topic::TopicPattern;
+
+/// How often a comment shows that the stream lives.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Event streams open at a time, on all surfaces together.
+pub(crate) const STREAMS_MAX: usize = 10_000;
+/// How often the caller is looked at again, so that an ended session ends its streams.
+const RECHECK: Duration = Duration::from_secs(1);
+/// Frames made before the client has taken them.
+const FRAMES_AHEAD: usize = 16;
+/// How long a client may take no frame.
+const STALLED_MAX: Duration = Duration::from_secs(30);
+/// Topics of a stream that names none.
+const TOPICS_DEFAULT: &str = "data.#";
+/// Most patterns of one stream.
+const PATTERNS_MAX: usize = 50;
+
+/// What a stream shows, and how.
+pub struct StreamRequest {
+    /// Topic patterns; those of all records where there are none.
+    pub topics: Vec<String>,
+    /// The id of the event after which it begins; else it begins now.
+    pub since: Option<String>,
+    /// Whether it belongs to a surface that has the platform's gate.
+    pub needs_platform: bool,
+    /// Turns true when the server drains.
+    pub draining: watch::Receiver<bool>,
+    pub form: StreamForm,
+}
+
+/// How a stream shows what it has.
+pub struct StreamForm {
+    /// The first frame, which tells the client that the stream is open.
+    pub opening: Option<Bytes>,
+    pub heartbeat: Option<Bytes>,
+    pub frame: Box<dyn Fn(&CommittedEvent) -> Bytes + Send>,
+}
+
+impl App {
+    /// Whether the caller is one who may have streams.
+    ///
+    /// # Errors
+    /// `unauthorized` for callers that nobody knows, under enforcement.
+    pub fn may_stream(&self, caller: &Caller) -> Result<()> {
+        match self.settings.require_auth && !caller.is_known() {
+            true => {
+                Err(Error::new(Code::Unauthorized, "Authentication required. An event stream needs a session or an API key."))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Opens a stream: its frames, which end with it.
+    ///
+    /// # Errors
+    /// `unauthorized` for callers that nobody knows, under enforcement; `invalid_request` for topics that are none, `not_found`
+    /// for an event that the outbox does not hold, `unavailable` where there are as many streams as may be.
+    pub async fn open_stream(
+        self: &Arc<Self>,
+        caller: Caller,
+        credentials: &Credentials,
+        request: StreamRequest,
+    ) -> Result<mpsc::Receiver<Bytes>> {
+        self.may_stream(&caller)?;
+        if request.needs_platform {
+            caller.require_platform()?;
+        }
+        let mut patterns = request.topics.iter().map(|topic| TopicPattern::parse(topic.trim())).collect::<Result<Vec<_>>>()?;
+        if patterns.len() > PATTERNS_MAX {
+            return Err(Error::invalid_request(format!("A stream takes {PATTERNS_MAX} topic patterns at most.")));
+        }
+        if patterns.is_empty() {
+            patterns.push(TopicPattern::parse(TOPICS_DEFAULT)?);
+        }
+        let since = match request.since {
+            Some(since) if since.contains('\0') => return Err(Error::invalid_request("`since` holds a NUL character.")),
+            Some(since) => Some(self.event_seq(&since).await?),
+            None => None,
+        };
+        let permit = Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
+            Error::new(Code::Unavailable, "This server has as many event streams open as it allows. Try again later.")
+        })?;
+        let interval = |period: Duration| {
+            let mut interval = interval_at(Instant::now() + period, period);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            interval
+        };
+        let open = OpenStream {
+            reader: match since {
+                Some(seq) => self.feed().read_after(Arc::clone(self), patterns, seq),
+                None => self.feed().read(patterns),
+            },
+            app: Arc::clone(self),
+            // What looks again later has no answer left to tell a client by that its session was extended.
+            credentials: Credentials { renewal: RenewalSlot::default(), ..credentials.clone() },
+            caller,
+            needs_platform: request.needs_platform,
+            heartbeat: interval(HEARTBEAT),
+            recheck: interval(RECHECK),
+            draining: request.draining,
+            form: request.form,
+            _permit: permit,
+            _counted: blockbase_telemetry::stream_opened(),
+        };
+        // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
+        // client reads nothing.
+        let (sender, frames) = mpsc::channel(FRAMES_AHEAD);
+        tokio::spawn(open.run(sender));
+        Ok(frames)
+    }
+}
+
+struct OpenStream {
+    reader: FeedReader,
+    app: Arc<App>,
+    credentials: Credentials,
+    caller: Caller,
+    needs_platform: bool,
+    heartbeat: Interval,
+    recheck: Interval,
+    draining: watch::Receiver<bool>,
+    form: StreamForm,
+    /// Counts the stream among those that are open.
+    _permit: OwnedSemaphorePermit,
+    /// The same for telemetry.
+    _counted: blockbase_telemetry::OpenStream,
+}
+
+impl OpenStream {
+    /// Sends frames until the stream ends or the client has taken none for too long.
+    async fn run(mut self, sender: mpsc::Sender<Bytes>) {
+        loop {
+            let frame = tokio::select! {
+                frame = self.next_frame() => frame,
+                () = sender.closed() => None,
+            };
+            let Some(frame) = frame else { return };
+            let stalled = tokio::time::sleep(STALLED_MAX);
+            tokio::pin!(stalled);
+            // A place for the frame first: while there is none, the caller is looked at again all the same.
+            let place = loop {
+                tokio::select! {
+                    biased;
+                    () = drained(&mut self.draining) => return,
+                    () = &mut stalled => return,
+                    _ = self.recheck.tick() => {
+                        if self.reader.is_cut_off() || Box::pin(self.look_again()).await.is_none() {
+                            return;
+                        }
+                    }
+                    place = sender.reserve() => break place,
+                }
+            };
+            let Ok(place) = place else { return };
+            place.send(frame);
+        }
+    }
+
+    /// The caller as they are now; `None` where they are not any more who may have a stream.
+    ///
+    /// Boxed where it is called: its state is larger than all else that a stream needs, and is there for a moment a second.
+    async fn look_again(&mut self) -> Option<()> {
+        self.caller = self.app.authenticate(&self.credentials).await.ok()?;
+        self.app.may_stream(&self.caller).ok()?;
+        (!self.needs_platform || self.caller.require_platform().is_ok()).then_some(())
+    }
+
+    /// The next frame; `None` ends the stream: the reader fell behind, the session ended, or the server drains.
+    async fn next_frame(&mut self) -> Option<Bytes> {
+        if let Some(opening) = self.form.opening.take() {
+            return Some(opening);
+        }
+        loop {
+            tokio::select! {
+                // Before an event goes out, an ended session has its say.
+                biased;
+                () = drained(&mut self.draining) => return None,
+                _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
+                event = self.reader.next(&self.caller) => {
+                    return Some((self.form.frame)(&*event?));
+                }
+                _ = self.heartbeat.tick() => {
+                    if let Some(heartbeat) = &self.form.heartbeat {
+                        return Some(heartbeat.clone());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the server drains, or is gone.
+async fn drained(draining: &mut watch::Receiver<bool>) {
+    // A closed channel means that the server is gone.
+    let _ = draining.wait_for(|draining| *draining).await;
+}

@@ -1,0 +1,120 @@
+//! GraphQL over HTTP: what a client accepts, and the statuses that go with it.
+
+use http::{HeaderMap, StatusCode, header};
+
+use blockbase_app::schema::{Code, Error};
+
+use crate::error::GraphqlError;
+
+/// Why a request is not executed.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It is no GraphQL request.
+    Malformed(Error),
+    /// It is one, and cannot be executed.
+    Invalid(Vec<GraphqlError>),
+    /// A mutation or a subscription by GET.
+    Method,
+}
+
+/// The form of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// `application/json`: every request that is one is answered with 200.
+    Json,
+    /// `application/graphql-response+json`: the status tells more.
+    Graphql,
+    /// `text/event-stream`: the protocol of `graphql-sse`.
+    Events,
+    /// `text/html`: somebody looks with a browser.
+    Page,
+}
+
+impl Form {
+    pub(crate) fn content_type(self) -> &'static str {
+        match self {
+            Form::Json => "application/json; charset=utf-8",
+            Form::Graphql => "application/graphql-response+json; charset=utf-8",
+            Form::Events => "text/event-stream; charset=utf-8",
+            Form::Page => "text/html; charset=utf-8",
+        }
+    }
+
+    /// What a client prefers of that which is there; JSON where it says nothing. `None` where it accepts nothing of it.
+    pub(crate) fn accepted(headers: &HeaderMap, may_be_page: bool) -> Option<Form> {
+        let values: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+        let accept = values.join(",");
+        if accept.trim().is_empty() {
+            return Some(Form::Json);
+        }
+        let mut best: Option<(f32, Form)> = None;
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let media = parts.next().unwrap_or_default().to_ascii_lowercase();
+            let quality = parts.find_map(|part| part.strip_prefix("q=")).map_or(1.0, |text| text.parse().unwrap_or(0.0));
+            let form = match media.as_str() {
+                "application/json" | "application/*" | "*/*" => Form::Json,
+                "application/graphql-response+json" => Form::Graphql,
+                "text/event-stream" => Form::Events,
+                "text/html" | "application/xhtml+xml" if may_be_page => Form::Page,
+                _ => continue,
+            };
+            // The first of those that are wanted as much.
+            if quality > 0.0 && best.is_none_or(|(known, _)| quality > known) {
+                best = Some((quality, form));
+            }
+        }
+        best.map(|(_, form)| form)
+    }
+
+    /// The status of a request that is not executed.
+    pub(crate) fn status(self, refusal: &Refusal) -> StatusCode {
+        match (refusal, self) {
+            (Refusal::Method, _) => StatusCode::METHOD_NOT_ALLOWED,
+            (Refusal::Malformed(error), _) => status(error.code),
+            // Who cannot be told from the body alone: limits of the service, and its faults.
+            (Refusal::Invalid(errors), Form::Json) => match errors.first().map(|error| error.error.code) {
+                Some(code @ (Code::PayloadTooLarge | Code::Internal | Code::Unavailable)) => status(code),
+                _ => StatusCode::OK,
+            },
+            (Refusal::Invalid(errors), _) => errors.first().map_or(StatusCode::BAD_REQUEST, |error| status(error.error.code)),
+        }
+    }
+}
+
+pub(crate) fn status(code: Code) -> StatusCode {
+    match code {
+        Code::Unauthorized => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::BAD_REQUEST,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(accept: &str) -> Option<Form> {
+        let mut headers = HeaderMap::new();
+        if let Ok(value) = accept.parse() {
+            headers.insert(header::ACCEPT, value);
+        }
+        Form::accepted(&headers, true)
+    }
+
+    #[test]
+    fn the_best_of_what_is_accepted_is_given() {
+        assert_eq!(accepted(""), Some(Form::Json));
+        assert_eq!(accepted("*/*"), Some(Form::Json));
+        assert_eq!(accepted("application/graphql-response+json, application/json;q=0.9"), Some(Form::Graphql));
+        assert_eq!(accepted("application/json;q=0.5, application/graphql-response+json"), Some(Form::Graphql));
+        assert_eq!(accepted("text/event-stream"), Some(Form::Events));
+        assert_eq!(accepted("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), Some(Form::Page));
+        assert_eq!(accepted("text/plain"), None);
+        assert_eq!(accepted("application/json;q=0"), None);
+    }
+}

@@ -1,0 +1,135 @@
+//! Errors in GraphQL's form: a message, where in the document, where in the answer, and the code that REST would give.
+
+use async_graphql::parser::Error as ParserError;
+use async_graphql::{Pos, ServerError};
+use blockbase_app::log_cause;
+use blockbase_app::schema::{Code, Error, json};
+use serde_json::Value;
+
+/// A step on the way to a value of the answer.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// One member of `errors`.
+#[derive(Debug)]
+pub(crate) struct GraphqlError {
+    pub(crate) error: Error,
+    place: Box<ErrorPlace>,
+}
+
+#[derive(Debug, Default)]
+struct ErrorPlace {
+    /// In the document.
+    locations: Vec<Pos>,
+    /// In the answer.
+    path: Vec<Step>,
+}
+
+impl From<Error> for GraphqlError {
+    fn from(error: Error) -> Self {
+        GraphqlError { error, place: Box::default() }
+    }
+}
+
+impl GraphqlError {
+    /// A document or a request that cannot be executed.
+    pub(crate) fn invalid(message: impl Into<String>, locations: Vec<Pos>) -> GraphqlError {
+        GraphqlError::of_document(Error::invalid_request(message), locations)
+    }
+
+    /// The same with an error of its own.
+    pub(crate) fn of_document(error: Error, locations: Vec<Pos>) -> GraphqlError {
+        GraphqlError { error, place: Box::new(ErrorPlace { locations, path: Vec::new() }) }
+    }
+
+    /// What the field at a place of the answer failed with.
+    pub(crate) fn at(error: Error, position: Pos, path: Vec<Step>) -> GraphqlError {
+        GraphqlError { error, place: Box::new(ErrorPlace { locations: vec![position], path }) }
+    }
+
+    /// Syntax that is none.
+    pub(crate) fn of_parser(error: &ParserError) -> GraphqlError {
+        let locations = error.positions().collect();
+        GraphqlError::invalid(format!("Syntax error: {error}"), locations)
+    }
+
+    /// What validation found. What REST has a code for has it here: a field that is none, a literal that cannot be the value of
+    /// a record's field.
+    pub(crate) fn of_validation(error: ServerError) -> GraphqlError {
+        let mut known = Error::invalid_request(error.message);
+        let argument = known.message.strip_prefix("Invalid value for argument \"");
+        let field = ["input.", "increment."].iter().find_map(|prefix| argument?.strip_prefix(prefix));
+        let field = field.and_then(|rest| rest.split(['"', '.']).next()).map(str::to_owned);
+        if let Some(field) = field.filter(|_| !known.message.contains("unknown field")) {
+            known.code = Code::InvalidValue;
+            known.field = Some(field);
+        }
+        if let Some(name) = known.message.strip_prefix("Unknown field \"").and_then(|rest| rest.split('"').next()) {
+            known.code = Code::UnknownField;
+            known.field = Some(name.to_owned());
+        }
+        GraphqlError::of_document(known, error.locations)
+    }
+
+    /// Appends the error as JSON. What its cause was goes to the log.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        log_cause(&self.error);
+        out.extend_from_slice(b"{\"message\":");
+        json::write_string(out, &self.error.message);
+        if !self.place.locations.is_empty() {
+            out.extend_from_slice(b",\"locations\":[");
+            for (index, position) in self.place.locations.iter().enumerate() {
+                let comma = if index > 0 { "," } else { "" };
+                let text = format!("{comma}{{\"line\":{},\"column\":{}}}", position.line, position.column);
+                out.extend_from_slice(text.as_bytes());
+            }
+            out.push(b']');
+        }
+        if !self.place.path.is_empty() {
+            out.extend_from_slice(b",\"path\":[");
+            for (index, step) in self.place.path.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                match step {
+                    Step::Key(key) => json::write_string(out, key),
+                    Step::Index(index) => out.extend_from_slice(index.to_string().as_bytes()),
+                }
+            }
+            out.push(b']');
+        }
+        // The envelope of REST, its code under the name that GraphQL has for it, without the message.
+        let mut extensions = serde_json::Map::new();
+        if let Value::Object(envelope) = self.error.envelope() {
+            for (name, value) in envelope.into_iter().filter(|(name, _)| name != "message") {
+                extensions.insert(if name == "error" { "code".to_owned() } else { name }, value);
+            }
+        }
+        out.extend_from_slice(b",\"extensions\":");
+        out.extend_from_slice(Value::Object(extensions).to_string().as_bytes());
+        out.push(b'}');
+    }
+}
+
+/// `"errors":[ … ]`.
+pub(crate) fn write_errors(out: &mut Vec<u8>, errors: &[GraphqlError]) {
+    out.extend_from_slice(b"\"errors\":[");
+    for (index, error) in errors.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        error.write(out);
+    }
+    out.push(b']');
+}
+
+/// The answer to a request that is not executed.
+pub(crate) fn refused(errors: &[GraphqlError]) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    write_errors(&mut out, errors);
+    out.push(b'}');
+    out
+}

@@ -1,0 +1,190 @@
+//! Runs an operation: each root field is one operation of `app`, with everything below it.
+
+mod mutation;
+mod query;
+
+use std::sync::Arc;
+
+use async_graphql::Pos;
+use async_graphql::parser::types::{ExecutableDocument, OperationDefinition, OperationType};
+use blockbase_app::schema::{Code, Error, Object, Result};
+use blockbase_app::{App, Caller};
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use crate::coerce::{Arguments, Variables};
+use crate::collect::{Context, Selected};
+use crate::error::{GraphqlError, write_errors};
+use crate::introspection;
+use crate::root::Root;
+use crate::shape::{Answer, Place, RecordShape, Wanted};
+use crate::types::{page_name, upserted_name};
+use crate::view::View;
+
+/// Root fields of one query that run at a time: each holds a connection on Postgres.
+const QUERIES_AT_ONCE: usize = 4;
+
+/// An operation that passed validation, and whoever runs it.
+pub(crate) struct Execution<'d> {
+    pub(crate) app: &'d Arc<App>,
+    pub(crate) view: &'d Arc<View>,
+    pub(crate) caller: &'d Caller,
+    pub(crate) request_id: &'d str,
+    pub(crate) document: &'d Arc<ExecutableDocument>,
+    pub(crate) operation: &'d OperationDefinition,
+    pub(crate) operation_name: Option<&'d str>,
+    pub(crate) variables: &'d Variables,
+}
+
+impl<'d> Execution<'d> {
+    pub(crate) fn context(&self) -> Context<'d> {
+        Context { document: self.document, variables: self.variables }
+    }
+
+    /// The fields of the operation's root.
+    pub(crate) fn roots(&self) -> Vec<Selected<'d>> {
+        let name = match self.operation.ty {
+            OperationType::Query => "Query",
+            OperationType::Mutation => "Mutation",
+            OperationType::Subscription => "Subscription",
+        };
+        self.context().collect(&[&self.operation.selection_set.node], name)
+    }
+
+    /// Runs a query or a mutation: `{ data, errors? }`.
+    pub(crate) async fn run(&self) -> Vec<u8> {
+        let roots = self.roots();
+        let mut answer = Answer::default();
+        let introspected = match introspection::answers(self, &roots).await {
+            Ok(introspected) => introspected,
+            Err(error) => {
+                answer.errors.push(error.into());
+                answer.json.extend_from_slice(b"{\"data\":null,");
+                write_errors(&mut answer.json, &answer.errors);
+                answer.json.push(b'}');
+                return answer.json;
+            }
+        };
+        answer.json.extend_from_slice(b"{\"data\":");
+        let begun = answer.json.len();
+        answer.json.push(b'{');
+        let mut outcomes = Vec::with_capacity(roots.len());
+        match self.operation.ty {
+            // One after the other, as the specification demands.
+            OperationType::Mutation => {
+                for root in &roots {
+                    outcomes.push(self.root(root).await);
+                }
+            }
+            // What each of them becomes is boxed, so that the stack holds none.
+            OperationType::Query | OperationType::Subscription => match roots.as_slice() {
+                [root] => outcomes.push(self.root(root).await),
+                _ => {
+                    let futures: Vec<_> = roots.iter().map(|root| Box::pin(self.root(root))).collect();
+                    outcomes = stream::iter(futures).buffered(QUERIES_AT_ONCE).collect().await;
+                }
+            },
+        }
+        for (root, mut outcome) in roots.iter().zip(outcomes) {
+            answer.key(begun, root.key);
+            match introspected.get(root.key) {
+                Some(json) => answer.json.extend_from_slice(json),
+                None => answer.json.append(&mut outcome.json),
+            }
+            answer.errors.append(&mut outcome.errors);
+        }
+        answer.json.push(b'}');
+        if !answer.errors.is_empty() {
+            answer.json.push(b',');
+            write_errors(&mut answer.json, &answer.errors);
+        }
+        answer.json.push(b'}');
+        answer.json
+    }
+
+    /// One field of the root. All of them can be null but the few that cannot fail.
+    async fn root(&self, selected: &Selected<'d>) -> Answer {
+        let mut answer = Answer::default();
+        let name = selected.field.name.node.as_str();
+        let root = match (name, self.operation.ty) {
+            ("__typename", OperationType::Mutation) => {
+                answer.string("Mutation");
+                return answer;
+            }
+            ("__typename", _) => {
+                answer.string("Query");
+                return answer;
+            }
+            // Answered elsewhere.
+            ("__schema" | "__type", _) => return answer,
+            (_, OperationType::Mutation) => self.view.mutation(name),
+            _ => self.view.query(name),
+        };
+        let Some(root) = root else {
+            let error = Error::internal(format!("validation let the root field `{name}` through"));
+            answer.nullable(|_| Err(GraphqlError::at(error, selected.position, Place::root(selected.key).path())));
+            return answer;
+        };
+        if let Err((error, position)) = self.dispatch(&root, selected, &mut answer).await {
+            answer.json.clear();
+            answer.json.extend_from_slice(b"null");
+            let position = if position == Pos::default() { selected.position } else { position };
+            answer.errors.push(GraphqlError::at(error, position, Place::root(selected.key).path()));
+        }
+        answer
+    }
+
+    async fn dispatch(&self, root: &Root, selected: &Selected<'d>, answer: &mut Answer) -> Result<(), (Error, Pos)> {
+        let arguments = Arguments::of(root.arguments(), &selected.field.arguments, self.variables)?;
+        let outcome = match root {
+            Root::SchemaVersion => {
+                answer.json.extend_from_slice(self.view.registry.version.to_string().as_bytes());
+                Ok(())
+            }
+            Root::Objects => {
+                let names = serde_json::to_vec(self.view.names()).map_err(Error::internal);
+                names.map(|mut names| answer.json.append(&mut names))
+            }
+            Root::List(object) => self.list(object, selected, &arguments, answer).await,
+            Root::ById(object) => self.by_id(object, selected, &arguments, answer).await,
+            Root::Aggregate(object) => self.aggregate(object, selected, &arguments, answer).await,
+            Root::Create(object) => self.create(object, selected, &arguments, answer).await,
+            Root::Update(object) => self.update(object, selected, &arguments, answer).await,
+            Root::Upsert(object) => self.upsert(object, selected, &arguments, answer).await,
+            Root::Delete(object) => self.delete(object, &arguments, answer).await,
+            Root::Links(object, key, change) => self.change_links(object, key, *change, &arguments, answer).await,
+            Root::Action(block, action) => self.call_action(block, action, &arguments, answer).await,
+            Root::Events => Err(Error::internal("a subscription came as a query")),
+        };
+        outcome.map_err(|error| (error, Pos::default()))
+    }
+
+    /// A selection of records of `object`, and what it wants of them.
+    fn shape(&self, object: &Object, selected: &Selected<'d>) -> Result<(RecordShape<'d>, Wanted)> {
+        let mut wanted = Wanted::default();
+        let shape = RecordShape::of(self.context(), self.view, object, &selected.sets, &mut wanted)?;
+        Ok((shape, wanted))
+    }
+}
+
+/// `Object` as the record that a field of its root shows; absent ones are null.
+fn write_record(answer: &mut Answer, shape: &RecordShape<'_>, record: Option<&[u8]>, selected: &Selected<'_>) -> Result<()> {
+    let record = record.map(std::str::from_utf8).transpose().map_err(Error::internal)?;
+    match record {
+        Some(record) => {
+            let place = Place::root(selected.key);
+            answer.nullable(|answer| answer.record(shape, record, selected.position, &place));
+        }
+        None => answer.json.extend_from_slice(b"null"),
+    }
+    Ok(())
+}
+
+/// The id of a record as an operation takes it.
+fn id_of(arguments: &Arguments) -> Result<String> {
+    arguments.read("id")?.ok_or_else(|| Error::invalid_request("The argument `id` is missing."))
+}
+
+fn missing_record() -> Error {
+    Error::new(Code::NotFound, Error::not_found("record").message)
+}

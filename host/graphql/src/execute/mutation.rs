@@ -1,0 +1,145 @@
+//! Writes: records, links, actions of blocks.
+
+use std::sync::Arc;
+
+use blockbase_app::LinkChange;
+use blockbase_app::schema::json::{Members, parse_members};
+use blockbase_app::schema::{Code, Error, Object, Result};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Execution, id_of, missing_record, upserted_name, write_record};
+use crate::coerce::Arguments;
+use crate::collect::Selected;
+use crate::shape::{Answer, Place, RecordShape, Wanted};
+
+impl<'d> Execution<'d> {
+    pub(super) async fn create(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let (shape, wanted) = self.shape(object, selected)?;
+        let record = self.app.create(self.caller, object.name(), members(arguments, "input")?).await?;
+        let record = self.with_related(object, record, &wanted).await?;
+        write_record(answer, &shape, Some(&record), selected)
+    }
+
+    pub(super) async fn update(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let (shape, wanted) = self.shape(object, selected)?;
+        let changes = changes(arguments)?;
+        let record = self.app.update(self.caller, object.name(), &id_of(arguments)?, changes).await?;
+        let record = self.with_related(object, record.ok_or_else(missing_record)?, &wanted).await?;
+        write_record(answer, &shape, Some(&record), selected)
+    }
+
+    pub(super) async fn upsert(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let ty = upserted_name(object);
+        let mut wanted = Wanted::default();
+        let mut fields = Vec::new();
+        for field in self.context().collect(&selected.sets, &ty) {
+            let shape = match field.field.name.node.as_str() {
+                "data" => Some(RecordShape::of(self.context(), self.view, object, &field.sets, &mut wanted)?),
+                _ => None,
+            };
+            fields.push((field, shape));
+        }
+        let target: Vec<String> = arguments.read("onConflict")?.unwrap_or_default();
+        let upserted = self.app.upsert(self.caller, object.name(), members(arguments, "input")?, &target).await?;
+        let record = self.with_related(object, upserted.json, &wanted).await?;
+        let record = std::str::from_utf8(&record).map_err(Error::internal)?;
+        let root = Place::root(selected.key);
+        let begun = answer.json.len();
+        answer.json.push(b'{');
+        for (field, shape) in &fields {
+            answer.key(begun, field.key);
+            match (shape, field.field.name.node.as_str()) {
+                (Some(shape), _) => {
+                    answer.nullable(|answer| answer.record(shape, record, field.position, &root.key(field.key)));
+                }
+                (None, "created") => answer.json.extend_from_slice(if upserted.created { b"true" } else { b"false" }),
+                (None, _) => answer.string(&ty),
+            }
+        }
+        answer.json.push(b'}');
+        Ok(())
+    }
+
+    pub(super) async fn delete(&self, object: &Arc<Object>, arguments: &Arguments, answer: &mut Answer) -> Result<()> {
+        let deleted = self.app.delete(self.caller, object.name(), &id_of(arguments)?).await?;
+        answer.json.extend_from_slice(if deleted { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    pub(super) async fn change_links(
+        &self,
+        object: &Arc<Object>,
+        key: &str,
+        change: LinkChange,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let ids: Vec<String> = arguments.read("ids")?.unwrap_or_default();
+        let changed = self.app.change_links(self.caller, object.name(), &id_of(arguments)?, key, &ids, change).await?;
+        answer.json.extend_from_slice(changed.ok_or_else(missing_record)?.to_string().as_bytes());
+        Ok(())
+    }
+
+    pub(super) async fn call_action(&self, block: &str, action: &str, arguments: &Arguments, answer: &mut Answer) -> Result<()> {
+        let input = arguments.json("input").unwrap_or("{}").to_owned();
+        let result = self.app.call_action(self.caller, block, action, input, self.request_id.to_owned()).await?;
+        answer.json.extend_from_slice(result.as_bytes());
+        Ok(())
+    }
+
+    /// A written record as it was answered, or read again with the related records that are asked for.
+    async fn with_related(&self, object: &Object, record: Vec<u8>, wanted: &Wanted) -> Result<Vec<u8>> {
+        #[derive(Deserialize)]
+        struct Written<'r> {
+            id: &'r str,
+        }
+        if !wanted.wants_related() {
+            return Ok(record);
+        }
+        let Written { id } = serde_json::from_slice(&record).map_err(Error::internal)?;
+        let read = self.app.get(self.caller, object.name(), id, &wanted.related()).await;
+        let told = |error: Error| error.within("The record was written, but cannot be read with its related records");
+        read.map_err(told)?.ok_or_else(|| told(missing_record()))
+    }
+}
+
+/// A record of the arguments; none where it is left out.
+fn members(arguments: &Arguments, name: &str) -> Result<Members> {
+    arguments.json(name).map_or_else(|| Ok(Members::default()), parse_members)
+}
+
+/// What an update changes: `input`, and `increment` as atomic additions.
+fn changes(arguments: &Arguments) -> Result<Members> {
+    let mut changes = members(arguments, "input")?;
+    for (field, amount) in members(arguments, "increment")?.0 {
+        if amount.get() == "null" {
+            continue;
+        }
+        if changes.0.iter().any(|(known, _)| *known == field) {
+            let message = format!("`{field}` stands in `input` and in `increment`; it can be in one of them.");
+            return Err(Error::new(Code::InvalidAtomicOp, message).with_field(field));
+        }
+        let operator = RawValue::from_string(format!("{{\"$inc\":{}}}", amount.get())).map_err(Error::internal)?;
+        changes.0.push((field, operator));
+    }
+    Ok(changes)
+}

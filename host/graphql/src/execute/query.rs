@@ -1,0 +1,222 @@
+//! Lists, single records, aggregates.
+
+use std::sync::Arc;
+
+use blockbase_app::schema::{Error, Object, Result};
+use blockbase_app::{
+    AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListRequest, Operator, PagingParameters,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Execution, id_of, page_name, write_record};
+use crate::coerce::Arguments;
+use crate::collect::Selected;
+use crate::shape::{Answer, Place, RecordShape, Wanted};
+
+/// Lists within each other in the value of a filter.
+const FILTER_LISTS_MAX: usize = 15;
+
+#[derive(Deserialize)]
+struct FilterDocument {
+    field: String,
+    operator: String,
+    value: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct SortDocument {
+    field: String,
+    direction: String,
+}
+
+/// What is selected of a page.
+enum PageField<'d> {
+    Type,
+    Data(RecordShape<'d>),
+    Pagination(Vec<Selected<'d>>),
+}
+
+impl<'d> Execution<'d> {
+    pub(super) async fn list(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let mut wanted = Wanted::default();
+        let mut fields = Vec::new();
+        let mut counts = false;
+        let ty = page_name(object);
+        for field in self.context().collect(&selected.sets, &ty) {
+            let shown = match field.field.name.node.as_str() {
+                "data" => PageField::Data(RecordShape::of(self.context(), self.view, object, &field.sets, &mut wanted)?),
+                "pagination" => {
+                    let meta = self.context().collect(&field.sets, "PaginationMeta");
+                    counts |= meta.iter().any(|field| matches!(field.field.name.node.as_str(), "totalCount" | "totalPages"));
+                    PageField::Pagination(meta)
+                }
+                _ => PageField::Type,
+            };
+            fields.push((field, shown));
+        }
+        let (filters, search) = selection(arguments)?;
+        let request = ListRequest {
+            search,
+            filters,
+            sort: sort(arguments)?,
+            paging: paging(arguments)?,
+            select: Some(wanted.columns()).filter(|columns| !columns.is_empty()),
+            expand: wanted.related(),
+            // What nobody asks for costs nothing.
+            without_count: !counts,
+        };
+        let page = self.app.list(self.caller, object.name(), request.checked()?).await?;
+        let mut rows = Vec::with_capacity(page.rows.len() + 2);
+        rows.push(b'[');
+        rows.extend_from_slice(&page.rows);
+        rows.push(b']');
+        let rows = std::str::from_utf8(&rows).map_err(Error::internal)?;
+        let root = Place::root(selected.key);
+        answer.nullable(|answer| {
+            let begun = answer.json.len();
+            answer.json.push(b'{');
+            for (field, shown) in &fields {
+                answer.key(begun, field.key);
+                match shown {
+                    PageField::Type => answer.string(&ty),
+                    PageField::Data(shape) => answer.records(shape, rows, field.position, &root.key(field.key))?,
+                    PageField::Pagination(meta) => write_pagination(answer, &page, meta),
+                }
+            }
+            answer.json.push(b'}');
+            Ok(())
+        });
+        Ok(())
+    }
+
+    pub(super) async fn by_id(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let (shape, wanted) = self.shape(object, selected)?;
+        let record = self.app.get(self.caller, object.name(), &id_of(arguments)?, &wanted.related()).await?;
+        write_record(answer, &shape, record.as_deref(), selected)
+    }
+
+    pub(super) async fn aggregate(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let (filters, search) = selection(arguments)?;
+        let ListRequest { filters, search, .. } = ListRequest { filters, search, ..ListRequest::default() }.checked()?;
+        let function: String = arguments.read("fn")?.unwrap_or_default();
+        let function = AggregateFunction::parse(&function)?;
+        let request = AggregateRequest { function, field: arguments.read("field")?, search, filters };
+        let result = self.app.aggregate(self.caller, object.name(), request).await?;
+        let result: std::collections::HashMap<&str, &RawValue> = serde_json::from_slice(&result).map_err(Error::internal)?;
+        let begun = answer.json.len();
+        answer.json.push(b'{');
+        for field in self.context().collect(&selected.sets, "AggregateResult") {
+            answer.key(begun, field.key);
+            match (field.field.name.node.as_str(), result.get(field.field.name.node.as_str())) {
+                ("__typename", _) => answer.string("AggregateResult"),
+                (_, value) => answer.json.extend_from_slice(value.map_or("null", |value| value.get()).as_bytes()),
+            }
+        }
+        answer.json.push(b'}');
+        Ok(())
+    }
+}
+
+fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
+    let documents: Vec<FilterDocument> = arguments.read("filter")?.unwrap_or_default();
+    let filters = documents.into_iter().map(|document| {
+        let value = match document.value {
+            Some(value) if lists_within(value.get()) > FILTER_LISTS_MAX => {
+                let message = format!("Lists stand {FILTER_LISTS_MAX} within each other at most in a filter's value.");
+                return Err(Error::invalid_request(message).with_field(document.field));
+            }
+            Some(value) => FilterValue::Json(value),
+            None => FilterValue::Text("null".to_owned()),
+        };
+        Ok(Filter { field: document.field, operator: Operator::parse(&document.operator)?, value })
+    });
+    Ok((filters.collect::<Result<_>>()?, arguments.read("search")?))
+}
+
+/// How deep lists stand within each other in JSON text.
+fn lists_within(json: &str) -> usize {
+    let (mut deepest, mut open, mut in_text, mut escaped) = (0, 0_usize, false, false);
+    for byte in json.bytes() {
+        match (in_text, byte) {
+            (true, _) if escaped => escaped = false,
+            (true, b'\\') => escaped = true,
+            (_, b'"') => in_text = !in_text,
+            (false, b'[') => {
+                open += 1;
+                deepest = deepest.max(open);
+            }
+            (false, b']') => open = open.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
+    let documents: Vec<SortDocument> = arguments.read("sort")?.unwrap_or_default();
+    Ok(documents.into_iter().map(|document| (document.field, document.direction == "desc")).collect())
+}
+
+fn paging(arguments: &Arguments) -> Result<blockbase_app::Paging> {
+    let number = |name: &str| -> Result<Option<u64>> {
+        let Some(text) = arguments.json(name) else { return Ok(None) };
+        let least = u64::from(name != "offset");
+        let number = text.parse().ok().filter(|number| *number >= least);
+        number
+            .map(Some)
+            .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is {text}.")))
+    };
+    PagingParameters { page: number("page")?, page_size: number("pageSize")?, limit: number("limit")?, offset: number("offset")? }
+        .window()
+}
+
+fn write_pagination(answer: &mut Answer, page: &ListAnswer, fields: &[Selected<'_>]) {
+    let (limit, offset) = (page.paging.limit, page.paging.offset);
+    let begun = answer.json.len();
+    answer.json.push(b'{');
+    for field in fields {
+        answer.key(begun, field.key);
+        let text = match field.field.name.node.as_str() {
+            "page" => (offset / limit + 1).to_string(),
+            "pageSize" => limit.to_string(),
+            "totalCount" => page.total.unwrap_or_default().to_string(),
+            "totalPages" => page.total.unwrap_or_default().div_ceil(limit).to_string(),
+            "hasNextPage" => page.has_next_page.to_string(),
+            "hasPreviousPage" => (offset > 0).to_string(),
+            _ => r#""PaginationMeta""#.to_owned(),
+        };
+        answer.json.extend_from_slice(text.as_bytes());
+    }
+    answer.json.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_counted_outside_of_text() {
+        for (json, lists) in [("1", 0), ("[1]", 1), ("[[1],[2]]", 2), (r#"["[[[\"["]"#, 1), (r#"{"a":[[]]}"#, 2)] {
+            assert_eq!(lists_within(json), lists, "{json}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The surface over HTTP: which request is what, and how it is answered.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use async_graphql::parser::types::OperationType;
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{Caller, Invoker};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full};
+use serde_json::json;
+
+use crate::Graphql;
+use crate::accept::{Form, Refusal};
+use crate::coerce::Variables;
+use crate::error::{GraphqlError, refused};
+use crate::execute::Execution;
+use crate::prepare::Prepared;
+use crate::request::GraphqlRequest;
+use crate::sse::only_result;
+
+/// A body that is there, or comes bit by bit.
+pub(crate) type Body = BoxBody<Bytes, Infallible>;
+
+const ALLOWED: &str = "GET, POST, PUT, DELETE";
+
+/// Answers a request at `/api/v1/graphql`.
+pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Request<Result<Bytes>>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let reads = matches!(parts.method, Method::GET | Method::HEAD);
+    if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
+        return asset(name, reads);
+    }
+    let Some(form) = Form::accepted(&parts.headers, reads) else {
+        let error = Error::invalid_request("Accept application/json, application/graphql-response+json or text/event-stream.");
+        return answer(StatusCode::NOT_ACCEPTABLE, Form::Json, refused(&[error.into()]));
+    };
+    if form == Form::Page {
+        return crate::graphiql::page();
+    }
+    let caller = match invoker.caller {
+        Ok(caller) => caller,
+        Err(error) => return refuse(form, Refusal::Malformed(error)),
+    };
+    let asked = Asked { caller, credentials: invoker.credentials, request_id: invoker.request_id, form };
+    let query = parts.uri.query().unwrap_or_default();
+    let token = graphql.sse.token(&parts.headers, query);
+    match (parts.method, form, token) {
+        (Method::GET, Form::Events, Some(token)) => graphql.connect(&asked, &token),
+        (Method::GET, _, _) => match GraphqlRequest::from_parameters(query) {
+            Ok(request) => graphql.execute(asked, request, true).await,
+            Err(error) => refuse(form, Refusal::Malformed(error)),
+        },
+        (Method::POST, _, token) => match read(&parts.headers, body) {
+            Ok(request) => match token {
+                Some(token) => graphql.begin(asked, &token, request).await,
+                None => graphql.execute(asked, request, false).await,
+            },
+            Err(error) => refuse(form, Refusal::Malformed(error)),
+        },
+        (Method::PUT, _, _) => graphql.reserve(&asked),
+        (Method::DELETE, _, Some(token)) => graphql.stop(&asked, &token, query),
+        _ => refuse(form, Refusal::Method),
+    }
+}
+
+/// A file of the explorer.
+fn asset(name: &str, reads: bool) -> Response<Body> {
+    if let Some(asset) = crate::graphiql::asset(name).filter(|_| reads) {
+        return asset;
+    }
+    let mut refused = Response::new(Full::default().boxed());
+    match reads {
+        true => *refused.status_mut() = StatusCode::NOT_FOUND,
+        false => {
+            *refused.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+            refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+    }
+    refused
+}
+
+/// Who asks, and for what form of an answer.
+pub(crate) struct Asked {
+    pub(crate) caller: Caller,
+    pub(crate) credentials: blockbase_app::Credentials,
+    pub(crate) request_id: String,
+    pub(crate) form: Form,
+}
+
+fn read(headers: &HeaderMap, body: Result<Bytes>) -> Result<GraphqlRequest> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut parts = value.split(';').map(str::trim);
+    let is_json = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    let is_utf8 = parts
+        .filter_map(|part| part.split_once('='))
+        .all(|(name, value)| !name.eq_ignore_ascii_case("charset") || value.trim_matches('"').eq_ignore_ascii_case("utf-8"));
+    if !is_json || !is_utf8 {
+        return Err(Error::new(Code::UnsupportedMediaType, "Send the body with `Content-Type: application/json`, in UTF-8."));
+    }
+    let body = body?;
+    let text = std::str::from_utf8(&body).map_err(|_| Error::invalid_request("The body is not valid UTF-8."))?;
+    GraphqlRequest::from_json(text)
+}
+
+impl Graphql {
+    /// Runs an operation, and answers with its result.
+    async fn execute(self: &Arc<Self>, asked: Asked, request: GraphqlRequest, only_queries: bool) -> Response<Body> {
+        let form = asked.form;
+        let operation = match Operation::prepare(self, asked, request, only_queries && form != Form::Events).await {
+            Ok(operation) => operation,
+            // A stream tells of it as of any result.
+            Err(Refusal::Invalid(errors)) if form == Form::Events => return only_result(&refused(&errors)),
+            Err(refusal) => return refuse(form, refusal),
+        };
+        match (form, operation.ty()) {
+            (Form::Events, _) => self.stream(operation).await,
+            (_, OperationType::Subscription) => {
+                let message = "A subscription is answered with `Accept: text/event-stream`.";
+                refuse(form, Refusal::Invalid(vec![GraphqlError::invalid(message, Vec::new())]))
+            }
+            _ => answer(StatusCode::OK, form, operation.run().await),
+        }
+    }
+}
+
+/// An operation that may be run.
+pub(crate) struct Operation {
+    pub(crate) graphql: Arc<Graphql>,
+    pub(crate) asked: Asked,
+    prepared: Prepared,
+    name: Option<String>,
+    variables: Variables,
+}
+
+impl Operation {
+    /// # Errors
+    /// What the request is refused with.
+    pub(crate) async fn prepare(
+        graphql: &Arc<Graphql>,
+        asked: Asked,
+        request: GraphqlRequest,
+        only_queries: bool,
+    ) -> Result<Operation, Refusal> {
+        let prepared = Prepared::of(&graphql.app, &graphql.views, &asked.caller, &request, only_queries).await?;
+        let name = request.operation_name;
+        let operation = prepared.operation(name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
+        let variables = Variables::of(&prepared.view, operation, &request.variables).map_err(Refusal::Invalid)?;
+        Ok(Operation { graphql: Arc::clone(graphql), asked, name, variables, prepared })
+    }
+
+    /// What `with` makes of the operation as it is executed.
+    pub(crate) fn with<'s>(&'s self) -> Option<Execution<'s>> {
+        let operation = self.prepared.operation(self.name.as_deref()).ok()?;
+        Some(Execution {
+            app: &self.graphql.app,
+            view: &self.prepared.view,
+            caller: &self.asked.caller,
+            request_id: &self.asked.request_id,
+            document: &self.prepared.document,
+            operation,
+            operation_name: self.name.as_deref(),
+            variables: &self.variables,
+        })
+    }
+
+    pub(crate) fn ty(&self) -> OperationType {
+        self.with().map_or(OperationType::Query, |execution| execution.operation.ty)
+    }
+
+    /// `{ data, errors? }` of a query or a mutation.
+    pub(crate) async fn run(&self) -> Vec<u8> {
+        match self.with() {
+            Some(execution) => execution.run().await,
+            None => refused(&[Error::internal("an operation is gone that was prepared").into()]),
+        }
+    }
+}
+
+/// An answer that is whole.
+pub(crate) fn answer(status: StatusCode, form: Form, body: Vec<u8>) -> Response<Body> {
+    let form = if form == Form::Graphql { form } else { Form::Json };
+    let mut response = Response::new(Full::new(Bytes::from(body)).boxed());
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
+    headers.insert(header::VARY, HeaderValue::from_static("accept"));
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if status == StatusCode::METHOD_NOT_ALLOWED {
+        headers.insert(header::ALLOW, HeaderValue::from_static(ALLOWED));
+    }
+    response
+}
+
+/// The answer to what is not executed.
+pub(crate) fn refuse(form: Form, refusal: Refusal) -> Response<Body> {
+    let status = form.status(&refusal);
+    let body = match refusal {
+        Refusal::Invalid(errors) => refused(&errors),
+        Refusal::Malformed(error) => refused(&[error.into()]),
+        Refusal::Method => {
+            let message = format!("Queries go by GET or POST, mutations by POST; {ALLOWED} are answered here.");
+            let error = json!({ "message": message, "extensions": { "code": "method_not_allowed" } });
+            json!({ "errors": [error] }).to_string().into_bytes()
+        }
+    };
+    answer(status, form, body)
+}

@@ -1,0 +1,167 @@
+//! What the text of a document is looked through for before it is parsed: brackets within each other, each of which the parser
+//! recurses into, and numbers that it would not keep. It keeps them as doubles, and records keep 18 digits.
+
+use async_graphql::Pos;
+
+use crate::error::GraphqlError;
+
+/// Brackets within each other. Selections have a bound of their own.
+const BRACKETS_MAX: usize = 200;
+
+/// # Errors
+/// `invalid_request` with the place.
+pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
+    match look_through(query) {
+        None => Ok(()),
+        Some((Problem::Lossy(literal), position)) => {
+            let message = format!("The literal {literal} has more digits than one in a document keeps. Send it as a variable.");
+            Err(GraphqlError::invalid(message, vec![position]))
+        }
+        Some((Problem::Nested, position)) => {
+            let message = format!("Brackets stand {BRACKETS_MAX} within each other at most.");
+            Err(GraphqlError::invalid(message, vec![position]))
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+enum Problem<'q> {
+    Lossy(&'q str),
+    Nested,
+}
+
+fn look_through(query: &str) -> Option<(Problem<'_>, Pos)> {
+    let bytes = query.as_bytes();
+    let (mut at, mut open) = (0, 0_usize);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'{' | b'[' | b'(' => {
+                open += 1;
+                at += 1;
+                if open > BRACKETS_MAX {
+                    return Some((Problem::Nested, position(query, at - 1)));
+                }
+            }
+            b'}' | b']' | b')' => {
+                open = open.saturating_sub(1);
+                at += 1;
+            }
+            b'#' => at += line_end(&bytes[at..]),
+            b'"' => at += string_end(&bytes[at..]),
+            byte if byte == b'_' || byte.is_ascii_alphabetic() => {
+                at += bytes[at..].iter().take_while(|byte| **byte == b'_' || byte.is_ascii_alphanumeric()).count();
+            }
+            byte if byte == b'-' || byte.is_ascii_digit() => {
+                let is_part = |byte: &&u8| matches!(**byte, b'-' | b'+' | b'.') || byte.is_ascii_alphanumeric();
+                let length = bytes[at..].iter().take_while(is_part).count();
+                let literal = query.get(at..at + length)?;
+                if loses_digits(literal) {
+                    return Some((Problem::Lossy(literal), position(query, at)));
+                }
+                at += length;
+            }
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+fn line_end(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(bytes.len())
+}
+
+/// The length of a string or a block string that `bytes` begin with.
+fn string_end(bytes: &[u8]) -> usize {
+    let is_block = bytes.starts_with(b"\"\"\"");
+    let mut at = if is_block { 3 } else { 1 };
+    while at < bytes.len() {
+        match (is_block, bytes[at]) {
+            (true, b'\\') if bytes[at..].starts_with(b"\\\"\"\"") => at += 4,
+            (true, b'"') if bytes[at..].starts_with(b"\"\"\"") => return at + 3,
+            (false, b'\\') => at += 2,
+            (false, b'"' | b'\n' | b'\r') => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+fn position(query: &str, at: usize) -> Pos {
+    let before = &query[..at];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+    Pos { line, column }
+}
+
+fn loses_digits(literal: &str) -> bool {
+    if literal.parse::<i64>().is_ok() || literal.parse::<u64>().is_ok() {
+        return false;
+    }
+    match literal.parse::<f64>() {
+        Ok(value) if value.is_finite() => digits(literal) != digits(&format!("{value:e}")),
+        // For the parser to refuse.
+        _ => false,
+    }
+}
+
+/// The significant digits and the power of ten of the first of them.
+fn digits(text: &str) -> (String, i64) {
+    let text = text.trim_start_matches('-');
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let exponent: i64 = exponent.parse().unwrap_or(0);
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let leading = all.bytes().take_while(|byte| *byte == b'0').count();
+    let significant = all[leading..].trim_end_matches('0').to_owned();
+    match significant.is_empty() {
+        true => (significant, 0),
+        false => (significant, exponent + whole.len() as i64 - leading as i64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lossy_literal(query: &str) -> Option<(&str, Pos)> {
+        look_through(query).map(|(problem, position)| match problem {
+            Problem::Lossy(literal) => (literal, position),
+            Problem::Nested => ("nested", position),
+        })
+    }
+
+    #[test]
+    fn brackets_are_counted_before_the_parser_recurses_into_them() {
+        let nested = |levels: usize| format!("{{a(x:{}1{})}}", "[".repeat(levels), "]".repeat(levels));
+        assert!(check(&nested(100)).is_ok());
+        assert!(check(&nested(30_000)).is_err());
+        assert!(check(&"{a".repeat(20_000)).is_err());
+        assert!(check(&format!("{{a(x:\"{}\")}}", "[".repeat(1000))).is_ok());
+    }
+
+    #[test]
+    fn exact_literals_pass_and_others_are_found() {
+        for exact in ["1", "-1.5", "0.1", "9223372036854775807", "1e3", "123456789012.12", "0.000", "1.10", "1.5e-7", "-0.0"] {
+            assert_eq!(lossy_literal(&format!("{{a(x:{exact})}}")), None, "{exact}");
+        }
+        for lossy in ["123456789012.123456", "0.1234567890123456789", "123456789012345678901234567890"] {
+            assert_eq!(lossy_literal(&format!("{{a(x:{lossy})}}")).map(|(found, _)| found), Some(lossy));
+        }
+    }
+
+    #[test]
+    fn numbers_in_text_names_and_comments_are_none() {
+        let long = "123456789012.123456";
+        for query in [
+            format!("{{a(x:\"{long}\")}}"),
+            format!("{{a(x:\"\\\"{long}\")}}"),
+            format!("{{a(x:\"\"\" \" {long} \\\"\"\" {long} \"\"\")}}"),
+            format!("{{a # {long}\n}}"),
+            "{a_123456789012345678901234567890}".to_owned(),
+        ] {
+            assert_eq!(lossy_literal(&query), None, "{query}");
+        }
+        let (_, place) = lossy_literal(&format!("{{a\n  b(x: {long})}}")).expect("a literal");
+        assert_eq!((place.line, place.column), (2, 8));
+    }
+}

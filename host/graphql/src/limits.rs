@@ -1,0 +1,189 @@
+//! Bounds of a document, counted as it would be executed: with its fragments expanded.
+
+use std::collections::HashMap;
+
+use async_graphql::Positioned;
+use async_graphql::parser::types::{ExecutableDocument, Field, FragmentDefinition, Selection, SelectionSet};
+use async_graphql::{Name, Pos};
+
+use crate::error::GraphqlError;
+
+/// Longest text of a document.
+pub(crate) const QUERY_BYTES_MAX: usize = 64 * 1024;
+/// Levels of fields; those of introspection do not count.
+const LEVELS_MAX: usize = 12;
+/// Fields of an operation's root.
+const ROOT_FIELDS_MAX: usize = 100;
+/// Fields of an operation in all.
+const FIELDS_MAX: usize = 1000;
+/// Directives of an operation in all.
+const DIRECTIVES_MAX: usize = 500;
+/// Selection sets within each other, those of fragments included.
+const NESTED_MAX: usize = 100;
+/// Fragments spread in all.
+const SPREADS_MAX: usize = 10_000;
+/// Lists within each other in introspection: each multiplies the answer.
+const INTROSPECTED_LISTS_MAX: usize = 3;
+/// Lists of introspection that lead to further types.
+const INTROSPECTED_LISTS: [&str; 4] = ["fields", "interfaces", "possibleTypes", "inputFields"];
+
+/// Looks through every operation of a document.
+///
+/// # Errors
+/// The first bound that one breaks.
+pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
+    for (_, operation) in document.operations.iter() {
+        let mut counter = Counter::of(&document.fragments);
+        counter.directives = operation.node.directives.len();
+        counter.selection_set(&operation.node.selection_set, Place { level: 1, nested: 1, introspected: None })?;
+    }
+    Ok(())
+}
+
+/// Whether a document asks for the schema itself.
+pub(crate) fn introspects(document: &ExecutableDocument) -> bool {
+    fn asks(set: &SelectionSet) -> bool {
+        set.items.iter().any(|item| match &item.node {
+            Selection::Field(field) => is_introspection(&field.node),
+            Selection::InlineFragment(fragment) => asks(&fragment.node.selection_set.node),
+            Selection::FragmentSpread(_) => false,
+        })
+    }
+    document.operations.iter().any(|(_, operation)| asks(&operation.node.selection_set.node))
+        || document.fragments.values().any(|fragment| asks(&fragment.node.selection_set.node))
+}
+
+fn is_introspection(field: &Field) -> bool {
+    matches!(field.name.node.as_str(), "__schema" | "__type")
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    level: usize,
+    nested: usize,
+    /// Below `__schema` or `__type`: how many lists lead here.
+    introspected: Option<usize>,
+}
+
+struct Counter<'d> {
+    fragments: &'d HashMap<Name, Positioned<FragmentDefinition>>,
+    /// Fragments that are being expanded. One within itself is for validation to refuse.
+    open: Vec<&'d str>,
+    root_fields: usize,
+    fields: usize,
+    directives: usize,
+    spreads: usize,
+}
+
+impl<'d> Counter<'d> {
+    fn of(fragments: &'d HashMap<Name, Positioned<FragmentDefinition>>) -> Counter<'d> {
+        Counter { fragments, open: Vec::new(), root_fields: 0, fields: 0, directives: 0, spreads: 0 }
+    }
+
+    fn selection_set(&mut self, set: &'d Positioned<SelectionSet>, place: Place) -> Result<(), GraphqlError> {
+        let inner = Place { nested: place.nested + 1, ..place };
+        if place.nested > NESTED_MAX {
+            return Err(refuse(format!("Selections stand {NESTED_MAX} within each other at most."), set.pos));
+        }
+        for item in &set.node.items {
+            self.directives += item.node.directives().len();
+            if self.directives > DIRECTIVES_MAX {
+                return Err(refuse(format!("An operation has {DIRECTIVES_MAX} directives at most."), item.pos));
+            }
+            match &item.node {
+                Selection::Field(field) => self.field(field, inner)?,
+                Selection::InlineFragment(fragment) => self.selection_set(&fragment.node.selection_set, inner)?,
+                Selection::FragmentSpread(spread) => {
+                    self.spreads += 1;
+                    if self.spreads > SPREADS_MAX {
+                        return Err(refuse(format!("An operation spreads {SPREADS_MAX} fragments at most."), item.pos));
+                    }
+                    let name = &spread.node.fragment_name.node;
+                    let Some((name, fragment)) = self.fragments.get_key_value(name) else { continue };
+                    if self.open.contains(&name.as_str()) {
+                        continue;
+                    }
+                    self.open.push(name);
+                    self.selection_set(&fragment.node.selection_set, inner)?;
+                    self.open.pop();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn field(&mut self, field: &'d Positioned<Field>, place: Place) -> Result<(), GraphqlError> {
+        self.fields += 1;
+        if self.fields > FIELDS_MAX {
+            let message = format!("An operation has {FIELDS_MAX} fields at most, with its fragments expanded.");
+            return Err(refuse(message, field.pos));
+        }
+        if place.level == 1 {
+            self.root_fields += 1;
+            if self.root_fields > ROOT_FIELDS_MAX {
+                return Err(refuse(format!("An operation has {ROOT_FIELDS_MAX} root fields at most."), field.pos));
+            }
+        }
+        let name = field.node.name.node.as_str();
+        let introspected = match place.introspected {
+            Some(lists) => Some(lists + usize::from(INTROSPECTED_LISTS.contains(&name))),
+            None => (place.level == 1 && is_introspection(&field.node)).then_some(0),
+        };
+        if introspected.is_some_and(|lists| lists > INTROSPECTED_LISTS_MAX) {
+            return Err(refuse("Introspection goes deeper than is answered here.", field.pos));
+        }
+        if introspected.is_none() && place.level > LEVELS_MAX {
+            return Err(refuse(format!("A query goes {LEVELS_MAX} levels deep at most; this one goes deeper."), field.pos));
+        }
+        self.selection_set(&field.node.selection_set, Place { level: place.level + 1, introspected, ..place })
+    }
+}
+
+fn refuse(message: impl Into<String>, position: Pos) -> GraphqlError {
+    GraphqlError::invalid(message, vec![position])
+}
+
+#[cfg(test)]
+mod tests {
+    use async_graphql::parser::parse_query;
+
+    use super::*;
+
+    fn outcome(query: &str) -> Result<(), String> {
+        let document = parse_query(query).map_err(|error| error.to_string())?;
+        check(&document).map_err(|error| error.error.message)
+    }
+
+    fn nested(levels: usize) -> String {
+        format!("{}a{}", "{a".repeat(levels - 1) + "{", "}".repeat(levels))
+    }
+
+    #[test]
+    fn levels_count_whatever_they_are_made_of() {
+        assert_eq!(outcome(&nested(12)), Ok(()));
+        assert!(outcome(&nested(13)).is_err());
+        // Seven levels in a fragment below six.
+        let deep = format!("query {}...F{} fragment F on X {}", "{a".repeat(6) + "{", "}".repeat(7), nested(7));
+        assert!(outcome(&deep).is_err(), "{deep}");
+        assert_eq!(
+            outcome("{__schema{types{fields{type{ofType{ofType{ofType{ofType{ofType{ofType{ofType{name}}}}}}}}}}}}"),
+            Ok(())
+        );
+        assert!(outcome("{__schema{types{fields{type{fields{type{fields{type{fields{name}}}}}}}}}}").is_err());
+    }
+
+    #[test]
+    fn floods_are_refused_before_they_cost() {
+        let bomb: String = (0..40).map(|number| format!("fragment F{number} on X{{...F{0} ...F{0}}}", number + 1)).collect();
+        let bomb = format!("{{...F0}} {bomb} fragment F40 on X{{a b c d e}}");
+        assert!(outcome(&bomb).is_err());
+        let aliases: String = (0..101).map(|number| format!("a{number}:a ")).collect();
+        assert!(outcome(&format!("{{{aliases}}}")).is_err());
+        let fields: String = (0..1001).map(|number| format!("a{number}:a ")).collect();
+        assert!(outcome(&format!("{{x{{{fields}}}}}")).is_err());
+        assert!(outcome(&format!("{{a {}}}", "@skip(if:false)".repeat(501))).is_err());
+        assert_eq!(outcome("{...F} fragment F on X{a ...G} fragment G on X{...F}"), Ok(()));
+        let inline = format!("{{{}a{}}}", "...{".repeat(101), "}".repeat(101));
+        assert!(outcome(&inline).is_err());
+    }
+}

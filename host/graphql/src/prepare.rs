@@ -1,0 +1,300 @@
+//! From the text of a document to one that may be executed: its bounds, who may run it, validation.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use async_graphql::dynamic::Schema;
+use async_graphql::parser::types::{
+    BaseType, DocumentOperations, ExecutableDocument, OperationDefinition, OperationType, Selection, SelectionSet, Type,
+};
+use async_graphql::{Name, Positioned, Request};
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{Action, App, Caller};
+
+use crate::error::GraphqlError;
+use crate::limits::{self, QUERY_BYTES_MAX};
+use crate::request::GraphqlRequest;
+use crate::root::Root;
+use crate::schema::{self, ValidateOnly};
+use crate::view::View;
+use crate::views::Views;
+use crate::{accept::Refusal, lexical};
+
+/// A document that may be executed.
+pub(crate) struct Prepared {
+    pub(crate) view: Arc<View>,
+    pub(crate) document: Arc<ExecutableDocument>,
+}
+
+/// The message to callers who present no credential and would need one.
+const AUTHENTICATION_REQUIRED: &str = "Authentication required";
+
+impl Prepared {
+    /// # Errors
+    /// What is wrong with the request, all of it where validation found it.
+    pub(crate) async fn of(
+        app: &App,
+        views: &Views,
+        caller: &Caller,
+        request: &GraphqlRequest,
+        only_queries: bool,
+    ) -> Result<Prepared, Refusal> {
+        let refuse = |error: Error| Refusal::Invalid(vec![error.into()]);
+        caller.require_platform().map_err(refuse)?;
+        request.expect_query().map_err(Refusal::Malformed)?;
+        let text = request.query.as_str();
+        if text.len() > QUERY_BYTES_MAX {
+            let message = format!("The text of a document has {QUERY_BYTES_MAX} bytes at most.");
+            return Err(refuse(Error::new(Code::PayloadTooLarge, message)));
+        }
+        let view = views.of(caller);
+        views.prepare(&view);
+        let known = view.documents.get(text);
+        let is_known = known.is_some();
+        let document = match known {
+            Some(document) => document,
+            None => Arc::new(parse(text).map_err(|error| Refusal::Invalid(vec![error]))?),
+        };
+        let name = request.operation_name.as_deref();
+        let operation = operation(&document, name).map_err(|error| Refusal::Invalid(vec![error]))?;
+        if only_queries && operation.node.ty != OperationType::Query {
+            return Err(Refusal::Method);
+        }
+        check_caller(app, caller, operation).map_err(|error| Refusal::Invalid(vec![error]))?;
+        if !is_known {
+            check_roots(&view, caller, &document).map_err(Refusal::Invalid)?;
+            validate(&view, text, &document).await.map_err(Refusal::Invalid)?;
+            view.documents.insert(text, Arc::clone(&document));
+        }
+        Ok(Prepared { view, document })
+    }
+
+    /// The operation that a request names, or the only one.
+    ///
+    /// # Errors
+    /// `invalid_request`.
+    pub(crate) fn operation(&self, name: Option<&str>) -> Result<&OperationDefinition, GraphqlError> {
+        operation(&self.document, name).map(|operation| &operation.node)
+    }
+}
+
+fn parse(text: &str) -> Result<ExecutableDocument, GraphqlError> {
+    lexical::check(text)?;
+    let document = async_graphql::parser::parse_query(text).map_err(|error| GraphqlError::of_parser(&error))?;
+    limits::check(&document)?;
+    Ok(document)
+}
+
+fn operation<'d>(
+    document: &'d ExecutableDocument,
+    name: Option<&str>,
+) -> Result<&'d Positioned<OperationDefinition>, GraphqlError> {
+    match (&document.operations, name) {
+        (DocumentOperations::Single(operation), None) => Ok(operation),
+        (DocumentOperations::Multiple(operations), None) if operations.len() == 1 => {
+            operations.values().next().ok_or_else(|| GraphqlError::invalid("The document has no operation.", Vec::new()))
+        }
+        (DocumentOperations::Multiple(_), None) => {
+            let message = "The document has several operations; `operationName` says which is meant.";
+            Err(GraphqlError::invalid(message, Vec::new()))
+        }
+        (DocumentOperations::Multiple(operations), Some(name)) if operations.contains_key(name) => Ok(&operations[name]),
+        (_, Some(name)) => Err(GraphqlError::invalid(format!("The document has no operation `{name}`."), Vec::new())),
+    }
+}
+
+/// Mutations and subscriptions need a caller whom somebody knows.
+fn check_caller(app: &App, caller: &Caller, operation: &Positioned<OperationDefinition>) -> Result<(), GraphqlError> {
+    let needs_credential = operation.node.ty != OperationType::Query && app.settings().require_auth;
+    match needs_credential && !caller.is_known() {
+        true => {
+            let error = Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED);
+            Err(GraphqlError::of_document(error, vec![operation.pos]))
+        }
+        false => Ok(()),
+    }
+}
+
+/// Root fields that are not there, or not for the caller: the same answer for both, except to those who may read `objects`. It has
+/// the code that REST has for such an object.
+fn check_roots(view: &View, caller: &Caller, document: &ExecutableDocument) -> Result<(), Vec<GraphqlError>> {
+    let mut errors = Vec::new();
+    for (_, operation) in document.operations.iter() {
+        let ty = operation.node.ty;
+        root_fields(document, &operation.node.selection_set.node, &mut HashSet::new(), &mut |name, position| {
+            if name.starts_with("__") || root(view, ty, name).is_some() {
+                return;
+            }
+            let error = match (caller.holds("objects", Action::Read), caller.is_known()) {
+                (true, _) => Error::new(Code::NotFound, format!("There is no {} `{name}`.", operation_word(ty))),
+                (false, true) => {
+                    let message = format!("There is no {} `{name}`, or you may not use it.", operation_word(ty));
+                    Error::new(Code::Forbidden, message)
+                }
+                (false, false) => Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED),
+            };
+            errors.push(GraphqlError::of_document(error, vec![position]));
+        });
+    }
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors),
+    }
+}
+
+fn operation_word(ty: OperationType) -> &'static str {
+    match ty {
+        OperationType::Query => "query",
+        OperationType::Mutation => "mutation",
+        OperationType::Subscription => "subscription",
+    }
+}
+
+fn root(view: &View, ty: OperationType, name: &str) -> Option<Root> {
+    match ty {
+        OperationType::Query => view.query(name),
+        OperationType::Mutation => view.mutation(name),
+        OperationType::Subscription => view.subscription(name),
+    }
+}
+
+fn root_fields<'d>(
+    document: &'d ExecutableDocument,
+    set: &'d SelectionSet,
+    seen: &mut HashSet<&'d Name>,
+    each: &mut dyn FnMut(&str, async_graphql::Pos),
+) {
+    for item in &set.items {
+        match &item.node {
+            Selection::Field(field) => each(&field.node.name.node, field.pos),
+            Selection::InlineFragment(fragment) => root_fields(document, &fragment.node.selection_set.node, seen, each),
+            Selection::FragmentSpread(spread) => {
+                let name = &spread.node.fragment_name.node;
+                if let Some(fragment) = document.fragments.get(name).filter(|_| seen.insert(name)) {
+                    root_fields(document, &fragment.node.selection_set.node, seen, each);
+                }
+            }
+        }
+    }
+}
+
+/// Validates a document against the view's schema where it is built, else against one of what the document names: a request is not
+/// kept waiting for the rest. Introspection waits for the whole.
+async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocument>) -> Result<(), Vec<GraphqlError>> {
+    let fail = |error: Error| vec![GraphqlError::from(error)];
+    if limits::introspects(document) {
+        view.whole_schema().await.map_err(fail)?;
+    }
+    let focused;
+    let schema = match view.ready_schema() {
+        Some(schema) => schema,
+        None => {
+            let named = named_objects(view, document);
+            focused = schema::build(view, &|name| named.contains(name)).map_err(fail)?;
+            &focused
+        }
+    };
+    let names: Vec<Option<String>> = match &document.operations {
+        DocumentOperations::Single(_) => vec![None],
+        DocumentOperations::Multiple(operations) => operations.keys().take(1).map(|name| Some(name.to_string())).collect(),
+    };
+    for name in names {
+        check_against(schema, text, document, name).await?;
+    }
+    check_subscriptions(document)
+}
+
+async fn check_against(
+    schema: &Schema,
+    text: &str,
+    document: &ExecutableDocument,
+    name: Option<String>,
+) -> Result<(), Vec<GraphqlError>> {
+    let mut request = Request::new(text).data(ValidateOnly);
+    request.set_parsed_query(document.clone());
+    request.operation_name = name;
+    let response = schema.execute(request).await;
+    match response.errors.is_empty() {
+        true => Ok(()),
+        false => Err(response.errors.into_iter().map(GraphqlError::of_validation).collect()),
+    }
+}
+
+/// A subscription has one root field.
+fn check_subscriptions(document: &ExecutableDocument) -> Result<(), Vec<GraphqlError>> {
+    for (_, operation) in document.operations.iter().filter(|(_, operation)| operation.node.ty == OperationType::Subscription) {
+        let mut fields = 0;
+        root_fields(document, &operation.node.selection_set.node, &mut HashSet::new(), &mut |_, _| fields += 1);
+        if fields != 1 {
+            return Err(vec![GraphqlError::invalid("A subscription has one root field.", vec![operation.pos])]);
+        }
+    }
+    Ok(())
+}
+
+/// The objects that a document can mean: of its root fields, types and variables, and what relation keys lead to from there.
+fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> {
+    let mut objects = HashSet::new();
+    let mut keys: HashSet<&str> = HashSet::new();
+    for (_, operation) in document.operations.iter() {
+        for definition in &operation.node.variable_definitions {
+            let object = view.object_near(base_name(&definition.node.var_type.node));
+            objects.extend(object.map(|object| object.name().to_owned()));
+        }
+        root_fields(document, &operation.node.selection_set.node, &mut HashSet::new(), &mut |name, _| {
+            if let Some(
+                Root::List(object)
+                | Root::ById(object)
+                | Root::Aggregate(object)
+                | Root::Create(object)
+                | Root::Update(object)
+                | Root::Upsert(object)
+                | Root::Delete(object)
+                | Root::Links(object, ..),
+            ) = root(view, operation.node.ty, name)
+            {
+                objects.insert(object.name().to_owned());
+            }
+        });
+        names_within(view, &operation.node.selection_set.node, &mut keys, &mut objects);
+    }
+    for fragment in document.fragments.values() {
+        let on = fragment.node.type_condition.node.on.node.as_str();
+        objects.extend(view.object_near(on).map(|object| object.name().to_owned()));
+        names_within(view, &fragment.node.selection_set.node, &mut keys, &mut objects);
+    }
+    let mut waiting: Vec<String> = objects.iter().cloned().collect();
+    while let Some(object) = waiting.pop() {
+        for relation in view.registry.relations_of(&object).iter().filter(|relation| keys.contains(relation.key.as_str())) {
+            if objects.insert(relation.related.clone()) {
+                waiting.push(relation.related.clone());
+            }
+        }
+    }
+    objects
+}
+
+/// The names of all fields, and the objects of inline fragments.
+fn names_within<'d>(view: &View, set: &'d SelectionSet, keys: &mut HashSet<&'d str>, objects: &mut HashSet<String>) {
+    for item in &set.items {
+        match &item.node {
+            Selection::Field(field) => {
+                keys.insert(field.node.name.node.as_str());
+                names_within(view, &field.node.selection_set.node, keys, objects);
+            }
+            Selection::InlineFragment(fragment) => {
+                let on = fragment.node.type_condition.as_ref().map(|on| on.node.on.node.as_str());
+                objects.extend(on.and_then(|on| view.object_near(on)).map(|object| object.name().to_owned()));
+                names_within(view, &fragment.node.selection_set.node, keys, objects);
+            }
+            Selection::FragmentSpread(_) => {}
+        }
+    }
+}
+
+fn base_name(ty: &Type) -> &str {
+    match &ty.base {
+        BaseType::Named(name) => name,
+        BaseType::List(inner) => base_name(inner),
+    }
+}

@@ -1,0 +1,308 @@
+//! One connection for all operations of a client: reserved with PUT, opened with GET, fed with POST, each operation ended with
+//! DELETE.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_graphql::parser::types::OperationType;
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{App, Caller, Credentials, HEARTBEAT as HEARTBEAT_PERIOD, RenewalSlot};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, watch};
+use tokio::task::AbortHandle;
+
+use super::{Framing, HEARTBEAT, OPENING, event_stream, of_receiver};
+use crate::Graphql;
+use crate::accept::{Form, Refusal};
+use crate::http::{Asked, Body, Operation, answer, refuse};
+use crate::request::GraphqlRequest;
+
+/// Reserved connections, open or not.
+const CONNECTIONS_MAX: usize = 10_000;
+/// How long a reservation waits to be opened.
+const RESERVED_MAX: Duration = Duration::from_secs(60);
+/// Operations under way on one connection.
+const OPERATIONS_MAX: usize = 100;
+/// Frames made before the client has taken them.
+const FRAMES_AHEAD: usize = 64;
+/// How often the caller is looked at again.
+const RECHECK: Duration = Duration::from_secs(1);
+const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
+
+/// The connections of this instance, by their tokens.
+#[derive(Default)]
+pub(crate) struct Connections {
+    by_token: Mutex<HashMap<String, Connection>>,
+}
+
+struct Connection {
+    /// Whose it is: nobody else may use it, whoever learns the token.
+    owner: Owner,
+    frames: mpsc::Sender<Bytes>,
+    /// Until it is opened.
+    waiting: Option<mpsc::Receiver<Bytes>>,
+    reserved_at: Instant,
+    operations: HashMap<String, Option<AbortHandle>>,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.operations.values().flatten().for_each(AbortHandle::abort);
+    }
+}
+
+/// A user, and the key that they use, if any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Owner(Option<(Option<String>, Option<String>)>);
+
+impl Owner {
+    fn of(caller: &Caller) -> Owner {
+        Owner(caller.principal.actor().map(|actor| (actor.user_id.clone(), actor.api_key_id.clone())))
+    }
+}
+
+impl Connections {
+    /// The token that a request names its connection by.
+    pub(crate) fn token(&self, headers: &HeaderMap, query: &str) -> Option<String> {
+        let of_header = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        of_header.or_else(|| parameter(query, "token")).filter(|token| !token.is_empty())
+    }
+
+    fn reserve(&self, owner: Owner) -> Result<String> {
+        let mut by_token = self.by_token.lock();
+        if by_token.len() >= CONNECTIONS_MAX {
+            by_token.retain(|_, known| known.waiting.is_none() || known.reserved_at.elapsed() < RESERVED_MAX);
+        }
+        if by_token.len() >= CONNECTIONS_MAX {
+            let message = "This server has as many event streams open as it allows. Try again later.";
+            return Err(Error::new(Code::Unavailable, message));
+        }
+        let token = uuid::Uuid::new_v4().to_string();
+        let (frames, waiting) = mpsc::channel(FRAMES_AHEAD);
+        let waiting = Some(waiting);
+        let operations = HashMap::new();
+        by_token.insert(token.clone(), Connection { owner, frames, waiting, reserved_at: Instant::now(), operations });
+        Ok(token)
+    }
+
+    /// Does something with a connection of the caller's; `None` where there is none.
+    fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        let mut by_token = self.by_token.lock();
+        let connection = by_token.get_mut(token)?;
+        if connection.waiting.is_some() && connection.reserved_at.elapsed() > RESERVED_MAX {
+            by_token.remove(token);
+            return None;
+        }
+        (connection.owner == *owner).then(|| act(connection))
+    }
+
+    fn close(&self, token: &str) {
+        let closed = self.by_token.lock().remove(token);
+        drop(closed);
+    }
+}
+
+fn parameter(query: &str, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+}
+
+fn told(status: StatusCode, code: Code, message: &str) -> Response<Body> {
+    let mut response = refuse(Form::Events, Refusal::Malformed(Error::new(code, message)));
+    *response.status_mut() = status;
+    response
+}
+
+fn no_connection() -> Response<Body> {
+    told(StatusCode::NOT_FOUND, Code::NotFound, "There is no such event stream. Reserve one with PUT.")
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+impl Graphql {
+    /// Reserves a connection: its token.
+    pub(crate) fn reserve(&self, asked: &Asked) -> Response<Body> {
+        let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
+        match allowed.and_then(|()| self.sse.reserve(Owner::of(&asked.caller))) {
+            Ok(token) => plain(StatusCode::CREATED, token),
+            Err(error) => refuse(Form::Events, Refusal::Malformed(error)),
+        }
+    }
+
+    /// Opens a reserved connection.
+    pub(crate) fn connect(self: &Arc<Self>, asked: &Asked, token: &str) -> Response<Body> {
+        let owner = Owner::of(&asked.caller);
+        let Some(waiting) = self.sse.with(token, &owner, |connection| connection.waiting.take()) else { return no_connection() };
+        let Some(frames) = waiting else {
+            return told(StatusCode::CONFLICT, Code::Conflict, "This event stream is open already.");
+        };
+        let (sender, receiver) = mpsc::channel(1);
+        let open = Open {
+            graphql: Arc::clone(self),
+            token: token.to_owned(),
+            owner,
+            credentials: Credentials { renewal: RenewalSlot::default(), ..asked.credentials.clone() },
+            frames,
+        };
+        tokio::spawn(open.run(sender, self.draining.clone()));
+        event_stream(of_receiver(receiver))
+    }
+
+    /// Begins an operation whose results go to a connection.
+    pub(crate) async fn begin(self: &Arc<Self>, asked: Asked, token: &str, request: GraphqlRequest) -> Response<Body> {
+        let Some(id) = request.operation_id.clone().filter(|id| !id.is_empty()) else {
+            return told(StatusCode::BAD_REQUEST, Code::InvalidRequest, "`extensions.operationId` is missing.");
+        };
+        let owner = Owner::of(&asked.caller);
+        let taken = self.sse.with(token, &owner, |connection| match connection.operations.len() {
+            OPERATIONS_MAX => Err("An event stream has as many operations under way as it may."),
+            _ if connection.operations.contains_key(&id) => Err("An operation with this id is under way already."),
+            _ => {
+                connection.operations.insert(id.clone(), None);
+                Ok(connection.frames.clone())
+            }
+        });
+        let frames = match taken {
+            None => return no_connection(),
+            Some(Err(message)) => return told(StatusCode::CONFLICT, Code::Conflict, message),
+            Some(Ok(frames)) => frames,
+        };
+        let form = asked.form;
+        let operation = match Operation::prepare(self, asked, request, false).await {
+            Ok(operation) => operation,
+            Err(refusal) => {
+                self.sse.with(token, &owner, |connection| connection.operations.remove(&id));
+                let form = if form == Form::Json { Form::Graphql } else { form };
+                return refuse(form, refusal);
+            }
+        };
+        let graphql = Arc::clone(self);
+        let (of_task, key, whose) = (id.clone(), token.to_owned(), owner.clone());
+        let running = tokio::spawn(async move {
+            graphql.feed(operation, &of_task, &frames).await;
+            graphql.sse.with(&key, &whose, |connection| connection.operations.remove(&of_task));
+        });
+        let handle = running.abort_handle();
+        let kept = self.sse.with(token, &owner, |connection| {
+            // One that has ended already has no place any more.
+            if let Some(place) = connection.operations.get_mut(&id) {
+                *place = Some(handle.clone());
+            }
+        });
+        if kept.is_none() {
+            handle.abort();
+        }
+        answer(StatusCode::ACCEPTED, Form::Json, b"null".to_vec())
+    }
+
+    /// Sends an operation's results to its connection.
+    async fn feed(&self, operation: Operation, id: &str, frames: &mpsc::Sender<Bytes>) {
+        let framing = Framing::of_operation(id.to_owned());
+        if operation.ty() == OperationType::Subscription {
+            match self.subscribe(&operation, &framing, false).await {
+                Ok(mut events) => {
+                    while let Some(frame) = events.recv().await {
+                        if frames.send(frame).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+                Err(error) => {
+                    let _ = frames.send(framing.next(&crate::error::refused(&[error.into()]))).await;
+                }
+            }
+        } else {
+            let _ = frames.send(framing.next(&operation.run().await)).await;
+        }
+        let _ = frames.send(framing.complete()).await;
+    }
+
+    /// Ends an operation of a connection.
+    pub(crate) fn stop(&self, asked: &Asked, token: &str, query: &str) -> Response<Body> {
+        let Some(id) = parameter(query, "operationId").filter(|id| !id.is_empty()) else {
+            return told(StatusCode::BAD_REQUEST, Code::InvalidRequest, "The parameter `operationId` is missing.");
+        };
+        let owner = Owner::of(&asked.caller);
+        match self.sse.with(token, &owner, |connection| connection.operations.remove(&id)) {
+            None => no_connection(),
+            Some(ended) => {
+                if let Some(handle) = ended.flatten() {
+                    handle.abort();
+                }
+                plain(StatusCode::OK, String::new())
+            }
+        }
+    }
+}
+
+/// A connection that a client reads.
+struct Open {
+    graphql: Arc<Graphql>,
+    token: String,
+    owner: Owner,
+    credentials: Credentials,
+    frames: mpsc::Receiver<Bytes>,
+}
+
+impl Open {
+    async fn run(mut self, sender: mpsc::Sender<Bytes>, mut draining: watch::Receiver<bool>) {
+        self.pass_on(&sender, &mut draining).await;
+        // What is under way for it ends with it.
+        self.graphql.sse.close(&self.token);
+    }
+
+    async fn pass_on(&mut self, sender: &mpsc::Sender<Bytes>, draining: &mut watch::Receiver<bool>) {
+        if sender.send(OPENING).await.is_err() {
+            return;
+        }
+        let mut recheck = tokio::time::interval(RECHECK);
+        recheck.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut heartbeat = tokio::time::interval(HEARTBEAT_PERIOD);
+        heartbeat.reset();
+        loop {
+            let frame = tokio::select! {
+                biased;
+                () = sender.closed() => return,
+                () = drained(draining) => return,
+                _ = recheck.tick() => {
+                    if !is_still(&self.graphql.app, &self.credentials, &self.owner).await {
+                        return;
+                    }
+                    continue;
+                }
+                frame = self.frames.recv() => frame,
+                _ = heartbeat.tick() => Some(HEARTBEAT),
+            };
+            let Some(frame) = frame else { return };
+            tokio::select! {
+                sent = sender.send(frame) => if sent.is_err() { return },
+                () = drained(draining) => return,
+                () = tokio::time::sleep(STALLED_MAX) => return,
+            }
+        }
+    }
+}
+
+/// Waits until the server drains, or is gone.
+async fn drained(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|draining| *draining).await;
+}
+
+/// How long a client may take no frame.
+const STALLED_MAX: Duration = Duration::from_secs(30);
+
+/// Whether what opened a connection still holds, for the same owner.
+async fn is_still(app: &Arc<App>, credentials: &Credentials, owner: &Owner) -> bool {
+    match app.authenticate(credentials).await {
+        Ok(caller) => Owner::of(&caller) == *owner && app.may_stream(&caller).is_ok() && caller.require_platform().is_ok(),
+        Err(_) => false,
+    }
+}

@@ -1,0 +1,234 @@
+//! How objects look in GraphQL: the types of their columns, and of what is sent.
+
+use std::sync::Arc;
+
+use blockbase_app::schema::{Column, FieldType, Object, pascal_case, system};
+
+/// Options of an enum in GraphQL.
+pub(crate) const FILTER_OPERATORS: [&str; 12] =
+    ["eq", "neq", "gt", "gte", "lt", "lte", "like", "ilike", "in", "nin", "is_null", "is_not_null"];
+pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
+pub(crate) const AGGREGATE_FUNCTIONS: [&str; 5] = ["count", "sum", "avg", "min", "max"];
+/// A field that input objects without any other have, because GraphQL knows no empty ones.
+pub(crate) const PLACEHOLDER: &str = "_";
+
+/// A leaf of an answer, or of what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scalar {
+    String,
+    Int,
+    Float,
+    Boolean,
+    Id,
+    /// ISO 8601 text.
+    DateTime,
+    /// Any JSON value.
+    Json,
+}
+
+impl Scalar {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Scalar::String => "String",
+            Scalar::Int => "Int",
+            Scalar::Float => "Float",
+            Scalar::Boolean => "Boolean",
+            Scalar::Id => "ID",
+            Scalar::DateTime => "DateTime",
+            Scalar::Json => "JSON",
+        }
+    }
+}
+
+/// The type of an argument, of a variable, or of a field of an input object.
+#[derive(Clone, Debug)]
+pub(crate) enum Input {
+    Scalar(Scalar),
+    /// Its name and its values.
+    Enum(String, Vec<String>),
+    Filter,
+    Sort,
+    Create(Arc<Object>),
+    Update(Arc<Object>),
+    Increment(Arc<Object>),
+    List(Box<Input>),
+    Required(Box<Input>),
+}
+
+/// One field of an input object.
+#[derive(Clone, Debug)]
+pub(crate) struct InputField {
+    pub(crate) name: String,
+    pub(crate) input: Input,
+    /// The name of an enum's value.
+    pub(crate) default: Option<&'static str>,
+    pub(crate) description: Option<String>,
+}
+
+impl Input {
+    pub(crate) fn required(self) -> Input {
+        Input::Required(Box::new(self))
+    }
+
+    pub(crate) fn list(self) -> Input {
+        Input::List(Box::new(self))
+    }
+
+    fn fixed(name: &str, values: &[&str]) -> Input {
+        Input::Enum(name.to_owned(), values.iter().map(|value| (*value).to_owned()).collect())
+    }
+
+    pub(crate) fn filter_operator() -> Input {
+        Input::fixed("FilterOperator", &FILTER_OPERATORS)
+    }
+
+    pub(crate) fn sort_direction() -> Input {
+        Input::fixed("SortDirection", &SORT_DIRECTIONS)
+    }
+
+    pub(crate) fn aggregate_function() -> Input {
+        Input::fixed("AggregateFunction", &AGGREGATE_FUNCTIONS)
+    }
+
+    /// The type's name without lists and exclamation marks.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Input::Scalar(scalar) => scalar.name().to_owned(),
+            Input::Enum(name, _) => name.clone(),
+            Input::Filter => "FilterInput".to_owned(),
+            Input::Sort => "SortInput".to_owned(),
+            Input::Create(object) => format!("{}CreateInput", pascal_case(object.name())),
+            Input::Update(object) => format!("{}UpdateInput", pascal_case(object.name())),
+            Input::Increment(object) => format!("{}IncrementInput", pascal_case(object.name())),
+            Input::List(inner) | Input::Required(inner) => inner.name(),
+        }
+    }
+
+    /// What an input object has; `None` for what is none.
+    pub(crate) fn fields(&self) -> Option<Vec<InputField>> {
+        let field = |name: &str, input: Input| InputField { name: name.to_owned(), input, default: None, description: None };
+        let fields = match self {
+            Input::Filter => {
+                let operator = field("operator", Input::filter_operator().required());
+                vec![
+                    field("field", Input::Scalar(Scalar::String).required()),
+                    InputField { default: Some("eq"), ..operator },
+                    field("value", Input::Scalar(Scalar::Json)),
+                ]
+            }
+            Input::Sort => {
+                let direction = field("direction", Input::sort_direction().required());
+                let direction = InputField { default: Some("asc"), ..direction };
+                vec![field("field", Input::Scalar(Scalar::String).required()), direction]
+            }
+            Input::Create(object) | Input::Update(object) => {
+                let columns = object.columns.iter().filter(|column| !column.is_system);
+                columns
+                    .map(|column| InputField {
+                        description: describe(object, column, matches!(self, Input::Create(_))),
+                        ..field(&column.name, input_of(object, column))
+                    })
+                    .collect()
+            }
+            Input::Increment(object) => {
+                let columns = object.columns.iter().filter(|column| is_numeric(column));
+                columns.map(|column| field(&column.name, input_of(object, column))).collect()
+            }
+            Input::Scalar(_) | Input::Enum(..) | Input::List(_) | Input::Required(_) => return None,
+        };
+        match fields.is_empty() {
+            false => Some(fields),
+            true => Some(vec![InputField {
+                description: Some("Nothing can be set.".to_owned()),
+                ..field(PLACEHOLDER, Input::Scalar(Scalar::Boolean))
+            }]),
+        }
+    }
+}
+
+/// Whether atomic operators apply to a column.
+pub(crate) fn is_numeric(column: &Column) -> bool {
+    !column.is_system && column.reference.is_none() && column.kind.is_numeric()
+}
+
+/// The scalar of a column that has no enum of its own; of its items where it is a list.
+pub(crate) fn scalar_of(column: &Column) -> Scalar {
+    if column.reference.is_some() || column.name == system::ID {
+        return Scalar::Id;
+    }
+    match column.kind {
+        FieldType::Integer => Scalar::Int,
+        FieldType::BigInteger
+        | FieldType::Decimal
+        | FieldType::Currency
+        | FieldType::Percentage
+        | FieldType::Rating
+        | FieldType::Float => Scalar::Float,
+        FieldType::Boolean => Scalar::Boolean,
+        FieldType::Date | FieldType::Datetime | FieldType::Time => Scalar::DateTime,
+        FieldType::Json => Scalar::Json,
+        FieldType::Text
+        | FieldType::Email
+        | FieldType::Url
+        | FieldType::Slug
+        | FieldType::Enum
+        | FieldType::MultiEnum
+        | FieldType::Uuid => Scalar::String,
+    }
+}
+
+/// The options of an enum column, where all of them can be names in GraphQL.
+pub(crate) fn enum_values(column: &Column) -> Option<&[String]> {
+    let is_name = |option: &String| {
+        let bytes = option.as_bytes();
+        bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+            && !option.starts_with("__")
+            && !matches!(option.as_str(), "true" | "false" | "null")
+    };
+    let options = column.rules.options.as_deref().filter(|_| column.kind.has_options())?;
+    options.iter().all(is_name).then_some(options)
+}
+
+/// The enum of a column. No type of an object has an underscore in its name, so that this one clashes with none.
+pub(crate) fn enum_name(object: &Object, column: &Column) -> String {
+    format!("{}_{}", pascal_case(object.name()), column.name)
+}
+
+/// The page of a list.
+pub(crate) fn page_name(object: &Object) -> String {
+    format!("{}_Page", pascal_case(object.name()))
+}
+
+/// The outcome of an upsert.
+pub(crate) fn upserted_name(object: &Object) -> String {
+    format!("{}_Upserted", pascal_case(object.name()))
+}
+
+/// What is sent for a column. Whether it has to be sent is left to the operation, so that its absence is the same error on every
+/// surface.
+pub(crate) fn input_of(object: &Object, column: &Column) -> Input {
+    let item = match enum_values(column) {
+        Some(values) => Input::Enum(enum_name(object, column), values.to_vec()),
+        None => Input::Scalar(scalar_of(column)),
+    };
+    match column.kind {
+        FieldType::MultiEnum => item.required().list(),
+        _ => item,
+    }
+}
+
+fn describe(object: &Object, column: &Column, creates: bool) -> Option<String> {
+    let described = description_of(object, column);
+    match (creates && column.required && column.default.is_none(), described) {
+        (true, Some(text)) => Some(format!("{text} Required.")),
+        (true, None) => Some("Required.".to_owned()),
+        (false, text) => text,
+    }
+}
+
+/// What the definition says of a column.
+pub(crate) fn description_of(object: &Object, column: &Column) -> Option<String> {
+    let field = object.definition.fields.iter().find(|field| field.name == column.name)?;
+    field.description.clone().or_else(|| field.label.clone())
+}

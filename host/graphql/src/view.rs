@@ -1,0 +1,177 @@
+//! What one group of callers sees of the schema, at one version of it.
+//!
+//! Names that a caller may not know of are not in their schema, so that validation and introspection tell nothing of them. Callers
+//! who see the same share a view, with its schema and the documents that passed validation.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock};
+
+use async_graphql::dynamic::Schema;
+use blockbase_app::schema::{Error, Object, Registry, RelationShape, Result, pascal_case};
+use blockbase_app::{LinkChange, Visible};
+use tokio::sync::OnceCell;
+
+use crate::documents::Documents;
+use crate::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
+use crate::schema;
+use crate::types::{Input, Scalar, enum_values};
+
+/// See the module.
+pub(crate) struct View {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) blocks_version: i64,
+    /// Names of the objects that are shown, in order.
+    names: Vec<String>,
+    shown: HashSet<String>,
+    /// Actions by the names that they have as mutations, with their descriptions.
+    actions: Vec<(Root, String)>,
+    pub(crate) has_events: bool,
+    schema: OnceCell<Schema>,
+    /// Objects by the names of their types.
+    by_type: OnceLock<HashMap<String, Arc<Object>>>,
+    pub(crate) documents: Documents,
+}
+
+impl View {
+    pub(crate) fn new(visible: Visible, has_events: bool) -> View {
+        let names: Vec<String> = visible.objects.into_iter().map(|(name, _)| name).collect();
+        let actions = visible.actions.iter().map(|(block, place)| {
+            let action = &block.manifest.actions[*place];
+            (Root::Action(block.name().to_owned(), action.name.clone()), action.description.clone())
+        });
+        View {
+            registry: visible.registry,
+            blocks_version: visible.blocks_version,
+            shown: names.iter().cloned().collect(),
+            names,
+            actions: actions.collect(),
+            has_events,
+            schema: OnceCell::new(),
+            by_type: OnceLock::new(),
+            documents: Documents::default(),
+        }
+    }
+
+    /// Whether both show the same things. Only views of one version are compared.
+    pub(crate) fn is_as(&self, other: &View) -> bool {
+        let action = |actions: &[(Root, String)]| actions.iter().map(|(root, _)| root.name()).collect::<Vec<_>>();
+        self.names == other.names && action(&self.actions) == action(&other.actions)
+    }
+
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.names.iter().filter_map(|name| self.registry.object(name))
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub(crate) fn shows(&self, object: &str) -> bool {
+        self.shown.contains(object)
+    }
+
+    pub(crate) fn actions(&self) -> impl Iterator<Item = (&Root, &str)> {
+        self.actions.iter().map(|(root, description)| (root, description.as_str()))
+    }
+
+    fn object(&self, name: &str) -> Option<&Arc<Object>> {
+        self.registry.object(name).filter(|_| self.shows(name))
+    }
+
+    /// The query of a name. Names of objects keep out of each other's way, so that one leads to one thing.
+    pub(crate) fn query(&self, name: &str) -> Option<Root> {
+        match name {
+            SCHEMA_VERSION => return Some(Root::SchemaVersion),
+            OBJECTS => return Some(Root::Objects),
+            _ => {}
+        }
+        if let Some(object) = self.object(name) {
+            return Some(Root::List(Arc::clone(object)));
+        }
+        let by_id = name.strip_suffix("_by_id").and_then(|name| self.object(name)).cloned().map(Root::ById);
+        by_id.or_else(|| name.strip_suffix("_aggregate").and_then(|name| self.object(name)).cloned().map(Root::Aggregate))
+    }
+
+    /// The mutation of a name.
+    pub(crate) fn mutation(&self, name: &str) -> Option<Root> {
+        let of = |prefix: &str, root: fn(Arc<Object>) -> Root| {
+            name.strip_prefix(prefix).and_then(|name| self.object(name)).cloned().map(root)
+        };
+        let found = of("create_", Root::Create)
+            .or_else(|| of("update_", Root::Update))
+            .or_else(|| of("upsert_", Root::Upsert))
+            .or_else(|| of("delete_", Root::Delete))
+            .or_else(|| self.links(name, "link_", LinkChange::Add))
+            .or_else(|| self.links(name, "unlink_", LinkChange::Remove));
+        found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned())
+    }
+
+    /// `link_<object>_<relation>`, wherever the object's name ends.
+    fn links(&self, name: &str, prefix: &str, change: LinkChange) -> Option<Root> {
+        let rest = name.strip_prefix(prefix)?;
+        rest.match_indices('_').find_map(|(place, _)| {
+            let object = self.object(&rest[..place])?;
+            let key = &rest[place + 1..];
+            let relation = self.registry.relation(object.name(), key)?;
+            matches!(relation.shape, RelationShape::Linked { .. })
+                .then(|| Root::Links(Arc::clone(object), key.to_owned(), change))
+        })
+    }
+
+    pub(crate) fn subscription(&self, name: &str) -> Option<Root> {
+        (name == EVENTS && self.has_events).then_some(Root::Events)
+    }
+
+    fn object_of_type(&self, name: &str) -> Option<&Arc<Object>> {
+        let by_type = || self.objects().map(|object| (pascal_case(object.name()), Arc::clone(object))).collect::<HashMap<_, _>>();
+        self.by_type.get_or_init(by_type).get(name)
+    }
+
+    /// The object whose types one name is of, whatever suffix that has.
+    pub(crate) fn object_near(&self, type_name: &str) -> Option<&Arc<Object>> {
+        let suffixes = ["CreateInput", "UpdateInput", "IncrementInput"];
+        let before = type_name.split('_').next().unwrap_or(type_name);
+        self.object_of_type(before)
+            .or_else(|| suffixes.iter().find_map(|suffix| self.object_of_type(before.strip_suffix(suffix)?)))
+    }
+
+    /// The type that a variable is declared with.
+    pub(crate) fn input(&self, name: &str) -> Option<Input> {
+        let scalars = [Scalar::String, Scalar::Int, Scalar::Float, Scalar::Boolean, Scalar::Id, Scalar::DateTime, Scalar::Json];
+        if let Some(scalar) = scalars.into_iter().find(|scalar| scalar.name() == name) {
+            return Some(Input::Scalar(scalar));
+        }
+        let fixed = [Input::filter_operator(), Input::sort_direction(), Input::aggregate_function(), Input::Filter, Input::Sort];
+        if let Some(input) = fixed.into_iter().find(|input| input.name() == name) {
+            return Some(input);
+        }
+        if let Some((ty, column)) = name.split_once('_') {
+            let column = self.object_of_type(ty)?.column(column)?;
+            return Some(Input::Enum(name.to_owned(), enum_values(column)?.to_vec()));
+        }
+        let of = |suffix: &str, input: fn(Arc<Object>) -> Input| {
+            name.strip_suffix(suffix).and_then(|ty| self.object_of_type(ty)).cloned().map(input)
+        };
+        of("CreateInput", Input::Create)
+            .or_else(|| of("UpdateInput", Input::Update))
+            .or_else(|| of("IncrementInput", Input::Increment))
+    }
+
+    /// The whole schema where it is built already.
+    pub(crate) fn ready_schema(&self) -> Option<&Schema> {
+        self.schema.get()
+    }
+
+    /// The whole schema; built where it is not yet, once, off the threads of requests.
+    ///
+    /// # Errors
+    /// `internal`.
+    pub(crate) async fn whole_schema(self: &Arc<Self>) -> Result<&Schema> {
+        self.schema
+            .get_or_try_init(|| async {
+                let view = Arc::clone(self);
+                tokio::task::spawn_blocking(move || schema::build(&view, &|_| true)).await.map_err(Error::internal)?
+            })
+            .await
+    }
+}
