@@ -12,8 +12,8 @@ const DEFAULT_QUERY = `# GraphiQL of Blockbase
 # pages, a record by its id, an aggregate, and
 # mutations. The book icon opens all of it.
 #
-# Requests carry this browser's session. An API key
-# goes into the headers below:
+# Requests carry this browser's session. An API
+# key goes into the headers below:
 #   { "X-API-Key": "svc_…" }
 #
 # Ctrl-Enter runs, Ctrl-Space completes. Events of

@@ -22,7 +22,7 @@
     ("jsonMode-VUTH7BFS.js", include_bytes!("jsonMode-VUTH7BFS.js.gz")),
     ("licences-F18EB0D4.txt", include_bytes!("licences-F18EB0D4.txt.gz")),
     ("lite-KI4SB6NX.js", include_bytes!("lite-KI4SB6NX.js.gz")),
-    ("main-NG52GAUQ.js", include_bytes!("main-NG52GAUQ.js.gz")),
+    ("main-PMPVKAEY.js", include_bytes!("main-PMPVKAEY.js.gz")),
     ("monaco-editor-SZ7JZYP4.js", include_bytes!("monaco-editor-SZ7JZYP4.js.gz")),
     ("monaco.contribution-OYBKX53X.js", include_bytes!("monaco.contribution-OYBKX53X.js.gz")),
     ("mouseTarget-YF2RR2AU.js", include_bytes!("mouseTarget-YF2RR2AU.js.gz")),
