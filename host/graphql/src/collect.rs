@@ -66,6 +66,52 @@ impl<'d> Context<'d> {
     }
 }
 
+/// The first field that has a key of the answer for itself which another one has too: the same key for two things.
+///
+/// async-graphql looks at fields that stand in one selection; here those count as well that come together when selections are merged.
+/// Every type is concrete, so what applies is merged and the rest was refused.
+pub(crate) fn conflict<'d>(document: &'d ExecutableDocument, sets: &[&'d SelectionSet]) -> Option<&'d Positioned<Field>> {
+    let mut fields: Vec<(&str, Vec<&'d Positioned<Field>>)> = Vec::new();
+    for set in sets {
+        gather(document, set, &mut fields);
+    }
+    fields.iter().find_map(|(_, same)| {
+        let (first, others) = same.split_first()?;
+        let is_other = |field: &&&Positioned<Field>| {
+            field.node.name.node != first.node.name.node || !same_arguments(&field.node, &first.node)
+        };
+        let sets: Vec<&SelectionSet> = same.iter().map(|field| &field.node.selection_set.node).collect();
+        others.iter().find(is_other).copied().or_else(|| conflict(document, &sets))
+    })
+}
+
+fn same_arguments(one: &Field, two: &Field) -> bool {
+    let has = |(name, value): &(Positioned<async_graphql::Name>, Positioned<async_graphql_value::Value>)| {
+        two.get_argument(&name.node).is_some_and(|other| other.node == value.node)
+    };
+    one.arguments.len() == two.arguments.len() && one.arguments.iter().all(has)
+}
+
+fn gather<'d>(document: &'d ExecutableDocument, set: &'d SelectionSet, fields: &mut Vec<(&'d str, Vec<&'d Positioned<Field>>)>) {
+    for item in &set.items {
+        match &item.node {
+            Selection::Field(field) => {
+                let key = field.node.response_key().node.as_str();
+                match fields.iter_mut().find(|(known, _)| *known == key) {
+                    Some((_, same)) => same.push(field),
+                    None => fields.push((key, vec![field])),
+                }
+            }
+            Selection::InlineFragment(fragment) => gather(document, &fragment.node.selection_set.node, fields),
+            Selection::FragmentSpread(spread) => {
+                if let Some(fragment) = document.fragments.get(&spread.node.fragment_name.node) {
+                    gather(document, &fragment.node.selection_set.node, fields);
+                }
+            }
+        }
+    }
+}
+
 fn add<'d>(field: &'d Positioned<Field>, fields: &mut Vec<Selected<'d>>) {
     let key = field.node.response_key().node.as_str();
     match fields.iter_mut().find(|selected| selected.key == key) {

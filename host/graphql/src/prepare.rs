@@ -11,6 +11,7 @@ use async_graphql::{Name, Positioned, Request};
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{Action, App, Caller};
 
+use crate::accept::Refusal;
 use crate::error::GraphqlError;
 use crate::limits::{self, QUERY_BYTES_MAX};
 use crate::request::GraphqlRequest;
@@ -18,7 +19,7 @@ use crate::root::Root;
 use crate::schema::{self, ValidateOnly};
 use crate::view::View;
 use crate::views::Views;
-use crate::{accept::Refusal, lexical};
+use crate::{collect, lexical};
 
 /// A document that may be executed.
 pub(crate) struct Prepared {
@@ -200,6 +201,13 @@ async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocumen
     };
     for name in names {
         check_against(schema, text, document, name).await?;
+    }
+    for (_, operation) in document.operations.iter() {
+        if let Some(field) = collect::conflict(document, &[&operation.node.selection_set.node]) {
+            let key = field.node.response_key();
+            let message = format!("`{}` stands for different fields, or for one with different arguments.", key.node);
+            return Err(vec![GraphqlError::invalid(message, vec![key.pos])]);
+        }
     }
     check_subscriptions(document)
 }

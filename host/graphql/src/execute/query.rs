@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_app::schema::{Error, Object, Result};
+use blockbase_app::schema::{Error, Object, Result, system};
 use blockbase_app::{
     AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListRequest, Operator, PagingParameters,
 };
@@ -67,7 +67,8 @@ impl<'d> Execution<'d> {
             filters,
             sort: sort(arguments)?,
             paging: paging(arguments)?,
-            select: Some(wanted.columns()).filter(|columns| !columns.is_empty()),
+            // A projection without a name would be everything.
+            select: Some(wanted.columns()).map(|columns| if columns.is_empty() { vec![system::ID.to_owned()] } else { columns }),
             expand: wanted.related(),
             // What nobody asks for costs nothing.
             without_count: !counts,

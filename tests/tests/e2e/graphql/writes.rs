@@ -114,7 +114,7 @@ on_both_engines! {
         define(&admin).await;
         let project = admin.make("project", json!({ "name": "bakery" })).await;
         admin.make("task", json!({ "title": "x", "project_id": project })).await;
-        let task = admin.make("task", json!({ "title": "y" })).await;
+        let task = admin.make("task", json!({ "title": "y", "priority": 1 })).await;
         let missing = "0190d5ae-0000-7000-8000-000000000000";
         let create = "mutation($input: TaskCreateInput!) { create_task(input: $input) { id } }";
         let update = "mutation($id: ID!, $input: TaskUpdateInput, $by: TaskIncrementInput) { update_task(id: $id, input: $input, increment: $by) { id } }";
