@@ -10,7 +10,6 @@ mod hostile;
 mod idle;
 mod install;
 mod memory;
-mod turns;
 
 use std::path::PathBuf;
 

@@ -33,7 +33,12 @@ pub(crate) type MakeRequest = std::sync::Arc<dyn Fn(usize, usize) -> Vec<u8> + S
 
 /// The bytes of a request.
 pub(crate) fn request(method: &str, path: &str, token: Option<&str>, body: Option<&str>) -> Vec<u8> {
-    let mut text = format!("{method} {path} HTTP/1.1\r\nhost: bench\r\n");
+    request_with(method, path, token, "host: bench\r\n", body)
+}
+
+/// The same with header lines of one's own, `host` among them.
+pub(crate) fn request_with(method: &str, path: &str, token: Option<&str>, headers: &str, body: Option<&str>) -> Vec<u8> {
+    let mut text = format!("{method} {path} HTTP/1.1\r\n{headers}");
     if let Some(token) = token {
         text.push_str(&format!("authorization: Bearer {token}\r\n"));
     }

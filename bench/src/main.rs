@@ -9,6 +9,7 @@ mod blocks;
 mod events;
 mod identity;
 mod run;
+mod surfaces;
 
 mod cluster;
 mod fill;
@@ -17,6 +18,7 @@ mod load;
 mod report;
 mod server;
 mod side;
+mod turns;
 mod workloads;
 
 use std::path::PathBuf;
@@ -93,6 +95,8 @@ enum Command {
     Events(events::Options),
     /// What blocks cost: calls, records, memory, installs, many that idle, some that spin
     Blocks(blocks::Options),
+    /// What GraphQL and MCP cost beside REST, and the GraphQL schema of many objects
+    Surfaces(surfaces::Options),
 }
 
 fn main() {
@@ -102,6 +106,7 @@ fn main() {
         Some(Command::Identity(options)) => identity::run(&options),
         Some(Command::Events(options)) => events::run(&options),
         Some(Command::Blocks(options)) => blocks::run(&options),
+        Some(Command::Surfaces(options)) => surfaces::run(&options),
         None => run::run(arguments.options),
     }
 }

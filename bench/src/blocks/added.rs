@@ -1,12 +1,12 @@
 //! What a call of a block adds: the echo of each language against a handler of the same server, with the same credential.
 
 use super::guests::{EXAMPLE_RESOURCE, Guests, Language};
-use super::turns::{Contender, take};
 use super::{ECHOED, Options, action_path, caller};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
 use crate::report::{Table, grouped};
 use crate::run::REST;
+use crate::turns::{Contender, take};
 use crate::workloads::always;
 
 /// The handler of the server's own.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::guests::Guests;
-use super::turns::{Contender, take};
 use super::{Options, action_path, caller};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
@@ -12,6 +11,7 @@ use crate::load::{MakeRequest, request};
 use crate::report::{Table, grouped};
 use crate::run::REST;
 use crate::side::Side;
+use crate::turns::{Contender, take};
 use crate::workloads::{get_by_id, pick};
 
 pub(super) async fn measure(options: &Options, guests: &Guests, cluster: Option<&Cluster>) -> (String, Table) {

@@ -6,7 +6,6 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::guests::{EXAMPLE_RESOURCE, Guests};
-use super::turns::{Contender, TURNS, order, time_of_a_turn};
 use super::{ECHOED, Options, action_path, caller};
 use crate::cluster::Cluster;
 use crate::events::subject::Subject;
@@ -14,6 +13,7 @@ use crate::load::{exchange, request};
 use crate::report::Table;
 use crate::run::REST;
 use crate::side::Side;
+use crate::turns::{Contender, TURNS, order, time_of_a_turn};
 use crate::workloads::always;
 
 /// The example, with time to spin.

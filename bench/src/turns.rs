@@ -7,46 +7,46 @@ use crate::load::{MakeRequest, Measured, run as run_load};
 use crate::report::grouped;
 
 /// Turns of each contender.
-pub(super) const TURNS: u32 = 6;
+pub(crate) const TURNS: u32 = 6;
 
-pub(super) struct Contender {
+pub(crate) struct Contender {
     address: String,
     make: MakeRequest,
     turns: Vec<Measured>,
 }
 
 impl Contender {
-    pub(super) fn new(address: &str, make: MakeRequest) -> Contender {
+    pub(crate) fn new(address: &str, make: MakeRequest) -> Contender {
         Contender { address: address.to_owned(), make, turns: Vec::new() }
     }
 
-    pub(super) async fn turn(&mut self, connections: usize, time: Duration) {
+    pub(crate) async fn turn(&mut self, connections: usize, time: Duration) {
         self.turns.push(run_load(&self.address, connections, time, self.make.clone()).await);
     }
 
     /// All turns as one.
-    pub(super) fn mean(&self) -> Measured {
+    pub(crate) fn mean(&self) -> Measured {
         Measured::mean(&self.turns, 1)
     }
 
     /// Requests a second, p50 and p99, for a table.
-    pub(super) fn cells(&self) -> [String; 3] {
+    pub(crate) fn cells(&self) -> [String; 3] {
         let all = self.mean();
         [all.a_second, all.p50_us as f64, all.p99_us as f64].map(grouped)
     }
 
     /// The median of what a number of a turn makes beside the other's in the same turn.
-    pub(super) fn beside(&self, other: &Contender, compare: impl Fn(&Measured, &Measured) -> f64) -> f64 {
+    pub(crate) fn beside(&self, other: &Contender, compare: impl Fn(&Measured, &Measured) -> f64) -> f64 {
         median(self.turns.iter().zip(&other.turns).map(|(ours, theirs)| compare(ours, theirs)).collect())
     }
 
     /// Requests a second beside the other's.
-    pub(super) fn ratio(&self, other: &Contender) -> String {
+    pub(crate) fn ratio(&self, other: &Contender) -> String {
         format!("{:.2}", self.beside(other, |ours, theirs| ours.a_second / theirs.a_second))
     }
 
     /// How much longer its p50 and p99 are than the other's.
-    pub(super) fn added(&self, other: &Contender) -> [f64; 2] {
+    pub(crate) fn added(&self, other: &Contender) -> [f64; 2] {
         [
             self.beside(other, |ours, theirs| ours.p50_us as f64 - theirs.p50_us as f64),
             self.beside(other, |ours, theirs| ours.p99_us as f64 - theirs.p99_us as f64),
@@ -55,18 +55,18 @@ impl Contender {
 }
 
 /// The time of one turn, of as many as make `seconds`.
-pub(super) fn time_of_a_turn(seconds: u64) -> Duration {
+pub(crate) fn time_of_a_turn(seconds: u64) -> Duration {
     Duration::from_millis(seconds * 1000) / TURNS
 }
 
 /// The order in which `count` contenders take this turn: forth and back.
-pub(super) fn order(turn: u32, count: usize) -> Vec<usize> {
+pub(crate) fn order(turn: u32, count: usize) -> Vec<usize> {
     let forth = 0..count;
     if turn.is_multiple_of(2) { forth.collect() } else { forth.rev().collect() }
 }
 
 /// Lets all take their turns.
-pub(super) async fn take(contenders: &mut [Contender], connections: usize, seconds: u64) {
+pub(crate) async fn take(contenders: &mut [Contender], connections: usize, seconds: u64) {
     for turn in 0..TURNS {
         for place in order(turn, contenders.len()) {
             contenders[place].turn(connections, time_of_a_turn(seconds)).await;

@@ -1,0 +1,64 @@
+//! What the other surfaces cost beside REST: GraphQL and MCP on the same records, and the GraphQL schema of many objects.
+//!
+//! All that is compared takes short turns in one run, forth and back, so that a drift of the machine meets each.
+
+mod calls;
+mod schema;
+
+use std::path::PathBuf;
+
+use crate::Engines;
+use crate::cluster::Cluster;
+use crate::run::Engine;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The server's binary
+    #[arg(long, default_value = "target/release/blockbase")]
+    binary: PathBuf,
+    /// The database below the servers
+    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
+    engine: Engines,
+    /// Seconds of each measurement
+    #[arg(long, default_value_t = 6)]
+    seconds: u64,
+    /// Connections, where there is more than one
+    #[arg(long, default_value_t = 32)]
+    connections: usize,
+    /// Records in the table
+    #[arg(long, default_value_t = 10_000)]
+    rows: u32,
+    /// Objects whose schema is built, comma-separated
+    #[arg(long, value_delimiter = ',', default_value = "10,100,500")]
+    objects: Vec<usize>,
+    /// Only these parts, comma-separated
+    #[arg(long, value_enum, value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Prints the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// The same reads and writes by each surface
+    Calls,
+    /// Building the schema of many objects, and requests right after a change
+    Schema,
+}
+
+pub(crate) fn run(options: &Options) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for engine in options.engine.each() {
+        let cluster = (*engine == Engine::Postgres).then(Cluster::start);
+        for part in [Part::Calls, Part::Schema].into_iter().filter(|part| options.only.is_empty() || options.only.contains(part))
+        {
+            let (title, table) = match part {
+                Part::Calls => runtime.block_on(calls::measure(options, cluster.as_ref())),
+                Part::Schema => runtime.block_on(schema::measure(options, cluster.as_ref())),
+            };
+            let mark = if options.markdown { "### " } else { "" };
+            println!("{mark}{}, {title}\n\n{}", engine.name(), table.text(options.markdown));
+        }
+    }
+}
