@@ -165,12 +165,12 @@ async fn finished(response: Answer, call: &Call, id: Option<&RawValue>) -> (Answ
     if !is_json {
         let refused = match parts.status {
             status if status.is_success() => answer::nothing(status),
-            // The content type was looked at before: the text is a message of another form than its method's.
-            status => {
-                let status = if status == StatusCode::UNSUPPORTED_MEDIA_TYPE { StatusCode::BAD_REQUEST } else { status };
-                let text = String::from_utf8_lossy(&body);
-                answer::error(status, answer::INVALID_REQUEST, &text, None, id)
+            // The content type was looked at before: rmcp means the message itself.
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                let text = "The message has a form that the protocol does not know.";
+                answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, text, None, id)
             }
+            status => answer::error(status, answer::INVALID_REQUEST, &String::from_utf8_lossy(&body), None, id),
         };
         return (refused, body);
     }

@@ -8,8 +8,8 @@ use blockbase_app::schema::{Code, Error};
 use blockbase_app::{App, log_cause};
 use futures_util::FutureExt;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorCode, ErrorData, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
@@ -30,6 +30,9 @@ const INSTRUCTIONS: &str = "\
 Records of data objects that are defined at run time, and actions of installed blocks. Begin with list_objects, then get_object for \
 the fields, the keys of related records and the unique targets of one. Every tool acts with the permissions of the credential that \
 the connection presents. An error's text is `{ error, message, field?, issues? }` with a stable code in `error`.";
+
+/// Methods that this server answers.
+const METHODS: [&str; 6] = ["initialize", "ping", "tools/list", "tools/call", "server/discover", "subscriptions/listen"];
 
 /// The server, one and the same for every request.
 #[derive(Clone)]
@@ -115,6 +118,19 @@ impl ServerHandler for Server {
             }
         };
         Ok(result.into())
+    }
+
+    /// What rmcp found to be a message of no known form: of a method that there is not, or whose parameters are none of it.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        Err(match METHODS.contains(&method.as_str()) {
+            true => ErrorData::invalid_params(format!("The parameters are none of `{method}`."), None),
+            false => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("There is no method `{method}` here."), None),
+        })
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
