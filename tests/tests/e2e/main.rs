@@ -21,6 +21,7 @@ mod faults;
 mod guests;
 mod hostile;
 mod mask;
+mod mcp;
 mod openapi;
 mod policy;
 mod process;
