@@ -81,6 +81,7 @@ impl Mcp {
     /// Answers a request at `/api/v1/mcp`.
     pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<Result<Bytes>>) -> Answer {
         let (parts, body) = request.into_parts();
+        // `HEAD` comes here as well, where a stream has no head to show.
         if !matches!(parts.method, Method::GET | Method::POST | Method::DELETE) {
             return answer::no_method(&parts.method, "GET, POST, DELETE");
         }

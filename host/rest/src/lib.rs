@@ -137,7 +137,7 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: w
             get(hooks::receive).post(hooks::receive).put(hooks::receive).patch(hooks::receive).delete(hooks::receive),
         )
         .route("/api/v1/graphql", any(surfaces::graphql))
-        .route("/api/v1/mcp", any(surfaces::mcp))
+        .route("/api/v1/mcp", get(surfaces::mcp).post(surfaces::mcp).delete(surfaces::mcp))
         .route("/api/v1/openapi.json", get(openapi::handle))
         .route("/api/v1/roles", get(roles::list).post(roles::create))
         .route("/api/v1/roles/{id}", get(roles::get).patch(roles::update).delete(roles::delete))

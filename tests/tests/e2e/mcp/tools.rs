@@ -21,8 +21,10 @@ on_both_engines! {
         let client = Client::of(&admin);
         let person = admin.make("person", json!({ "name": "Zoë" })).await;
         for number in 0..7 {
-            let text = format!(r#"{{"title":"Éclair {number}","code":"c{number}",{EXACT},"count":{number},"owner_id":"{person}","notes":{{"n":1e400}}}}"#);
-            let text = text.replace(r#","notes":{"n":1e400}"#, if number == 0 { "" } else { r#","notes":{"a":[null,"\u00e9"]}"# });
+            let notes = if number == 0 { "null" } else { r#"{"a":[null,"\u00e9"]}"# };
+            let text = format!(
+                r#"{{"title":"Éclair {number}","code":"c{number}",{EXACT},"count":{number},"owner_id":"{person}","notes":{notes}}}"#
+            );
             let made = server.send(admin.request("POST", "/api/v1/data/task").header("content-type", "application/json").body(text)).await;
             assert_eq!(made.status, 201, "{}", made.text);
         }
@@ -36,13 +38,13 @@ on_both_engines! {
             (json!({ "filters": [{ "field": "count", "value": "3" }] }), "?count[eq]=3"),
             (json!({ "filters": [{ "field": "notes", "operator": "is_null" }] }), "?notes[is_null]="),
             (json!({ "select": "title", "expand": "owner,labels", "count": "none" }), "?select=title&expand=owner,labels&count=none"),
+            (json!({ "expand": "colour" }), "?expand=colour"),
             (json!({ "search": null, "page": null }), ""),
         ] {
             let mut arguments = arguments;
             arguments["object_name"] = json!("task");
             let called = client.call("query_data", arguments.clone()).await;
-            // A field of this name would be a parameter of REST's list.
-            let rest = admin.get(&format!("/api/v1/data/task{}", query.replace("?count[", "?count["))).await;
+            let rest = admin.get(&format!("/api/v1/data/task{query}")).await;
             assert_eq!((rest.status, called.text.as_str()), (200, rest.text.as_str()), "{arguments}");
             called.document();
         }
@@ -174,7 +176,6 @@ on_both_engines! {
             ("query_data", task(json!({ "filters": [{ "field": "colour", "value": 1 }] })), "GET", "task?colour=1", Value::Null),
             ("query_data", task(json!({ "filters": [{ "field": "title", "operator": "near", "value": 1 }] })), "GET", "task?title[near]=1", Value::Null),
             ("query_data", task(json!({ "sort": "colour" })), "GET", "task?sort=colour", Value::Null),
-            ("query_data", task(json!({ "expand": "colour" })), "GET", "task?expand=colour", Value::Null),
             ("query_data", task(json!({ "search": "x".repeat(2000) })), "GET", &format!("task?search={}", "x".repeat(2000)), Value::Null),
             ("aggregate_data", task(json!({ "fn": "sum", "field": "title" })), "GET", "task/aggregate?fn=sum&field=title", Value::Null),
             ("aggregate_data", task(json!({ "fn": "median" })), "GET", "task/aggregate?fn=median", Value::Null),
