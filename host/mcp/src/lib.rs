@@ -85,11 +85,14 @@ impl Mcp {
         if !matches!(parts.method, Method::GET | Method::POST | Method::DELETE) {
             return answer::no_method(&parts.method, "GET, POST, DELETE");
         }
-        let invoked = match self.admit(invoker, &parts.headers) {
-            Ok(invoked) => invoked,
+        let admitted = self.admit(invoker, &parts.headers);
+        let (invoked, wants_none) = match admitted.and_then(|invoked| Ok((invoked, message::wants_no_session(&parts.uri)?))) {
+            Ok(admitted) => admitted,
             Err(error) => return answer::refused(&error, None),
         };
+        let has_sessions = !wants_none && !message::is_without_sessions(&parts.headers);
         match parts.method {
+            Method::GET | Method::DELETE if !has_sessions => answer::no_method(&parts.method, "POST"),
             Method::GET => self.stream(&invoked, &parts),
             Method::DELETE => self.end_session(&invoked, &parts.headers),
             _ => self.post(invoked, &parts, body).await,
@@ -105,9 +108,6 @@ impl Mcp {
     }
 
     fn end_session(&self, invoked: &Invoked, headers: &HeaderMap) -> Answer {
-        if message::is_without_sessions(headers) {
-            return answer::no_method(&Method::DELETE, "POST");
-        }
         match self.sessions.named(headers, &invoked.caller) {
             Ok(session) => {
                 self.sessions.end(&session);

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use blockbase_app::schema::Error;
 use blockbase_app::schema::json::{Members, write_string};
-use http::{HeaderMap, header};
+use http::{HeaderMap, Uri, header};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -83,6 +84,9 @@ impl Message {
             let message = "The message has no `method`; this server asks nothing that a client could answer.";
             return Err(malformed(INVALID_REQUEST, message.to_owned(), id));
         };
+        if envelope.params.is_some_and(|params| !params.get().starts_with('{')) {
+            return Err(malformed(INVALID_REQUEST, "`params` has to be an object.".to_owned(), id));
+        }
         let mut message = Message {
             id: id.map(ToOwned::to_owned),
             method: method.into_owned(),
@@ -146,6 +150,19 @@ pub(crate) fn is_without_sessions(headers: &HeaderMap) -> bool {
     version(headers).is_some_and(|version| version >= VERSION_WITHOUT_SESSIONS)
 }
 
+/// Whether the address is the one for clients that want no session.
+///
+/// # Errors
+/// `invalid_request` for a word that means nothing.
+pub(crate) fn wants_no_session(address: &Uri) -> Result<bool, Error> {
+    let pairs = address.query().unwrap_or_default().split('&');
+    match pairs.filter_map(|pair| pair.strip_prefix("sessions=")).next_back() {
+        None => Ok(false),
+        Some("none") => Ok(true),
+        Some(other) => Err(Error::invalid_request(format!("`sessions` is `none` or left out; it is {other:?}."))),
+    }
+}
+
 /// Whether the request is of a version that has arrays of messages; one that names none counts as of the last that did not have to.
 pub(crate) fn has_batches(headers: &HeaderMap) -> bool {
     version(headers).is_none_or(|version| version <= VERSION_WITH_BATCHES)
@@ -194,6 +211,8 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":7}"#,
         ] {
             assert_eq!(code(bad), Some(INVALID_REQUEST), "{bad}");
         }
@@ -201,7 +220,6 @@ mod tests {
         assert_eq!(code(&long), Some(INVALID_REQUEST));
         for bad in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
-            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":[]}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#,
         ] {

@@ -14,15 +14,12 @@ use http_body_util::{BodyExt, Full};
 use serde_json::value::RawValue;
 
 use crate::call::{Call, Invoked};
-use crate::message::{Malformed, Message, SESSION_HEADER, accepts, has_batches, is_json, is_without_sessions};
-use crate::session::Session;
+use crate::message::{Malformed, Message, SESSION_HEADER, accepts, has_batches, is_json, is_without_sessions, wants_no_session};
 use crate::tools::Shown;
 use crate::{Answer, Mcp, answer};
 
 /// The request that begins a session.
 const INITIALIZE: &str = "initialize";
-/// What a client asks for that wants no session, since it cannot come back to the same instance.
-const WITHOUT_SESSION: &str = "sessions=none";
 const EVENT_STREAM: &str = "text/event-stream";
 
 impl Mcp {
@@ -98,23 +95,14 @@ impl Mcp {
         if let (Some(session), Some(shown)) = (&named, shown) {
             session.tell(shown);
         }
-        let wants_session =
-            begins && !parts.uri.query().is_some_and(|query| query.split('&').any(|pair| pair == WITHOUT_SESSION));
-        if wants_session && is_success(&response.1) {
-            match self.begin(invoked) {
-                Ok(session) => {
-                    if let Ok(id) = HeaderValue::from_str(&session.id) {
-                        response.0.headers_mut().insert(SESSION_HEADER, id);
-                    }
-                }
-                Err(error) => return answer::refused(&error, id),
+        if begins && wants_no_session(&parts.uri).is_ok_and(|wants_none| !wants_none) && is_success(&response.1) {
+            let shown = Shown::to(&self.app, &invoked.caller).fingerprint();
+            let session = self.sessions.begin(&invoked.caller, shown);
+            if let Some(Ok(id)) = session.map(|session| HeaderValue::from_str(&session.id)) {
+                response.0.headers_mut().insert(SESSION_HEADER, id);
             }
         }
         response.0
-    }
-
-    fn begin(&self, invoked: &Invoked) -> Result<Arc<Session>> {
-        self.sessions.begin(&invoked.caller, Shown::to(&self.app, &invoked.caller).fingerprint())
     }
 
     /// A stream of rmcp's, counted among the open ones for as long as it is.

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::answer::INVALID_PARAMS;
 use crate::call::Call;
+use crate::stream::STALLED_MAX;
 use crate::tools::{Refusal, Shown, describe, run};
 use crate::watch::Watched;
 
@@ -150,7 +151,8 @@ impl ServerHandler for Server {
                 () = subscription.cancelled() => return Ok(()),
                 changed = watched.changed() => match changed {
                     Some(()) if is_for_tools => {
-                        if subscription.sink().notify_tool_list_changed().await.is_err() {
+                        let told = tokio::time::timeout(STALLED_MAX, subscription.sink().notify_tool_list_changed());
+                        if !matches!(told.await, Ok(Ok(()))) {
                             return Ok(());
                         }
                     }

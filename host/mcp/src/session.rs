@@ -157,25 +157,21 @@ impl Drop for Running {
 pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Begins a session of a client that can know the list of tools `told`.
-    ///
-    /// # Errors
-    /// `unavailable` where there are too many.
-    pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Result<Arc<Session>> {
+    /// Begins a session of a client that can know the list of tools `told`; `None` where there are as many as there may be, since
+    /// everything but being told of changes works without.
+    pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Option<Arc<Session>> {
         let (owner, now) = (Owner::of(caller), Instant::now());
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| !session.is_idle(now));
         let of_owner = sessions.values().filter(|session| session.owner == owner).count();
         if sessions.len() >= SESSIONS_MAX || of_owner >= SESSIONS_OF_ONE_MAX {
-            let message = "There are as many sessions as this server keeps. End some with DELETE, or use it without a session \
-                           (`/api/v1/mcp?sessions=none`).";
-            return Err(Error::new(Code::Unavailable, message));
+            return None;
         }
         let state = State { used_at: now, told, streams: 0, running: HashMap::new() };
         let id = Uuid::new_v4().to_string();
         let session = Arc::new(Session { id: id.clone(), owner, state: Mutex::new(state), ended: watch::Sender::new(false) });
         sessions.insert(id, Arc::clone(&session));
-        Ok(session)
+        Some(session)
     }
 
     /// The session that a request names, if it does and the session is the caller's. Another's is none.
@@ -212,14 +208,13 @@ mod tests {
         let sessions = Sessions::default();
         let nobody = Caller::system();
         for _ in 0..SESSIONS_OF_ONE_MAX {
-            assert!(sessions.begin(&nobody, 0).is_ok());
+            assert!(sessions.begin(&nobody, 0).is_some());
         }
-        let refused = sessions.begin(&nobody, 0).err().expect("a refusal");
-        assert_eq!(refused.code, Code::Unavailable);
+        assert!(sessions.begin(&nobody, 0).is_none());
         let last = sessions.0.lock().values().next().cloned().expect("a session");
         sessions.end(&last);
         assert!(*last.watch_end().borrow());
-        assert!(sessions.begin(&nobody, 0).is_ok());
+        assert!(sessions.begin(&nobody, 0).is_some());
     }
 
     #[test]

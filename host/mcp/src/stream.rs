@@ -7,7 +7,7 @@ use std::time::Duration;
 use blockbase_app::schema::{Code, Error, Result};
 use bytes::Bytes;
 use futures_util::stream;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
@@ -22,7 +22,7 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Frames made before the client has taken them.
 const FRAMES_AHEAD: usize = 4;
 /// How long a client may take no frame.
-const STALLED_MAX: Duration = Duration::from_secs(30);
+pub(crate) const STALLED_MAX: Duration = Duration::from_secs(30);
 
 const OPEN: &[u8] = b": open\n\n";
 const ALIVE: &[u8] = b": heartbeat\n\n";
@@ -32,6 +32,7 @@ struct Open {
     watched: Watched,
     /// Turns true when the session ends.
     ended: watch::Receiver<bool>,
+    draining: watch::Receiver<bool>,
     _of_session: StreamOfSession,
     _permit: OwnedSemaphorePermit,
 }
@@ -52,9 +53,6 @@ impl Mcp {
 
     /// `GET`: the stream of the session that the request names.
     pub(crate) fn stream(&self, invoked: &Invoked, parts: &http::request::Parts) -> Answer {
-        if message::is_without_sessions(&parts.headers) {
-            return answer::no_method(&Method::GET, "POST");
-        }
         if !message::accepts(&parts.headers, "text/event-stream") {
             let text = "GET opens an event stream; send `Accept: text/event-stream`.";
             return answer::error(StatusCode::NOT_ACCEPTABLE, answer::INVALID_REQUEST, text, None, None);
@@ -71,6 +69,7 @@ impl Mcp {
         let open = Open {
             watched: Watched::new(&self.app, invoked, session.told(), self.draining.clone()),
             ended: session.watch_end(),
+            draining: self.draining.clone(),
             _of_session: of_session,
             _permit: permit,
         };
@@ -94,9 +93,12 @@ impl Open {
         let mut heartbeat = every(HEARTBEAT);
         let mut frame = OPEN;
         loop {
-            let taken = sender.send_timeout(Bytes::from_static(frame), STALLED_MAX);
-            if taken.await.is_err() {
-                return;
+            tokio::select! {
+                biased;
+                _ = self.draining.wait_for(|draining| *draining) => return,
+                taken = sender.send_timeout(Bytes::from_static(frame), STALLED_MAX) => if taken.is_err() {
+                    return;
+                }
             }
             frame = tokio::select! {
                 biased;

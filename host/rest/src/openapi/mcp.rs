@@ -16,7 +16,7 @@ const PROBLEMS: [(u16, &str); 8] = [
     (406, "The answer has a type that the client does not take."),
     (413, "The body is larger than this server takes (`SVC_MAX_BODY_BYTES`)."),
     (415, "The body is not `application/json`."),
-    (503, "There are as many sessions or streams as this server allows."),
+    (503, "There are as many streams or running requests as this server allows."),
 ];
 
 fn problem() -> Value {
@@ -62,9 +62,25 @@ fn session(is_needed: bool) -> Value {
 
 pub(super) fn describe(paths: &mut Paths) {
     let message = json!({
-        "description": "A message of JSON-RPC 2.0, or in versions of the protocol that have them an array of messages.",
-        "type": ["object", "array"],
+        "type": "object",
+        "properties": {
+            "jsonrpc": { "type": "string", "const": "2.0" },
+            "id": {
+                "description": "Of requests; a notification has none.",
+                "type": ["string", "integer"],
+                "maxLength": 1022,
+                "minimum": i64::MIN,
+                "maximum": i64::MAX,
+            },
+            "method": { "type": "string" },
+            "params": { "type": ["object", "null"] },
+        },
+        "required": ["jsonrpc", "method"],
         "examples": [{ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }],
+    });
+    let message = json!({
+        "description": "A message of JSON-RPC 2.0, or in versions of the protocol that have them an array of messages.",
+        "anyOf": [message, { "type": "array", "minItems": 1, "maxItems": 50 }],
     });
     let without = query_parameter(
         "sessions",

@@ -62,6 +62,7 @@ on_both_engines! {
             (client.request("GET").header("mcp-session-id", "nothing"), 404),
             (client.request("DELETE").header("mcp-session-id", "nothing"), 404),
             (client.request("POST").header("content-type", "application/json").header("mcp-session-id", "nothing").body(ping), 404),
+            (server.request("POST", "/api/v1/mcp?sessions=some").bearer_auth(&admin.token).json(&json!({})), 400),
             (server.request("GET", PATH).bearer_auth(&admin.token).header("accept", "application/json"), 406),
             (client.request("PUT"), 405),
             (client.request("PATCH"), 405),

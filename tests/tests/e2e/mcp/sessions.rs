@@ -49,6 +49,8 @@ on_both_engines! {
         let request = server.request("POST", "/api/v1/mcp?sessions=none").bearer_auth(&admin.token).header("accept", BOTH);
         let begun = server.send(request.json(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": initialization() }))).await;
         assert_eq!((begun.status, begun.headers.contains_key("mcp-session-id")), (200, false));
+        let request = server.request("GET", "/api/v1/mcp?sessions=none").bearer_auth(&admin.token).header("accept", BOTH);
+        assert_eq!(server.send(request).await.status, 405);
     }
 
     async fn streams_end_with_the_rights_of_their_caller(server: Server) {
