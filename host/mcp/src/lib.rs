@@ -121,7 +121,7 @@ impl Mcp {
 /// Lets signed-in callers in by the platform data resource, and others where there is something that everybody may do.
 pub(crate) fn require_admission(app: &App, caller: &Caller) -> Result<()> {
     caller.require_platform()?;
-    match caller.is_known() || !app.settings().require_auth || !Shown::to(app, caller).is_empty() {
+    match caller.is_known() || !app.settings().require_auth || Shown::any(app, caller) {
         true => Ok(()),
         false => Err(Error::new(
             Code::Unauthorized,

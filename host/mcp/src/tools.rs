@@ -95,6 +95,18 @@ impl Tool {
 /// The resource of a grant that reaches every object, those to come among them.
 const EVERY_OBJECT: &str = "*";
 
+fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
+    needed.iter().all(|action| caller.may(resource, *action))
+}
+
+/// Whether a tool may be used on objects that there are not yet, so that it is shown where there is none.
+fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
+    match tool.needs() {
+        [] => caller.holds("objects", Action::Read),
+        needed => may_all(caller, EVERY_OBJECT, needed),
+    }
+}
+
 /// An action of a block as a tool.
 pub(crate) struct ShownAction {
     pub(crate) tool: String,
@@ -112,16 +124,11 @@ pub(crate) struct Shown {
 impl Shown {
     pub(crate) fn to(app: &App, caller: &Caller) -> Shown {
         let visible = app.visible(caller);
-        let may = |resource: &str, needed: &[Action]| needed.iter().all(|action| caller.may(resource, *action));
         let tools = Tool::ALL.into_iter().filter_map(|tool| {
             let needed = tool.needs();
             let objects: Vec<String> =
-                visible.objects.iter().map(|(name, _)| name).filter(|name| may(name, needed)).cloned().collect();
-            let reaches_all = match needed {
-                [] => caller.holds("objects", Action::Read),
-                needed => may(EVERY_OBJECT, needed),
-            };
-            (reaches_all || !objects.is_empty()).then_some((tool, objects))
+                visible.objects.iter().map(|(name, _)| name).filter(|name| may_all(caller, name, needed)).cloned().collect();
+            (reaches_every_object(caller, tool) || !objects.is_empty()).then_some((tool, objects))
         });
         let actions = visible.actions.iter().map(|(block, place)| ShownAction {
             tool: action_tool(block, *place),
@@ -131,8 +138,11 @@ impl Shown {
         Shown { tools: tools.collect(), actions: actions.collect() }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tools.is_empty() && self.actions.is_empty()
+    /// Whether `caller` is shown anything at all.
+    pub(crate) fn any(app: &App, caller: &Caller) -> bool {
+        let visible = app.visible(caller);
+        let reaches_all = || Tool::ALL.into_iter().any(|tool| reaches_every_object(caller, tool));
+        !visible.objects.is_empty() || !visible.actions.is_empty() || reaches_all()
     }
 
     /// A number that is another one where the list is. It holds within one process.

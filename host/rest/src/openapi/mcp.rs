@@ -80,7 +80,7 @@ pub(super) fn describe(paths: &mut Paths) {
     });
     let message = json!({
         "description": "A message of JSON-RPC 2.0, or in versions of the protocol that have them an array of messages.",
-        "anyOf": [message, { "type": "array", "minItems": 1, "maxItems": 50 }],
+        "anyOf": [message, { "type": "array", "items": {}, "minItems": 1, "maxItems": 50 }],
     });
     let without = query_parameter(
         "sessions",
@@ -88,7 +88,7 @@ pub(super) fn describe(paths: &mut Paths) {
         json!({ "type": "string", "enum": ["none"] }),
     );
     let answers = json!({
-        "application/json": { "schema": { "type": ["object", "array"], "description": "The message's answer." } },
+        "application/json": { "schema": { "type": ["object", "array"], "items": {}, "description": "The message's answer." } },
         "text/event-stream": { "schema": { "type": "string", "description": "Of `subscriptions/listen`: messages." } },
     });
     let send = operation("send", "Send a message to the MCP server")
