@@ -73,7 +73,7 @@ pub use persist::{PersistConfig, UNDECODABLE};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
-pub use stream::{HEARTBEAT, StreamForm, StreamRequest};
+pub use stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
 pub use subscriptions::{NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
 pub use surface::{Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};

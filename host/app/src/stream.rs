@@ -52,7 +52,25 @@ pub struct StreamForm {
     pub frame: Box<dyn Fn(&CommittedEvent) -> Bytes + Send>,
 }
 
+/// A place among the open streams, which are counted on all surfaces together, for as long as it is held.
+pub struct StreamPlace {
+    _permit: OwnedSemaphorePermit,
+    /// The same for telemetry.
+    _counted: blockbase_telemetry::OpenStream,
+}
+
 impl App {
+    /// A place for one more stream.
+    ///
+    /// # Errors
+    /// `unavailable` where there are as many as may be.
+    pub fn stream_place(&self) -> Result<StreamPlace> {
+        let permit = Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
+            Error::new(Code::Unavailable, "This server has as many event streams open as it allows. Try again later.")
+        })?;
+        Ok(StreamPlace { _permit: permit, _counted: blockbase_telemetry::stream_opened() })
+    }
+
     /// Whether the caller is one who may have streams.
     ///
     /// # Errors
@@ -93,9 +111,7 @@ impl App {
             Some(since) => Some(self.event_seq(&since).await?),
             None => None,
         };
-        let permit = Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
-            Error::new(Code::Unavailable, "This server has as many event streams open as it allows. Try again later.")
-        })?;
+        let place = self.stream_place()?;
         let interval = |period: Duration| {
             let mut interval = interval_at(Instant::now() + period, period);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -115,8 +131,7 @@ impl App {
             recheck: interval(RECHECK),
             draining: request.draining,
             form: request.form,
-            _permit: permit,
-            _counted: blockbase_telemetry::stream_opened(),
+            _place: place,
         };
         // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
         // client reads nothing.
@@ -136,10 +151,7 @@ struct OpenStream {
     recheck: Interval,
     draining: watch::Receiver<bool>,
     form: StreamForm,
-    /// Counts the stream among those that are open.
-    _permit: OwnedSemaphorePermit,
-    /// The same for telemetry.
-    _counted: blockbase_telemetry::OpenStream,
+    _place: StreamPlace,
 }
 
 impl OpenStream {

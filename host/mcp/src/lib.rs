@@ -1,35 +1,125 @@
 //! The MCP surface: tools, over the same operations as REST.
 //!
-//! This crate must not know of axum, SQL or wasmtime.
+//! rmcp speaks the protocol: its versions, its lifecycle, its messages. What stands here is around it: who may speak at all, from
+//! where, in which session, and what the tools are and do. Each HTTP request is answered by itself, as the caller that it presents;
+//! a session is no more than the right to be told that the list of tools is another one.
+//!
+//! This crate must not know of axum, SQL or wasmtime. Only this crate knows rmcp.
 #![forbid(unsafe_code)]
 
+mod answer;
+mod batch;
+mod call;
+mod guard;
+mod message;
+mod post;
+mod server;
+mod session;
+mod stream;
+mod tools;
+mod watch;
+
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
-use blockbase_app::schema::Result;
-use blockbase_app::{App, Invoker};
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{App, Caller, Invoker};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{HeaderMap, Method, Request, Response};
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Empty};
+use rmcp::transport::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+
+use call::Invoked;
+use guard::Guard;
+use server::Server;
+use session::Sessions;
+use tools::Shown;
+
+/// What the surface answers with.
+pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
+
+/// What the surface needs to know of the configuration.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The address under which clients reach the service.
+    pub public_url: String,
+    /// The address that the service listens on.
+    pub listen: SocketAddr,
+    /// Origins whose pages may speak to it.
+    pub trusted_origins: Vec<String>,
+}
 
 /// The surface.
 pub struct Mcp {
     app: Arc<App>,
+    guard: Guard,
+    sessions: Sessions,
+    protocol: StreamableHttpService<Server, NeverSessionManager>,
+    draining: tokio::sync::watch::Receiver<bool>,
 }
 
 impl Mcp {
-    pub fn new(app: Arc<App>) -> Arc<Mcp> {
-        Arc::new(Mcp { app })
+    /// `draining` turning true ends the open streams.
+    pub fn new(app: Arc<App>, settings: &Settings, draining: tokio::sync::watch::Receiver<bool>) -> Arc<Mcp> {
+        Arc::new(Mcp {
+            guard: Guard::new(settings),
+            sessions: Sessions::default(),
+            protocol: server::protocol(Arc::clone(&app), draining.clone()),
+            app,
+            draining,
+        })
     }
 
     /// Answers a request at `/api/v1/mcp`.
-    pub async fn handle(
-        self: Arc<Self>,
-        _invoker: Invoker,
-        _request: Request<Result<Bytes>>,
-    ) -> Response<BoxBody<Bytes, Infallible>> {
-        let _ = self.app.now();
-        Response::new(Empty::new().boxed())
+    pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<Result<Bytes>>) -> Answer {
+        let (parts, body) = request.into_parts();
+        // `HEAD` comes here as well, where a stream has no head to show.
+        if !matches!(parts.method, Method::GET | Method::POST | Method::DELETE) {
+            return answer::no_method(&parts.method, "GET, POST, DELETE");
+        }
+        let admitted = self.admit(invoker, &parts.headers);
+        let (invoked, wants_none) = match admitted.and_then(|invoked| Ok((invoked, message::wants_no_session(&parts.uri)?))) {
+            Ok(admitted) => admitted,
+            Err(error) => return answer::refused(&error, None),
+        };
+        let has_sessions = !wants_none && !message::is_without_sessions(&parts.headers);
+        match parts.method {
+            Method::GET | Method::DELETE if !has_sessions => answer::no_method(&parts.method, "POST"),
+            Method::GET => self.stream(&invoked, &parts),
+            Method::DELETE => self.end_session(&invoked, &parts.headers),
+            _ => self.post(invoked, &parts, body).await,
+        }
+    }
+
+    /// Who may speak to the surface at all.
+    fn admit(&self, invoker: Invoker, headers: &HeaderMap) -> Result<Invoked> {
+        self.guard.check(headers)?;
+        let caller = invoker.caller?;
+        require_admission(&self.app, &caller)?;
+        Ok(Invoked { caller, credentials: invoker.credentials, request_id: invoker.request_id })
+    }
+
+    fn end_session(&self, invoked: &Invoked, headers: &HeaderMap) -> Answer {
+        match self.sessions.named(headers, &invoked.caller) {
+            Ok(session) => {
+                self.sessions.end(&session);
+                answer::nothing(http::StatusCode::NO_CONTENT)
+            }
+            Err(refused) => *refused,
+        }
+    }
+}
+
+/// Lets signed-in callers in by the platform data resource, and others where there is something that everybody may do.
+pub(crate) fn require_admission(app: &App, caller: &Caller) -> Result<()> {
+    caller.require_platform()?;
+    match caller.is_known() || !app.settings().require_auth || Shown::any(app, caller) {
+        true => Ok(()),
+        false => Err(Error::new(
+            Code::Unauthorized,
+            "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.",
+        )),
     }
 }

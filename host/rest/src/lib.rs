@@ -37,7 +37,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{any, delete, get, patch, post};
+use axum::routing::{delete, get, patch, post};
 use blockbase_app::App;
 use blockbase_telemetry::Telemetry;
 use tokio::sync::watch;
@@ -131,9 +131,9 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: w
             "/api/v1/hooks/{block}/{hook}",
             get(hooks::receive).post(hooks::receive).put(hooks::receive).patch(hooks::receive).delete(hooks::receive),
         )
-        .route("/api/v1/graphql", any(surfaces::graphql))
-        .route("/api/v1/graphql/assets/{name}", any(surfaces::graphql))
-        .route("/api/v1/mcp", any(surfaces::mcp))
+        .route("/api/v1/graphql", get(surfaces::graphql).post(surfaces::graphql).put(surfaces::graphql).delete(surfaces::graphql))
+        .route("/api/v1/graphql/assets/{name}", get(surfaces::graphql))
+        .route("/api/v1/mcp", get(surfaces::mcp).post(surfaces::mcp).delete(surfaces::mcp))
         .route("/api/v1/openapi.json", get(openapi::handle))
         .route("/api/v1/roles", get(roles::list).post(roles::create))
         .route("/api/v1/roles/{id}", get(roles::get).patch(roles::update).delete(roles::delete))

@@ -38,7 +38,7 @@ pub(crate) struct Limits {
 }
 
 /// Headers of answers that scripts of other origins may read.
-const EXPOSED: [&str; 5] = ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag"];
+const EXPOSED: [&str; 6] = ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id"];
 /// How long a browser may keep the answer to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 

@@ -13,6 +13,7 @@ mod data;
 mod document;
 mod events;
 mod filters;
+mod mcp;
 mod operation;
 mod pattern;
 mod platform;

@@ -11,7 +11,7 @@ use blockbase_auth::{CookieSigner, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_events::{Nudges, Settings as EventSettings};
 use blockbase_graphql::Graphql;
-use blockbase_mcp::Mcp;
+use blockbase_mcp::{Mcp, Settings as McpSettings};
 use blockbase_outbound::{AddressPolicy, Client};
 use blockbase_rest::{Settings as RestSettings, Surfaces, TrustedOrigins, TrustedProxies};
 use blockbase_store::{Commit, Location, Store};
@@ -134,8 +134,8 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
 
     let (drain, draining) = watch::channel(false);
     let settings = rest_settings(&config, &public_url, telemetry.clone());
-    let surfaces = surfaces(&app, &draining);
-    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces, draining);
+    let mcp = McpSettings { public_url, listen: address, trusted_origins: settings.trusted_origins.0.clone() };
+    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces(&app, mcp, draining.clone()), draining);
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
 
@@ -241,8 +241,8 @@ fn rest_settings(config: &Config, public_url: &str, telemetry: Option<Telemetry>
 }
 
 /// The surfaces beside REST.
-fn surfaces(app: &Arc<App>, draining: &watch::Receiver<bool>) -> Surfaces {
-    let (graphql, mcp) = (Graphql::new(Arc::clone(app), draining.clone()), Mcp::new(Arc::clone(app)));
+fn surfaces(app: &Arc<App>, mcp: McpSettings, draining: watch::Receiver<bool>) -> Surfaces {
+    let (graphql, mcp) = (Graphql::new(Arc::clone(app), draining.clone()), Mcp::new(Arc::clone(app), &mcp, draining));
     Surfaces {
         graphql: Arc::new(move |invoker, request| Arc::clone(&graphql).handle(invoker, request).boxed()),
         mcp: Arc::new(move |invoker, request| Arc::clone(&mcp).handle(invoker, request).boxed()),

@@ -37,8 +37,15 @@ fn start_telemetry(config: &Config) -> Result<Telemetry, String> {
     })
 }
 
+/// A library that tells of each message at `info`, and of each of a client's mistakes at `warn`.
+const TALKATIVE: &str = "rmcp";
+
 fn filter(config: &Config) -> Result<EnvFilter, String> {
-    EnvFilter::try_new(&config.log)
+    let mut directives = config.log.clone();
+    if !directives.contains(TALKATIVE) {
+        directives.push_str(&format!(",{TALKATIVE}=error"));
+    }
+    EnvFilter::try_new(directives)
         .map_err(|error| format!("SVC_LOG needs a filter like info or blockbase_rest=debug,info: {error}."))
 }
 

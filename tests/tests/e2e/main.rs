@@ -24,6 +24,7 @@ mod graphql_clients;
 mod guests;
 mod hostile;
 mod mask;
+mod mcp;
 mod openapi;
 mod policy;
 mod process;

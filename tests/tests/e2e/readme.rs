@@ -99,6 +99,23 @@ on_both_engines! {
         assert_eq!(text.matches(r#""text":"of the admin""#).count(), 1, "{all}");
     }
 
+    async fn the_tour_of_mcp_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../docs/mcp.md"), &server).await;
+        for part in [
+            r#""name":"query_data","title""#,
+            r#""name":"upsert_record","title""#,
+            r#""structuredContent":{"data":{"id":""#,
+            r#""structuredContent":{"data":[{"id":""#,
+            r#""totalCount":1"#,
+            r#"{\"error\":\"forbidden\""#,
+            "notifications/tools/list_changed",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        assert!(!text.contains(r#""name":"delete_record","title""#) && !text.contains(r#"{"error""#), "{all}");
+    }
+
     async fn the_tour_of_webhooks_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
         let port = free_port().to_string();

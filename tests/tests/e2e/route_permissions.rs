@@ -64,6 +64,10 @@ fn routes() -> Vec<Route> {
         route("put /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("patch /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("delete /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
+        // Nobody may read anything without a credential here; what holds of tools stands with the tests of MCP.
+        route("post /api/v1/mcp", "", json!({}), Guard::Anyone(401)),
+        route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
+        route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("get /api/v1/me", "", Value::Null, Guard::Anyone(200)),
         route("get /api/auth/get-session", "", Value::Null, Guard::Anyone(200)),
         route("post /api/auth/sign-out", "", json!({}), Guard::Anyone(200)),

@@ -1,0 +1,99 @@
+//! Answers that rmcp does not give: errors before and after it, in the form of JSON-RPC.
+
+use blockbase_app::log_cause;
+use blockbase_app::schema::{Code, Error};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::{BodyExt, Empty, Full};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::Answer;
+
+/// The text is not JSON.
+pub(crate) const PARSE_ERROR: i32 = -32700;
+/// The JSON is no message.
+pub(crate) const INVALID_REQUEST: i32 = -32600;
+/// The message's parameters are none of its method.
+pub(crate) const INVALID_PARAMS: i32 = -32602;
+/// Everything that is wrong beyond JSON-RPC; `data` says what.
+const REFUSED: i32 = -32000;
+/// What every client of the protocol takes for a session that is gone.
+const NO_SESSION: i32 = -32001;
+
+/// What a client without a credential that holds is told to send.
+const CHALLENGE: &str = "Bearer realm=\"blockbase\"";
+
+/// A JSON answer of ready bytes.
+pub(crate) fn json_bytes(status: StatusCode, bytes: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(Full::new(bytes.into()).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+pub(crate) fn nothing(status: StatusCode) -> Answer {
+    let mut response = Response::new(Empty::new().boxed());
+    *response.status_mut() = status;
+    response
+}
+
+/// An error of the protocol. `id` is the request's own text.
+pub(crate) fn error(
+    status: StatusCode,
+    code: i32,
+    message: &str,
+    data: Option<serde_json::Value>,
+    id: Option<&RawValue>,
+) -> Answer {
+    let mut error = json!({ "code": code, "message": message });
+    if let Some(data) = data {
+        error["data"] = data;
+    }
+    let id = id.map_or("null", RawValue::get);
+    json_bytes(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
+}
+
+/// A domain error outside a tool: its envelope stands in `data`, with the status that it has in REST.
+pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
+    log_cause(problem);
+    let status = match problem.code {
+        Code::Unauthorized => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        _ => StatusCode::BAD_REQUEST,
+    };
+    let mut response = error(status, REFUSED, &problem.message, Some(problem.envelope()), id);
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+    }
+    response
+}
+
+/// The method is none of this path.
+pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
+    let message = format!("/api/v1/mcp does not answer {method} here; the header Allow lists what it does answer.");
+    let data = json!({ "error": "method_not_allowed", "message": message });
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, REFUSED, &message, Some(data), None);
+    response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// The request names no session, or none that is the caller's.
+pub(crate) fn no_session(is_named: bool) -> Answer {
+    match is_named {
+        true => {
+            let message = "There is no such session, or not any more. Begin one with initialize.";
+            let data = json!({ "error": "not_found", "message": message });
+            error(StatusCode::NOT_FOUND, NO_SESSION, message, Some(data), None)
+        }
+        false => {
+            let message = "The header Mcp-Session-Id is missing; initialize answers with one.";
+            let data = json!({ "error": "invalid_request", "message": message });
+            error(StatusCode::BAD_REQUEST, INVALID_REQUEST, message, Some(data), None)
+        }
+    }
+}

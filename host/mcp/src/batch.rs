@@ -1,0 +1,56 @@
+//! Arrays of messages, which one version of the protocol has.
+
+use std::sync::Arc;
+
+use http::StatusCode;
+use http::request::Parts;
+use http_body_util::BodyExt;
+use serde_json::value::RawValue;
+
+use crate::call::Invoked;
+use crate::message::Message;
+use crate::post::unreadable;
+use crate::{Answer, Mcp, answer};
+
+/// Messages of one array.
+const MESSAGES_MAX: usize = 50;
+
+impl Mcp {
+    /// Answers the messages of an array one after another, with the array of their answers.
+    pub(crate) async fn batch(&self, invoked: &Arc<Invoked>, parts: &Parts, text: &str) -> Answer {
+        let refused = |code, text: &str| answer::error(StatusCode::BAD_REQUEST, code, text, None, None);
+        let messages: Vec<&RawValue> = match serde_json::from_str(text) {
+            Ok(messages) => messages,
+            Err(error) => return refused(answer::PARSE_ERROR, &format!("The body is not JSON: {error}.")),
+        };
+        if messages.is_empty() || messages.len() > MESSAGES_MAX {
+            return refused(answer::INVALID_REQUEST, &format!("An array has 1 to {MESSAGES_MAX} messages."));
+        }
+        let mut answers = Vec::new();
+        for message in messages {
+            let answered = match Message::parse(message.get()) {
+                Ok(message) if message.method == "initialize" => {
+                    return refused(answer::INVALID_REQUEST, "`initialize` stands by itself, and in no array.");
+                }
+                Ok(message) => self.one(invoked, parts, message).await,
+                Err(problem) => unreadable(&problem),
+            };
+            // Nothing is told to whoever has to show who they are first, or comes with a session that is none.
+            if matches!(answered.status(), StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND) {
+                return answered;
+            }
+            let Ok(body) = answered.into_body().collect().await;
+            let body = body.to_bytes();
+            if !body.is_empty() {
+                answers.push(body);
+            }
+        }
+        if answers.is_empty() {
+            return answer::nothing(StatusCode::ACCEPTED);
+        }
+        let mut joined = vec![b'['];
+        joined.extend_from_slice(&answers.join(&b","[..]));
+        joined.push(b']');
+        answer::json_bytes(StatusCode::OK, joined)
+    }
+}

@@ -1,0 +1,62 @@
+//! One HTTP request on its way to a tool and back. rmcp carries it beside the message, and never looks into it.
+
+use std::sync::Arc;
+
+use blockbase_app::schema::{Error, Result};
+use blockbase_app::{Caller, Credentials, RenewalSlot};
+use parking_lot::Mutex;
+use rmcp::RoleServer;
+use rmcp::service::RequestContext;
+use serde_json::value::RawValue;
+use uuid::Uuid;
+
+/// Who sends a request, once they were let in.
+pub(crate) struct Invoked {
+    pub(crate) caller: Caller,
+    pub(crate) credentials: Credentials,
+    pub(crate) request_id: String,
+}
+
+impl Invoked {
+    /// What they presented, for what looks again when there is no answer left to tell of an extended session by.
+    pub(crate) fn kept_credentials(&self) -> Credentials {
+        Credentials { renewal: RenewalSlot::default(), ..self.credentials.clone() }
+    }
+}
+
+/// What the tool leaves for the answer.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// The result's JSON, as REST has it.
+    pub(crate) document: Option<String>,
+    /// The call needs a credential, which HTTP has a status for.
+    pub(crate) unauthorized: Option<Error>,
+    /// Which list of tools was shown.
+    pub(crate) shown: Option<u64>,
+}
+
+/// One request.
+pub(crate) struct Call {
+    pub(crate) invoked: Arc<Invoked>,
+    /// The arguments of a tool as text, which keeps the digits of numbers.
+    pub(crate) arguments: Option<Box<RawValue>>,
+    /// Stands for the document in rmcp's answer, where only a tree of values fits. Nobody can guess it.
+    pub(crate) marker: String,
+    pub(crate) outcome: Mutex<Outcome>,
+}
+
+impl Call {
+    pub(crate) fn new(invoked: Arc<Invoked>, arguments: Option<Box<RawValue>>) -> Arc<Call> {
+        Arc::new(Call { invoked, arguments, marker: Uuid::new_v4().to_string(), outcome: Mutex::default() })
+    }
+
+    /// The request that `context` is about.
+    ///
+    /// # Errors
+    /// rmcp lost it, which is a defect.
+    pub(crate) fn of(context: &RequestContext<RoleServer>) -> Result<Arc<Call>> {
+        let parts = context.extensions.get::<http::request::Parts>();
+        let call = parts.and_then(|parts| parts.extensions.get::<Arc<Call>>());
+        call.cloned().ok_or_else(|| Error::internal("a message of MCP without its request"))
+    }
+}

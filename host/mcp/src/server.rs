@@ -1,0 +1,165 @@
+//! The server as rmcp knows it: what it is, what it lists, what it calls, what can be listened to.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{App, log_cause};
+use futures_util::FutureExt;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, SubscriptionFilter,
+};
+use rmcp::service::{RequestContext, SubscriptionContext};
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use crate::answer::INVALID_PARAMS;
+use crate::call::Call;
+use crate::stream::STALLED_MAX;
+use crate::tools::{Refusal, Shown, describe, run};
+use crate::watch::Watched;
+
+/// How often a comment shows that a subscription lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+const INSTRUCTIONS: &str = "\
+Records of data objects that are defined at run time, and actions of installed blocks. Begin with list_objects, then get_object for \
+the fields, the keys of related records and the unique targets of one. Every tool acts with the permissions of the credential that \
+the connection presents. An error's text is `{ error, message, field?, issues? }` with a stable code in `error`.";
+
+/// Methods that this server answers.
+const METHODS: [&str; 6] = ["initialize", "ping", "tools/list", "tools/call", "server/discover", "subscriptions/listen"];
+
+/// The server, one and the same for every request.
+#[derive(Clone)]
+pub(crate) struct Server {
+    app: Arc<App>,
+    draining: watch::Receiver<bool>,
+}
+
+/// The protocol over HTTP. Each request is answered by itself; where it came from was looked at before.
+pub(crate) fn protocol(app: Arc<App>, draining: watch::Receiver<bool>) -> StreamableHttpService<Server, NeverSessionManager> {
+    let config = StreamableHttpServerConfig::default()
+        .disable_allowed_hosts()
+        .disable_allowed_origins()
+        .with_legacy_session_mode(false)
+        .with_json_response(true)
+        .with_sse_keep_alive(Some(HEARTBEAT))
+        .with_sse_retry(None)
+        // The body was bounded when it was read.
+        .with_max_request_body_bytes(usize::MAX);
+    let server = Server { app, draining };
+    StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
+}
+
+/// A domain error where the protocol wants one of its own.
+fn protocol_error(error: &Error) -> ErrorData {
+    log_cause(error);
+    ErrorData::new(ErrorCode::INTERNAL_ERROR, error.message.clone(), Some(error.envelope()))
+}
+
+impl ServerHandler for Server {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        let server = Implementation::new("blockbase", env!("CARGO_PKG_VERSION")).with_title("Blockbase");
+        ServerConfig::new(capabilities).with_server_info(server).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if request.is_some_and(|request| request.cursor.is_some()) {
+            return Err(ErrorData::invalid_params("The list has one page; no cursor leads to another.", None));
+        }
+        let call = Call::of(&context).map_err(|error| protocol_error(&error))?;
+        let shown = Shown::to(&self.app, &call.invoked.caller);
+        call.outcome.lock().shown = Some(shown.fingerprint());
+        Ok(ListToolsResult::with_all_items(describe::tools(&shown, self.app.settings().bulk_records_max)))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let call = Call::of(&context).map_err(|error| protocol_error(&error))?;
+        // A defect in one tool is that call's error and nobody else's. A client that hung up or cancelled drops the operation.
+        let running = AssertUnwindSafe(run::run(&self.app, &call, &request.name)).catch_unwind();
+        let answered = tokio::select! {
+            biased;
+            () = context.ct.cancelled() => return Err(ErrorData::internal_error("The call was cancelled.", None)),
+            answered = running => answered.unwrap_or_else(|_| Err(Error::internal("a tool panicked").into())),
+        };
+        let result = match answered {
+            Ok(document) => {
+                call.outcome.lock().document = Some(document);
+                let mut result = CallToolResult::success(vec![ContentBlock::text(call.marker.clone())]);
+                result.structured_content = Some(Value::String(call.marker.clone()));
+                result
+            }
+            Err(Refusal::UnknownTool(name)) => {
+                let message = format!("Unknown tool: {name}");
+                let data = json!({ "error": "not_found", "message": format!("There is no tool {name:?}, or not any more.") });
+                return Err(ErrorData::new(ErrorCode(INVALID_PARAMS), message, Some(data)));
+            }
+            Err(Refusal::Failed(error)) => {
+                log_cause(&error);
+                let text = error.envelope().to_string();
+                if error.code == Code::Unauthorized {
+                    call.outcome.lock().unauthorized = Some(error);
+                }
+                CallToolResult::error(vec![ContentBlock::text(text)])
+            }
+        };
+        Ok(result.into())
+    }
+
+    /// What rmcp found to be a message of no known form: of a method that there is not, or whose parameters are none of it.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        Err(match METHODS.contains(&method.as_str()) {
+            true => ErrorData::invalid_params(format!("The parameters are none of `{method}`."), None),
+            false => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("There is no method `{method}` here."), None),
+        })
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let mut accepted = SubscriptionFilter::new();
+        accepted.tools_list_changed = requested.tools_list_changed;
+        Some(accepted)
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let call = Call::of(subscription.request_context()).map_err(|error| protocol_error(&error))?;
+        let told = Shown::to(&self.app, &call.invoked.caller).fingerprint();
+        let mut watched = Watched::new(&self.app, &call.invoked, told, self.draining.clone());
+        let is_for_tools = subscription.accepted().tools_list_changed == Some(true);
+        loop {
+            tokio::select! {
+                biased;
+                () = subscription.cancelled() => return Ok(()),
+                changed = watched.changed() => match changed {
+                    Some(()) if is_for_tools => {
+                        let told = tokio::time::timeout(STALLED_MAX, subscription.sink().notify_tool_list_changed());
+                        if !matches!(told.await, Ok(Ok(()))) {
+                            return Ok(());
+                        }
+                    }
+                    Some(()) => {}
+                    None => return Ok(()),
+                },
+            }
+        }
+    }
+}

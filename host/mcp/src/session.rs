@@ -1,0 +1,248 @@
+//! Sessions: who began each, which list of tools its client knows, which of its requests run.
+//!
+//! A session lives in this process alone, holds no right, and ends when nobody used it for a while.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use blockbase_app::Caller;
+use blockbase_app::schema::{Code, Error, Result};
+use http::HeaderMap;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+use uuid::Uuid;
+
+use crate::Answer;
+use crate::answer;
+use crate::message::SESSION_HEADER;
+
+/// Sessions of one process.
+const SESSIONS_MAX: usize = 10_000;
+/// Sessions of one principal; all that present no credential are one.
+const SESSIONS_OF_ONE_MAX: usize = 1_000;
+/// Without a request or an open stream for this long, a session ends.
+const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
+/// Open streams of one session: one, and those that its client has not noticed yet to be broken.
+const STREAMS_OF_ONE_MAX: usize = 8;
+/// Requests of one session that run at a time.
+const RUNNING_MAX: usize = 200;
+
+/// Whose a session is: the user and the key, not the credential, which may be renewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    Anonymous,
+    Known { user_id: Option<String>, api_key_id: Option<String> },
+}
+
+impl Owner {
+    pub(crate) fn of(caller: &Caller) -> Owner {
+        match caller.principal.actor() {
+            None => Owner::Anonymous,
+            Some(actor) => Owner::Known { user_id: actor.user_id.clone(), api_key_id: actor.api_key_id.clone() },
+        }
+    }
+}
+
+struct State {
+    used_at: Instant,
+    /// The list of tools that its client asked for last, or could have when it began.
+    told: u64,
+    streams: usize,
+    /// By the request's id as text: what cancels it.
+    running: HashMap<String, Arc<Notify>>,
+}
+
+/// A session.
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) owner: Owner,
+    state: Mutex<State>,
+    /// Turns true when it ends.
+    ended: watch::Sender<bool>,
+}
+
+impl Session {
+    fn is_idle(&self, now: Instant) -> bool {
+        let state = self.state.lock();
+        state.streams == 0 && state.running.is_empty() && now.duration_since(state.used_at) > IDLE_MAX
+    }
+
+    pub(crate) fn told(&self) -> u64 {
+        self.state.lock().told
+    }
+
+    pub(crate) fn tell(&self, shown: u64) {
+        self.state.lock().told = shown;
+    }
+
+    pub(crate) fn watch_end(&self) -> watch::Receiver<bool> {
+        self.ended.subscribe()
+    }
+
+    /// Counts a stream until it is dropped.
+    ///
+    /// # Errors
+    /// `unavailable` where there are too many.
+    pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamOfSession> {
+        let mut state = self.state.lock();
+        if state.streams >= STREAMS_OF_ONE_MAX {
+            let message = format!("A session has {STREAMS_OF_ONE_MAX} open streams at most. Close one.");
+            return Err(Error::new(Code::Unavailable, message));
+        }
+        state.streams += 1;
+        Ok(StreamOfSession(Arc::clone(self)))
+    }
+
+    /// Notes a request that can be cancelled until it is dropped.
+    ///
+    /// # Errors
+    /// `invalid_request` for an id that another running one has, `unavailable` where too many run.
+    pub(crate) fn run(self: &Arc<Self>, id: &str) -> Result<Running> {
+        let mut state = self.state.lock();
+        if state.running.contains_key(id) {
+            return Err(Error::invalid_request(format!("A request of this session with the id {id} is still running.")));
+        }
+        if state.running.len() >= RUNNING_MAX {
+            let message = format!("A session has {RUNNING_MAX} running requests at most. Wait for one.");
+            return Err(Error::new(Code::Unavailable, message));
+        }
+        let cancelled = Arc::new(Notify::new());
+        state.running.insert(id.to_owned(), Arc::clone(&cancelled));
+        Ok(Running { session: Arc::clone(self), id: id.to_owned(), cancelled })
+    }
+
+    /// Cancels a running request; one that there is not is none to worry about.
+    pub(crate) fn cancel(&self, id: &str) {
+        if let Some(running) = self.state.lock().running.get(id) {
+            running.notify_one();
+        }
+    }
+}
+
+/// An open stream, while it is.
+pub(crate) struct StreamOfSession(Arc<Session>);
+
+impl Drop for StreamOfSession {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.streams -= 1;
+        state.used_at = Instant::now();
+    }
+}
+
+/// A running request, while it does.
+pub(crate) struct Running {
+    session: Arc<Session>,
+    id: String,
+    cancelled: Arc<Notify>,
+}
+
+impl Running {
+    pub(crate) async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut state = self.session.state.lock();
+        state.running.remove(&self.id);
+        state.used_at = Instant::now();
+    }
+}
+
+/// The sessions of this process.
+#[derive(Default)]
+pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
+
+impl Sessions {
+    /// Begins a session of a client that can know the list of tools `told`; `None` where there are as many as there may be, since
+    /// everything but being told of changes works without.
+    pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Option<Arc<Session>> {
+        let (owner, now) = (Owner::of(caller), Instant::now());
+        let mut sessions = self.0.lock();
+        sessions.retain(|_, session| !session.is_idle(now));
+        let of_owner = sessions.values().filter(|session| session.owner == owner).count();
+        if sessions.len() >= SESSIONS_MAX || of_owner >= SESSIONS_OF_ONE_MAX {
+            return None;
+        }
+        let state = State { used_at: now, told, streams: 0, running: HashMap::new() };
+        let id = Uuid::new_v4().to_string();
+        let session = Arc::new(Session { id: id.clone(), owner, state: Mutex::new(state), ended: watch::Sender::new(false) });
+        sessions.insert(id, Arc::clone(&session));
+        Some(session)
+    }
+
+    /// The session that a request names, if it does and the session is the caller's. Another's is none.
+    ///
+    /// # Errors
+    /// The answer to a request that names none, or one that is not there.
+    pub(crate) fn named(&self, headers: &HeaderMap, caller: &Caller) -> Result<Arc<Session>, Box<Answer>> {
+        let Some(id) = headers.get(SESSION_HEADER) else { return Err(Box::new(answer::no_session(false))) };
+        let missing = || Box::new(answer::no_session(true));
+        let id = id.to_str().map_err(|_| missing())?;
+        let mut sessions = self.0.lock();
+        let now = Instant::now();
+        if sessions.get(id).is_some_and(|session| session.is_idle(now)) {
+            sessions.remove(id);
+        }
+        let session = sessions.get(id).filter(|session| session.owner == Owner::of(caller)).ok_or_else(missing)?;
+        session.state.lock().used_at = now;
+        Ok(Arc::clone(session))
+    }
+
+    /// Ends a session, and its streams with it.
+    pub(crate) fn end(&self, session: &Session) {
+        self.0.lock().remove(&session.id);
+        session.ended.send_replace(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_has_so_many_sessions_and_no_more() {
+        let sessions = Sessions::default();
+        let nobody = Caller::system();
+        for _ in 0..SESSIONS_OF_ONE_MAX {
+            assert!(sessions.begin(&nobody, 0).is_some());
+        }
+        assert!(sessions.begin(&nobody, 0).is_none());
+        let last = sessions.0.lock().values().next().cloned().expect("a session");
+        sessions.end(&last);
+        assert!(*last.watch_end().borrow());
+        assert!(sessions.begin(&nobody, 0).is_some());
+    }
+
+    #[test]
+    fn what_is_not_used_ends() {
+        let sessions = Sessions::default();
+        let session = sessions.begin(&Caller::system(), 0).expect("a session");
+        let long_after = Instant::now() + IDLE_MAX + Duration::from_secs(1);
+        assert!(!session.is_idle(Instant::now()));
+        let running = session.run("1").expect("a request");
+        assert!(session.run("1").is_err());
+        assert!(!session.is_idle(long_after));
+        drop(running);
+        let stream = session.open_stream().expect("a stream");
+        assert!(!session.is_idle(long_after));
+        drop(stream);
+        assert!(session.is_idle(long_after + IDLE_MAX));
+    }
+
+    #[test]
+    fn streams_and_requests_of_a_session_are_bounded() {
+        let session = Sessions::default().begin(&Caller::system(), 0).expect("a session");
+        let streams: Vec<_> = (0..STREAMS_OF_ONE_MAX).map(|_| session.open_stream().expect("a stream")).collect();
+        assert!(session.open_stream().is_err());
+        drop(streams);
+        assert!(session.open_stream().is_ok());
+        let running: Vec<_> = (0..RUNNING_MAX).map(|id| session.run(&id.to_string()).expect("a request")).collect();
+        assert!(session.run("one more").is_err());
+        drop(running);
+        assert!(session.run("one more").is_ok());
+    }
+}

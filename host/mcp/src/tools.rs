@@ -1,0 +1,164 @@
+//! The tools: which there are, and which of them a caller is shown.
+
+mod arguments;
+pub(crate) mod describe;
+mod objects;
+pub(crate) mod run;
+mod schemas;
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use blockbase_app::schema::Error;
+use blockbase_app::{Action, App, Caller, InstalledBlock};
+
+/// Why a tool gives no document.
+pub(crate) enum Refusal {
+    /// No tool has this name, or none that the caller may see.
+    UnknownTool(String),
+    /// The operation's own error.
+    Failed(Error),
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        Refusal::Failed(error)
+    }
+}
+
+/// A tool over records. Blocks add theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tool {
+    ListObjects,
+    GetObject,
+    QueryData,
+    GetRecord,
+    AggregateData,
+    CreateRecord,
+    UpdateRecord,
+    UpsertRecord,
+    DeleteRecord,
+    BulkCreateRecords,
+    BulkDeleteRecords,
+    LinkRecords,
+    UnlinkRecords,
+}
+
+impl Tool {
+    pub(crate) const ALL: [Tool; 13] = [
+        Tool::ListObjects,
+        Tool::GetObject,
+        Tool::QueryData,
+        Tool::GetRecord,
+        Tool::AggregateData,
+        Tool::CreateRecord,
+        Tool::UpdateRecord,
+        Tool::UpsertRecord,
+        Tool::DeleteRecord,
+        Tool::BulkCreateRecords,
+        Tool::BulkDeleteRecords,
+        Tool::LinkRecords,
+        Tool::UnlinkRecords,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Tool::ListObjects => "list_objects",
+            Tool::GetObject => "get_object",
+            Tool::QueryData => "query_data",
+            Tool::GetRecord => "get_record",
+            Tool::AggregateData => "aggregate_data",
+            Tool::CreateRecord => "create_record",
+            Tool::UpdateRecord => "update_record",
+            Tool::UpsertRecord => "upsert_record",
+            Tool::DeleteRecord => "delete_record",
+            Tool::BulkCreateRecords => "bulk_create_records",
+            Tool::BulkDeleteRecords => "bulk_delete_records",
+            Tool::LinkRecords => "link_records",
+            Tool::UnlinkRecords => "unlink_records",
+        }
+    }
+
+    /// What the caller has to hold on an object to use the tool on it; nothing in particular where it only tells of the object.
+    fn needs(self) -> &'static [Action] {
+        match self {
+            Tool::ListObjects | Tool::GetObject => &[],
+            Tool::QueryData | Tool::GetRecord | Tool::AggregateData => &[Action::Read],
+            Tool::CreateRecord | Tool::BulkCreateRecords => &[Action::Create],
+            Tool::UpdateRecord | Tool::LinkRecords | Tool::UnlinkRecords => &[Action::Update],
+            Tool::UpsertRecord => &[Action::Create, Action::Update],
+            Tool::DeleteRecord | Tool::BulkDeleteRecords => &[Action::Delete],
+        }
+    }
+}
+
+/// The resource of a grant that reaches every object, those to come among them.
+const EVERY_OBJECT: &str = "*";
+
+fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
+    needed.iter().all(|action| caller.may(resource, *action))
+}
+
+/// Whether a tool may be used on objects that there are not yet, so that it is shown where there is none.
+fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
+    match tool.needs() {
+        [] => caller.holds("objects", Action::Read),
+        needed => may_all(caller, EVERY_OBJECT, needed),
+    }
+}
+
+/// An action of a block as a tool.
+pub(crate) struct ShownAction {
+    pub(crate) tool: String,
+    pub(crate) block: Arc<InstalledBlock>,
+    /// The action's place in the manifest.
+    pub(crate) place: usize,
+}
+
+/// The tools that one caller is shown, each with the objects that it may be used on.
+pub(crate) struct Shown {
+    pub(crate) tools: Vec<(Tool, Vec<String>)>,
+    pub(crate) actions: Vec<ShownAction>,
+}
+
+impl Shown {
+    pub(crate) fn to(app: &App, caller: &Caller) -> Shown {
+        let visible = app.visible(caller);
+        let tools = Tool::ALL.into_iter().filter_map(|tool| {
+            let needed = tool.needs();
+            let objects: Vec<String> =
+                visible.objects.iter().map(|(name, _)| name).filter(|name| may_all(caller, name, needed)).cloned().collect();
+            (reaches_every_object(caller, tool) || !objects.is_empty()).then_some((tool, objects))
+        });
+        let actions = visible.actions.iter().map(|(block, place)| ShownAction {
+            tool: action_tool(block, *place),
+            block: Arc::clone(block),
+            place: *place,
+        });
+        Shown { tools: tools.collect(), actions: actions.collect() }
+    }
+
+    /// Whether `caller` is shown anything at all.
+    pub(crate) fn any(app: &App, caller: &Caller) -> bool {
+        let visible = app.visible(caller);
+        let reaches_all = || Tool::ALL.into_iter().any(|tool| reaches_every_object(caller, tool));
+        !visible.objects.is_empty() || !visible.actions.is_empty() || reaches_all()
+    }
+
+    /// A number that is another one where the list is. It holds within one process.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for (tool, objects) in &self.tools {
+            (tool.name(), objects).hash(&mut hasher);
+        }
+        for action in &self.actions {
+            (&action.tool, action.block.name(), &action.block.digest, action.place).hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+}
+
+/// `<block>_<action>`, with `_` for `-`. No two things have one name: installing a block sees to it.
+pub(crate) fn action_tool(block: &InstalledBlock, place: usize) -> String {
+    format!("{}_{}", block.name().replace('-', "_"), block.manifest.actions[place].name)
+}

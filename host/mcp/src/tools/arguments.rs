@@ -1,0 +1,111 @@
+//! A tool's arguments: members of one object, each still text until the tool knows what it is.
+
+use blockbase_app::schema::json::{Members, parse_list, write_string};
+use blockbase_app::schema::{Error, Result};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// The arguments of one call, taken out one by one.
+pub(crate) struct Arguments(Members);
+
+/// Text of the arguments of a call that brings none.
+pub(crate) const NONE: &str = "{}";
+
+fn unfit(name: &str, error: &serde_json::Error) -> Error {
+    Error::invalid_request(format!("`{name}` is not what the tool's input schema says: {error}.")).with_field(name)
+}
+
+impl Arguments {
+    /// Reads the arguments of a tool that knows the parameters `known`. One that is `null` counts as left out.
+    ///
+    /// # Errors
+    /// `invalid_request` for what is no object, for a parameter that the tool does not have, and for one that stands twice.
+    pub(crate) fn parse(raw: Option<&RawValue>, known: &[&str]) -> Result<Arguments> {
+        let text = raw.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE);
+        let mut members: Members = serde_json::from_str(text)
+            .map_err(|error| Error::invalid_request(format!("The arguments are not an object as the tool takes it: {error}.")))?;
+        if let Some((name, _)) = members.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+            let message = format!("The tool has no parameter `{name}`; it has {}.", known.join(", "));
+            return Err(Error::invalid_request(message).with_field(name.clone()));
+        }
+        members.0.retain(|(_, value)| value.get() != "null");
+        Ok(Arguments(members))
+    }
+
+    pub(crate) fn raw(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let place = self.0.0.iter().position(|(known, _)| known == name)?;
+        Some(self.0.0.remove(place).1)
+    }
+
+    fn needed(&mut self, name: &str) -> Result<Box<RawValue>> {
+        self.raw(name).ok_or_else(|| Error::invalid_request(format!("`{name}` is missing.")).with_field(name))
+    }
+
+    /// A parameter that may be left out.
+    pub(crate) fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
+        self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|error| unfit(name, &error))).transpose()
+    }
+
+    /// A parameter that has to be there.
+    pub(crate) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
+        let raw = self.needed(name)?;
+        serde_json::from_str(raw.get()).map_err(|error| unfit(name, &error))
+    }
+
+    /// A list of at most `items_max` items.
+    pub(crate) fn list<T: DeserializeOwned>(&mut self, name: &str, items_max: usize) -> Result<Vec<T>> {
+        let raw = self.needed(name)?;
+        parse_list(raw.get(), items_max).map_err(|error| {
+            let message = error.message.replacen("The body", &format!("`{name}`"), 1);
+            Error { message, ..error }.with_field(name)
+        })
+    }
+
+    /// What is left, as the text of an object, with parameters renamed as operations spell them.
+    pub(crate) fn rest(&self, renamed: &[(&str, &str)]) -> String {
+        let mut out = vec![b'{'];
+        for (place, (name, value)) in self.0.0.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            let spelt = renamed.iter().find(|(known, _)| known == name).map_or(name.as_str(), |(_, spelt)| spelt);
+            write_string(&mut out, spelt);
+            out.push(b':');
+            out.extend_from_slice(value.get().as_bytes());
+        }
+        out.push(b'}');
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Result<Arguments> {
+        let raw = RawValue::from_string(text.to_owned()).expect("JSON");
+        Arguments::parse(Some(&raw), &["object_name", "page_size", "data"])
+    }
+
+    #[test]
+    fn parameters_that_there_are_not_and_wrong_types_are_refused() {
+        for bad in [r#"{"colour":1}"#, r#"{"page_size":1,"page_size":2}"#, "[]", "7", r#""x""#] {
+            assert!(parsed(bad).is_err(), "{bad}");
+        }
+        let mut arguments = parsed(r#"{"object_name":7}"#).expect("an object");
+        assert_eq!(
+            arguments.required::<String>("object_name").map_err(|error| error.field).err(),
+            Some(Some("object_name".to_owned()))
+        );
+        assert!(parsed("{}").expect("an object").required::<String>("object_name").is_err());
+        assert!(parsed("null").is_ok());
+    }
+
+    #[test]
+    fn the_rest_keeps_its_digits() {
+        let mut arguments =
+            parsed(r#"{"object_name":"task","page_size":10,"data":{"n":12345678901234567.890}}"#).expect("an object");
+        assert_eq!(arguments.required::<String>("object_name").ok().as_deref(), Some("task"));
+        assert_eq!(arguments.rest(&[("page_size", "pageSize")]), r#"{"pageSize":10,"data":{"n":12345678901234567.890}}"#);
+    }
+}

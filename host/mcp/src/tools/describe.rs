@@ -1,0 +1,215 @@
+//! The list of tools as a client reads it: names, words, schemas, hints.
+
+use std::sync::Arc;
+
+use rmcp::model::{Tool as Listed, ToolAnnotations};
+use serde_json::{Value, json};
+
+use super::schemas::{
+    data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values, written,
+};
+use super::{Shown, ShownAction, Tool};
+
+/// What a tool does to the world, as far as a client may ask its user for it.
+struct Hints {
+    is_read_only: bool,
+    is_destructive: bool,
+    is_idempotent: bool,
+}
+
+const READS: Hints = Hints { is_read_only: true, is_destructive: false, is_idempotent: true };
+const ADDS: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: false };
+const ADDS_ONCE: Hints = Hints { is_read_only: false, is_destructive: false, is_idempotent: true };
+/// An atomic increment counts each time.
+const CHANGES: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: false };
+const CHANGES_ONCE: Hints = Hints { is_read_only: false, is_destructive: true, is_idempotent: true };
+
+/// The tools that are shown.
+pub(crate) fn tools(shown: &Shown, bulk_records_max: usize) -> Vec<Listed> {
+    let fixed = shown.tools.iter().map(|(tool, objects)| fixed(*tool, objects, bulk_records_max));
+    fixed.chain(shown.actions.iter().map(action)).collect()
+}
+
+/// A title and a sentence for the model.
+fn words(tool: Tool) -> (&'static str, &'static str) {
+    match tool {
+        Tool::ListObjects => {
+            ("List objects", "Lists the data objects that you may know of, with what you may do with the records of each.")
+        }
+        Tool::GetObject => (
+            "Describe an object",
+            "Describes an object: its fields with their rules, the columns of its records, its unique targets, and its relations \
+             with the keys that `expand` takes.",
+        ),
+        Tool::QueryData => (
+            "Query records",
+            "Lists an object's records: search, filters, sort, a page of them, related records. The newest come first unless `sort` \
+             says otherwise. A page holds 25 records, or up to 100.",
+        ),
+        Tool::GetRecord => ("Get a record", "Gets one record by its id, with related records where `expand` names some."),
+        Tool::AggregateData => (
+            "Aggregate records",
+            "Computes one number over the records that query_data with the same search and filters would list: how many there are, \
+             or the sum, average, least or greatest of a numeric field.",
+        ),
+        Tool::CreateRecord => ("Create a record", "Creates a record and answers with it."),
+        Tool::UpdateRecord => (
+            "Update a record",
+            "Changes the columns that `data` names, and no others. A number may be `{ \"$inc\": n }` or `{ \"$dec\": n }`, which is \
+             applied to what is there at that moment.",
+        ),
+        Tool::UpsertRecord => (
+            "Create or update a record",
+            "Creates a record, or changes the one that has the same values in the columns of `on_conflict`, in one step.",
+        ),
+        Tool::DeleteRecord => ("Delete a record", "Deletes one record by its id."),
+        Tool::BulkCreateRecords => ("Create records", "Creates many records, all or none."),
+        Tool::BulkDeleteRecords => {
+            ("Delete records", "Deletes many records by their ids. Ids that are not there are left out of the answer.")
+        }
+        Tool::LinkRecords => {
+            ("Link records", "Links a record with others by a many_to_many relation. What is linked already stays so.")
+        }
+        Tool::UnlinkRecords => ("Unlink records", "Takes links of a many_to_many relation away. The records stay."),
+    }
+}
+
+fn hints(tool: Tool) -> Hints {
+    match tool {
+        Tool::ListObjects | Tool::GetObject | Tool::QueryData | Tool::GetRecord | Tool::AggregateData => READS,
+        Tool::CreateRecord | Tool::BulkCreateRecords => ADDS,
+        Tool::LinkRecords => ADDS_ONCE,
+        Tool::UpdateRecord => CHANGES,
+        Tool::UpsertRecord | Tool::DeleteRecord | Tool::BulkDeleteRecords | Tool::UnlinkRecords => CHANGES_ONCE,
+    }
+}
+
+fn input(tool: Tool, objects: &[String], most: usize) -> Value {
+    let object = object_name(objects);
+    let record = "The record's values by column, as get_object describes them.";
+    let relation = "The key of a relation that is linked (`isLinked` of get_object).";
+    match tool {
+        Tool::ListObjects => exact(json!({}), &[]),
+        Tool::GetObject => exact(json!({ "object_name": object }), &["object_name"]),
+        Tool::QueryData => exact(
+            json!({
+                "object_name": object,
+                "search": search(),
+                "filters": filters(),
+                "sort": text("Columns separated by commas, `-` before those that descend: `-priority,title`."),
+                "page": number(1, "Which page, from 1."),
+                "page_size": number(1, "Records of a page; 25 where it is left out, 100 at most."),
+                "limit": number(1, "Instead of `page_size`; with `offset`, instead of a page."),
+                "offset": number(0, "How many records to leave out first."),
+                "select": text("Columns to answer with, separated by commas. `id` is always there."),
+                "expand": expand(),
+                "count": { "type": "string", "enum": ["exact", "none"], "description": "`none` leaves the total out, and saves counting." },
+            }),
+            &["object_name"],
+        ),
+        Tool::GetRecord => exact(json!({ "object_name": object, "id": id(), "expand": expand() }), &["object_name", "id"]),
+        Tool::AggregateData => exact(
+            json!({
+                "object_name": object,
+                "fn": { "type": "string", "enum": ["count", "sum", "avg", "min", "max"] },
+                "field": text("The numeric field; for `count` any field, whose values that are not null are counted, or none."),
+                "search": search(),
+                "filters": filters(),
+            }),
+            &["object_name", "fn"],
+        ),
+        Tool::CreateRecord => exact(json!({ "object_name": object, "data": values(record) }), &["object_name", "data"]),
+        Tool::UpdateRecord => exact(
+            json!({ "object_name": object, "id": id(), "data": values("The columns to change.") }),
+            &["object_name", "id", "data"],
+        ),
+        Tool::UpsertRecord => {
+            let target = json!({
+                "type": "array",
+                "items": { "type": "string" },
+                "minItems": 1,
+                "description": "One of the unique targets of get_object; `data` has to have each of its columns.",
+            });
+            let properties = json!({ "object_name": object, "data": values(record), "on_conflict": target });
+            exact(properties, &["object_name", "data", "on_conflict"])
+        }
+        Tool::DeleteRecord => exact(json!({ "object_name": object, "id": id() }), &["object_name", "id"]),
+        Tool::BulkCreateRecords => {
+            let records =
+                json!({ "type": "array", "items": { "type": "object" }, "maxItems": most, "description": "The records." });
+            exact(json!({ "object_name": object, "data": records }), &["object_name", "data"])
+        }
+        Tool::BulkDeleteRecords => {
+            exact(json!({ "object_name": object, "ids": ids("The records' ids.", most) }), &["object_name", "ids"])
+        }
+        Tool::LinkRecords | Tool::UnlinkRecords => exact(
+            json!({
+                "object_name": object,
+                "id": id(),
+                "relation": text(relation),
+                "ids": ids("The ids of the records on the other side.", most),
+            }),
+            &["object_name", "id", "relation", "ids"],
+        ),
+    }
+}
+
+fn output(tool: Tool) -> Value {
+    let named = json!({ "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] });
+    let counted = |what: &str| data(exact(json!({ what: { "type": "integer" } }), &[what]));
+    match tool {
+        Tool::ListObjects => data(json!({ "type": "array", "items": named })),
+        Tool::GetObject => data(named),
+        Tool::QueryData => page(),
+        Tool::GetRecord | Tool::CreateRecord | Tool::UpdateRecord => data_of_record(),
+        Tool::AggregateData => data(exact(
+            json!({
+                "fn": { "type": "string" },
+                "field": { "type": ["string", "null"] },
+                "value": { "type": ["number", "null"] },
+                "filteredCount": { "type": "integer" },
+            }),
+            &["fn", "field", "value", "filteredCount"],
+        )),
+        Tool::UpsertRecord => {
+            let mut schema = data_of_record();
+            schema["properties"]["created"] = json!({ "type": "boolean", "description": "Whether the record is new." });
+            schema["required"] = json!(["data", "created"]);
+            schema
+        }
+        Tool::DeleteRecord => data(exact(json!({ "deleted": { "type": "boolean" } }), &["deleted"])),
+        Tool::BulkCreateRecords | Tool::BulkDeleteRecords => written(),
+        Tool::LinkRecords => counted("added"),
+        Tool::UnlinkRecords => counted("removed"),
+    }
+}
+
+fn fixed(tool: Tool, objects: &[String], bulk_records_max: usize) -> Listed {
+    let (title, description) = words(tool);
+    let Hints { is_read_only, is_destructive, is_idempotent } = hints(tool);
+    Listed::new(tool.name(), description, members(input(tool, objects, bulk_records_max)))
+        .with_title(title)
+        .with_raw_output_schema(Arc::new(members(output(tool))))
+        .with_annotations(ToolAnnotations::from_raw(
+            Some(title.to_owned()),
+            Some(is_read_only),
+            Some(is_destructive),
+            Some(is_idempotent),
+            Some(false),
+        ))
+}
+
+/// An action. Nobody knows what it does but its author, so its hints are the worst that it may do.
+fn action(shown: &ShownAction) -> Listed {
+    let manifest = &shown.block.manifest;
+    let declared = &manifest.actions[shown.place];
+    let title = format!("{}: {}", manifest.name, declared.name);
+    let description = match declared.description.is_empty() {
+        true => format!("The action `{}` of the block `{}`.", declared.name, manifest.name),
+        false => declared.description.clone(),
+    };
+    Listed::new(shown.tool.clone(), description, members(declared.input.clone()))
+        .with_title(title.clone())
+        .with_raw_output_schema(Arc::new(members(data(json!({ "description": "What the action gives." })))))
+        .with_annotations(ToolAnnotations::from_raw(Some(title), Some(false), Some(true), Some(false), Some(true)))
+}

