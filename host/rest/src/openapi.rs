@@ -13,6 +13,7 @@ mod data;
 mod document;
 mod events;
 mod filters;
+mod graphql;
 mod mcp;
 mod operation;
 mod pattern;

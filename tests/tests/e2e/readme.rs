@@ -116,6 +116,24 @@ on_both_engines! {
         assert!(!text.contains(r#""name":"delete_record","title""#) && !text.contains(r#"{"error""#), "{all}");
     }
 
+    async fn the_tour_of_graphql_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../docs/graphql.md"), &server).await;
+        for part in [
+            r#""title":"Buy cream for éclairs","state":"open","project":{"name":"bakery"}"#,
+            r#"{"created":false,"data":{"id":""#,
+            r#""project":{"name":"bakery","task_by_project":[{"title":"Buy cream for éclairs"}]}}],"pagination":{"totalCount":1,"hasNextPage":false}}"#,
+            r#""task_aggregate":{"value":7,"filteredCount":1}"#,
+            r#"{"data":{"update_task":{"state":"done","priority":8}}}"#,
+            "event: next",
+            r#"{"data":{"events":{"topic":"data.task.updated""#,
+            r#"{"data":{"delete_task":true}}"#,
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        assert!(!text.contains(r#""errors""#), "{all}");
+    }
+
     async fn the_tour_of_webhooks_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
         let port = free_port().to_string();

@@ -64,6 +64,13 @@ fn routes() -> Vec<Route> {
         route("put /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("patch /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
         route("delete /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
+        // GraphQL answers well-formed requests with 200 and tells of errors in the body; what holds of its operations stands with
+        // its own tests.
+        route("post /api/v1/graphql", "", json!({}), Guard::Anyone(400)),
+        route("get /api/v1/graphql", "", Value::Null, Guard::Anyone(400)),
+        route("put /api/v1/graphql", "", json!({}), Guard::Anyone(401)),
+        route("delete /api/v1/graphql", "", Value::Null, Guard::Anyone(405)),
+        route("get /api/v1/graphql/assets/{name}", "/api/v1/graphql/assets/none", Value::Null, Guard::Anyone(404)),
         // Nobody may read anything without a credential here; what holds of tools stands with the tests of MCP.
         route("post /api/v1/mcp", "", json!({}), Guard::Anyone(401)),
         route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),

@@ -6,7 +6,7 @@ use blockbase_app::Visible;
 use serde_json::{Map, Value, json};
 
 use super::operation::Paths;
-use super::{accounts, actions, auth, blocks, components, data, events, mcp, platform, schema_api, tasks};
+use super::{accounts, actions, auth, blocks, components, data, events, graphql, mcp, platform, schema_api, tasks};
 
 /// What the document tells of the service's settings.
 pub(super) struct Service {
@@ -26,7 +26,7 @@ exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key t
 Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
 
 /// Tags in the order in which documentation shows them.
-const TAGS: [(&str, &str); 14] = [
+const TAGS: [(&str, &str); 15] = [
     ("data", "What objects there are to read and write."),
     ("actions", "Actions that installed blocks declare."),
     ("schema", "Objects, fields and relationships, defined at run time."),
@@ -34,6 +34,7 @@ const TAGS: [(&str, &str); 14] = [
     ("webhooks", "Events sent to other services, signed."),
     ("blocks", "Sandboxed extensions, installed at run time."),
     ("hooks", "What blocks receive from other services."),
+    ("graphql", "The same data as a graph, by one endpoint."),
     ("mcp", "Tools for agents, over the Model Context Protocol."),
     ("auth", "Sign-up, sign-in, guests and sessions."),
     ("roles", "Roles: named lists of what their holders may do."),
@@ -59,6 +60,7 @@ pub(super) fn build(visible: &Visible, service: &Service) -> Value {
     platform::describe(&mut paths);
     blocks::describe(&mut paths);
     blocks::describe_hooks(&mut paths);
+    graphql::describe(&mut paths);
     mcp::describe(&mut paths);
     auth::describe(&mut paths);
     accounts::describe(&mut paths);
