@@ -47,24 +47,36 @@ impl Form {
         if accept.trim().is_empty() {
             return Some(Form::Json);
         }
-        let mut best: Option<(f32, Form)> = None;
-        for range in accept.split(',') {
-            let mut parts = range.split(';').map(str::trim);
-            let media = parts.next().unwrap_or_default().to_ascii_lowercase();
-            let quality = parts.find_map(|part| part.strip_prefix("q=")).map_or(1.0, |text| text.parse().unwrap_or(0.0));
-            let form = match media.as_str() {
-                "application/json" | "application/*" | "*/*" => Form::Json,
-                "application/graphql-response+json" => Form::Graphql,
-                "text/event-stream" => Form::Events,
-                "text/html" | "application/xhtml+xml" if may_be_page => Form::Page,
-                _ => continue,
-            };
-            // The first of those that are wanted as much.
-            if quality > 0.0 && best.is_none_or(|(known, _)| quality > known) {
-                best = Some((quality, form));
+        let ranges: Vec<(String, f32)> = accept.split(',').filter_map(range).collect();
+        // The quality of a type is that of the range that says most of it.
+        let quality = |media: &str| {
+            let (kind, _) = media.split_once('/').unwrap_or_default();
+            let names = [media.to_owned(), format!("{kind}/*"), "*/*".to_owned()];
+            let place = |name: &String| ranges.iter().position(|(known, _)| known == name);
+            let found = names.iter().enumerate().find_map(|(breadth, name)| Some((breadth, place(name)?)));
+            found.map(|(breadth, place)| (ranges[place].1, breadth, place))
+        };
+        let mut best: Option<(f32, usize, usize, Form)> = None;
+        for (form, media) in [
+            (Form::Json, "application/json"),
+            (Form::Graphql, "application/graphql-response+json"),
+            (Form::Events, "text/event-stream"),
+            (Form::Page, "text/html"),
+        ] {
+            let Some((quality, breadth, place)) = quality(media).filter(|_| form != Form::Page || may_be_page) else { continue };
+            // A stream and a page are for those who name them.
+            if quality <= 0.0 || (breadth > 0 && form != Form::Json && form != Form::Graphql) {
+                continue;
+            }
+            // Of what is wanted as much, what is named; of that, what is named first.
+            let is_better = best.is_none_or(|(known, known_breadth, known_place, _)| {
+                quality > known || (quality == known && (breadth, place) < (known_breadth, known_place))
+            });
+            if is_better {
+                best = Some((quality, breadth, place, form));
             }
         }
-        best.map(|(_, form)| form)
+        best.map(|(.., form)| form)
     }
 
     /// The status of a request that is not executed.
@@ -80,6 +92,14 @@ impl Form {
             (Refusal::Invalid(errors), _) => errors.first().map_or(StatusCode::BAD_REQUEST, |error| status(error.error.code)),
         }
     }
+}
+
+/// A media range in lower case, and its quality.
+fn range(text: &str) -> Option<(String, f32)> {
+    let mut parts = text.split(';').map(str::trim);
+    let media = parts.next().filter(|media| !media.is_empty())?.to_ascii_lowercase();
+    let quality = parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+    Some((media, quality.map_or(1.0, |(_, value)| value.trim().parse().unwrap_or(0.0))))
 }
 
 pub(crate) fn status(code: Code) -> StatusCode {
@@ -116,5 +136,8 @@ mod tests {
         assert_eq!(accepted("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"), Some(Form::Page));
         assert_eq!(accepted("text/plain"), None);
         assert_eq!(accepted("application/json;q=0"), None);
+        assert_eq!(accepted("application/json;q=0, */*"), Some(Form::Graphql));
+        assert_eq!(accepted("application/json; Q = 0.5, application/graphql-response+json;q=0.6"), Some(Form::Graphql));
+        assert_eq!(accepted("application/*"), Some(Form::Json));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use async_graphql::parser::types::{BaseType, OperationDefinition, Type};
-use async_graphql::{Name, Pos};
+use async_graphql::parser::types::{BaseType, OperationDefinition, Type, VariableDefinition};
+use async_graphql::{Name, Pos, Positioned};
 use async_graphql_value::Value;
 use blockbase_app::schema::json::{self, Members};
 use blockbase_app::schema::{Code, Error, Result};
@@ -13,11 +13,45 @@ use crate::error::GraphqlError;
 use crate::types::{Input, InputField, Scalar};
 use crate::view::View;
 
-/// The variables of an operation: those that have a value, as JSON text.
-#[derive(Debug, Default)]
-pub(crate) struct Variables(HashMap<String, String>);
+/// Bytes of the arguments of one operation, each variable counted wherever it stands.
+pub(crate) const ARGUMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// The variables of an operation.
+#[derive(Debug)]
+pub(crate) enum Variables {
+    /// Those that have a value, as JSON text.
+    Sent(HashMap<String, String>),
+    /// Their types, and whether they have a default that is not null: a document is checked before values are known.
+    Declared(HashMap<String, (Input, bool)>),
+}
+
+impl Default for Variables {
+    fn default() -> Self {
+        Variables::Sent(HashMap::new())
+    }
+}
 
 impl Variables {
+    /// The declarations of an operation.
+    ///
+    /// # Errors
+    /// `invalid_request` for a type that is none.
+    pub(crate) fn declared(view: &View, operation: &OperationDefinition) -> Result<Variables, GraphqlError> {
+        let mut types = HashMap::with_capacity(operation.variable_definitions.len());
+        for definition in &operation.variable_definitions {
+            let name = definition.node.name.node.as_str();
+            let Some(input) = declared(view, &definition.node.var_type.node) else { return Err(unknown_type(definition)) };
+            let default = definition.node.default_value.as_ref().map(|default| &default.node);
+            if let Some(default) = default {
+                let written = write_literal(&default.clone().into_value(), &input, &Variables::default(), &mut Vec::new());
+                written.map_err(|error| of_variable(error, definition))?;
+            }
+            let has_default = default.is_some_and(|default| *default != async_graphql::Value::Null);
+            types.insert(name.to_owned(), (input, has_default));
+        }
+        Ok(Variables::Declared(types))
+    }
+
     /// Checks what was sent against what the operation declares, and fills in defaults.
     ///
     /// # Errors
@@ -28,8 +62,7 @@ impl Variables {
         for definition in &operation.variable_definitions {
             let name = definition.node.name.node.as_str();
             let Some(input) = declared(view, &definition.node.var_type.node) else {
-                let message = format!("The type of the variable `${name}` is not known.");
-                errors.push(GraphqlError::invalid(message, vec![definition.pos]));
+                errors.push(unknown_type(definition));
                 continue;
             };
             let raw = sent.0.iter().find(|(sent, _)| sent == name).map(|(_, raw)| raw);
@@ -49,25 +82,72 @@ impl Variables {
                     values.insert(name.to_owned(), text);
                 }
                 (Ok(_), _) => {}
-                (Err(error), _) => errors.push(GraphqlError::of_document(
-                    outside_of_records(error).within(format_args!("The variable `${name}`")),
-                    vec![definition.pos],
-                )),
+                (Err(error), _) => errors.push(of_variable(error, definition)),
             }
         }
         match errors.is_empty() {
-            true => Ok(Variables(values)),
+            true => Ok(Variables::Sent(values)),
             false => Err(errors),
         }
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        match self {
+            Variables::Sent(values) => values.get(name).map(String::as_str),
+            Variables::Declared(_) => None,
+        }
     }
 
     /// Each with its JSON text.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+        let values = match self {
+            Variables::Sent(values) => Some(values),
+            Variables::Declared(_) => None,
+        };
+        values.into_iter().flatten().map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
+    /// Whether a variable is left out where the value of a field with a default is due.
+    fn leaves_out(&self, value: &Value) -> bool {
+        matches!((self, value), (Variables::Sent(values), Value::Variable(name)) if !values.contains_key(name.as_str()))
+    }
+
+    /// Writes a variable where `input` is due; `false` for one that has no value.
+    ///
+    /// # Errors
+    /// `invalid_request` where its type is another one, or the arguments grow too large.
+    fn write(&self, name: &str, input: &Input, has_default: bool, out: &mut Vec<u8>) -> Result<bool> {
+        let text = match self {
+            Variables::Declared(types) => {
+                // One that is not declared is for validation to refuse.
+                let Some((declared, has_own_default)) = types.get(name) else { return Ok(true) };
+                return match fits(declared, *has_own_default, input, has_default) {
+                    true => {
+                        out.extend_from_slice(b"null");
+                        Ok(true)
+                    }
+                    false => {
+                        let (declared, due) = (written(declared), written(input));
+                        Err(Error::invalid_request(format!("`${name}` is `{declared}`, and `{due}` is due")))
+                    }
+                };
+            }
+            Variables::Sent(values) => values.get(name),
+        };
+        match text.map(String::as_str) {
+            Some("null") if matches!(input, Input::Required(_)) => Err(mismatch(input)),
+            Some(text) => {
+                within_bound(out.len() + text.len())?;
+                // Its type fits, but for one value where a list is due.
+                match is_list(input) && !text.starts_with('[') && text != "null" {
+                    true => out.extend_from_slice(format!("[{text}]").as_bytes()),
+                    false => out.extend_from_slice(text.as_bytes()),
+                }
+                Ok(true)
+            }
+            None if matches!(input, Input::Required(_)) => Err(mismatch(input)),
+            None => Ok(false),
+        }
     }
 
     /// What `@skip` and `@include` are given.
@@ -77,6 +157,40 @@ impl Variables {
             Value::Variable(name) => self.get(name) == Some("true"),
             _ => false,
         }
+    }
+}
+
+/// # Errors
+/// `invalid_request` past the bound on what an operation's arguments are together.
+pub(crate) fn within_bound(bytes: usize) -> Result<()> {
+    match bytes <= ARGUMENT_BYTES_MAX {
+        true => Ok(()),
+        false => {
+            let most = ARGUMENT_BYTES_MAX / 1024 / 1024;
+            Err(Error::invalid_request(format!("an operation's arguments have more than {most} MiB together")))
+        }
+    }
+}
+
+fn unknown_type(definition: &Positioned<VariableDefinition>) -> GraphqlError {
+    let message = format!("The type of the variable `${}` is not known, or nothing that can be sent.", definition.node.name.node);
+    GraphqlError::invalid(message, vec![definition.pos])
+}
+
+fn of_variable(error: Error, definition: &Positioned<VariableDefinition>) -> GraphqlError {
+    let name = &definition.node.name.node;
+    GraphqlError::of_document(outside_of_records(error).within(format_args!("The variable `${name}`")), vec![definition.pos])
+}
+
+/// Whether a variable may stand where `due` is: by the specification's "All Variable Usages Are Allowed".
+pub(crate) fn fits(declared: &Input, has_own_default: bool, due: &Input, has_default: bool) -> bool {
+    match (declared, due) {
+        (Input::Required(declared), Input::Required(due)) => fits(declared, true, due, true),
+        (_, Input::Required(due)) => (has_own_default || has_default) && fits(declared, true, due, true),
+        (Input::Required(declared), _) => fits(declared, true, due, true),
+        (Input::List(declared), Input::List(due)) => fits(declared, false, due, false),
+        (Input::List(_), _) | (_, Input::List(_)) => false,
+        (declared, due) => declared.name() == due.name(),
     }
 }
 
@@ -119,8 +233,10 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
                 return Err(mismatch(input));
             }
             let members: Members = serde_json::from_str(text).map_err(malformed)?;
-            let members: Vec<_> = members.0.iter().map(|(name, raw)| (name.as_str(), raw)).collect();
-            write_object(input, &members, out, |raw, input, out| write_json(raw.get(), input, out).map(|()| true))
+            let members: Vec<_> = members.0.iter().map(|(name, raw)| (name.as_str(), raw.as_ref())).collect();
+            let write =
+                |raw: &&RawValue, input: &Input, _: bool, out: &mut Vec<u8>| write_json(raw.get(), input, out).map(|()| true);
+            write_object(input, &members, |_| false, out, write)
         }
     }
 }
@@ -128,19 +244,7 @@ fn write_json(text: &str, input: &Input, out: &mut Vec<u8>) -> Result<()> {
 /// Checks a value that stands in the document and appends it; `false` for a variable that has none.
 pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables, out: &mut Vec<u8>) -> Result<bool> {
     match (value, input) {
-        (Value::Variable(name), _) => match (variables.get(name), input) {
-            (Some("null"), Input::Required(_)) => Err(mismatch(input)),
-            (Some(text), _) => {
-                // Validation has seen that its type fits, but for one value where a list is due.
-                match is_list(input) && !text.starts_with('[') && text != "null" {
-                    true => out.extend_from_slice(format!("[{text}]").as_bytes()),
-                    false => out.extend_from_slice(text.as_bytes()),
-                }
-                Ok(true)
-            }
-            (None, Input::Required(_)) => Err(mismatch(input)),
-            (None, _) => Ok(false),
-        },
+        (Value::Variable(name), _) => variables.write(name, input, false, out),
         (Value::Null, Input::Required(_)) => Err(mismatch(input)),
         (_, Input::Required(inner)) => write_literal(value, inner, variables, out),
         (Value::Null, _) => {
@@ -161,19 +265,21 @@ pub(crate) fn write_literal(value: &Value, input: &Input, variables: &Variables,
             write_any(value, variables, out)?;
             Ok(true)
         }
+        (Value::Enum(_) | Value::List(_) | Value::Object(_), Input::Scalar(_)) => Err(mismatch(input)),
         (_, Input::Scalar(scalar)) => {
             let mut text = Vec::new();
             write_any(value, &Variables::default(), &mut text)?;
             let text = String::from_utf8(text).map_err(Error::internal)?;
-            match value {
-                Value::Enum(_) | Value::List(_) | Value::Object(_) => Err(mismatch(input)),
-                _ => write_scalar(&text, *scalar, input, out).map(|()| true),
-            }
+            write_scalar(&text, *scalar, input, out).map(|()| true)
         }
         (Value::Enum(name), Input::Enum(_, values)) => write_option(name, values, input, out).map(|()| true),
         (Value::Object(members), Input::Filter | Input::Sort | Input::Create(_) | Input::Update(_) | Input::Increment(_)) => {
             let members: Vec<_> = members.iter().map(|(name, value)| (name.as_str(), value)).collect();
-            write_object(input, &members, out, |value, input, out| write_literal(value, input, variables, out))?;
+            let write = |value: &&Value, input: &Input, has_default: bool, out: &mut Vec<u8>| match value {
+                Value::Variable(name) => variables.write(name, input, has_default, out),
+                value => write_literal(value, input, variables, out),
+            };
+            write_object(input, &members, |value| variables.leaves_out(value), out, write)?;
             Ok(true)
         }
         _ => Err(mismatch(input)),
@@ -205,8 +311,9 @@ fn write_items<T>(items: &[T], out: &mut Vec<u8>, write: impl Fn(&T, &mut Vec<u8
 fn write_object<T>(
     input: &Input,
     members: &[(&str, T)],
+    is_left_out: impl Fn(&T) -> bool,
     out: &mut Vec<u8>,
-    write: impl Fn(&T, &Input, &mut Vec<u8>) -> Result<bool>,
+    write: impl Fn(&T, &Input, bool, &mut Vec<u8>) -> Result<bool>,
 ) -> Result<()> {
     let fields = input.fields().unwrap_or_default();
     let is_record = matches!(input, Input::Create(_) | Input::Update(_) | Input::Increment(_));
@@ -222,7 +329,8 @@ fn write_object<T>(
     let begun = out.len();
     out.push(b'{');
     for field in &fields {
-        let Some((_, value)) = members.iter().find(|(name, _)| *name == field.name) else {
+        let member = members.iter().find(|(name, _)| *name == field.name);
+        let Some((_, value)) = member.filter(|(_, value)| field.default.is_none() || !is_left_out(value)) else {
             match (field.default, &field.input) {
                 (Some(default), _) => write_member(out, begun, &field.name, |out| json::write_string(out, default)),
                 (None, Input::Required(_)) => return refuse(&field.name, format!("`{}` is missing", field.name)),
@@ -231,14 +339,16 @@ fn write_object<T>(
             continue;
         };
         let mut text = Vec::new();
-        let written = write(value, &field.input, &mut text).map_err(|error| match is_record && error.field.is_none() {
-            // The code that the operation itself would have for it.
-            true => Error {
-                code: if error.code == Code::ConstraintViolation { error.code } else { Code::InvalidValue },
-                field: Some(field.name.clone()),
-                ..error
-            },
-            false => error,
+        let written = write(value, &field.input, field.default.is_some(), &mut text).map_err(|error| {
+            match is_record && error.field.is_none() {
+                // The code that the operation itself would have for it.
+                true => Error {
+                    code: if error.code == Code::ConstraintViolation { error.code } else { Code::InvalidValue },
+                    field: Some(field.name.clone()),
+                    ..error
+                },
+                false => error,
+            }
         });
         if written.map_err(|error| error.within(format_args!("`{}`", field.name)))? {
             write_member(out, begun, &field.name, |out| out.extend_from_slice(&text));
@@ -265,7 +375,13 @@ fn write_scalar(text: &str, scalar: Scalar, input: &Input, out: &mut Vec<u8>) ->
         Scalar::String | Scalar::DateTime => first == b'"',
         Scalar::Boolean => matches!(first, b't' | b'f'),
         Scalar::Float => is_number,
-        Scalar::Int => is_number && text.parse::<f64>().is_ok_and(|number| number.fract() == 0.0),
+        Scalar::Int => {
+            let whole = text.parse::<f64>().ok().filter(|number| is_number && number.fract() == 0.0);
+            let whole = whole.filter(|number| f64::from(i32::MIN) <= *number && *number <= f64::from(i32::MAX));
+            let Some(whole) = whole else { return Err(mismatch(input)) };
+            json::write_integer(out, whole as i64);
+            return Ok(());
+        }
         // A number is taken for its digits.
         Scalar::Id if is_number && text.parse::<i64>().is_ok() => {
             json::write_string(out, text);
@@ -292,7 +408,11 @@ fn write_option(name: &str, values: &[String], input: &Input, out: &mut Vec<u8>)
 /// A value of the document as JSON, whatever it is.
 fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<()> {
     match value {
-        Value::Variable(name) => out.extend_from_slice(variables.get(name).unwrap_or("null").as_bytes()),
+        Value::Variable(name) => {
+            if !variables.write(name, &Input::Scalar(Scalar::Json), true, out)? {
+                out.extend_from_slice(b"null");
+            }
+        }
         Value::Null => out.extend_from_slice(b"null"),
         Value::Boolean(value) => out.extend_from_slice(if *value { b"true" } else { b"false" }),
         Value::Number(number) => out.extend_from_slice(number.to_string().as_bytes()),
@@ -305,7 +425,7 @@ fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<
             out.push(b'{');
             for (name, value) in members {
                 // A variable without a value leaves its member out.
-                if matches!(value, Value::Variable(name) if variables.get(name).is_none()) {
+                if variables.leaves_out(value) {
                     continue;
                 }
                 let mut text = Vec::new();
@@ -343,7 +463,7 @@ fn written(input: &Input) -> String {
 pub(crate) struct Arguments(HashMap<String, String>);
 
 /// An argument as the document has it.
-pub(crate) type SentArgument = (async_graphql::Positioned<Name>, async_graphql::Positioned<Value>);
+pub(crate) type SentArgument = (Positioned<Name>, Positioned<Value>);
 
 impl Arguments {
     /// Checks what was sent against `declared`.
@@ -370,7 +490,14 @@ impl Arguments {
                 Err(error) => return Err((outside_of_records(error).within(format_args!("The argument `{name}`")), position)),
             }
         }
+        let bytes = values.values().map(String::len).sum();
+        within_bound(bytes).map_err(|error| (error, Pos::default()))?;
         Ok(Arguments(values))
+    }
+
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.values().map(String::len).sum()
     }
 
     /// JSON text; `None` where it is left out or null.

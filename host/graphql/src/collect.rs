@@ -1,5 +1,7 @@
 //! Selections as they are executed: fragments spread, skipped ones left out, those with one key merged.
 
+use std::collections::HashMap;
+
 use async_graphql::parser::types::{ExecutableDocument, Field, Selection, SelectionSet};
 use async_graphql::{Pos, Positioned};
 
@@ -71,11 +73,11 @@ impl<'d> Context<'d> {
 /// async-graphql looks at fields that stand in one selection; here those count as well that come together when selections are merged.
 /// Every type is concrete, so what applies is merged and the rest was refused.
 pub(crate) fn conflict<'d>(document: &'d ExecutableDocument, sets: &[&'d SelectionSet]) -> Option<&'d Positioned<Field>> {
-    let mut fields: Vec<(&str, Vec<&'d Positioned<Field>>)> = Vec::new();
+    let mut fields: HashMap<&str, Vec<&'d Positioned<Field>>> = HashMap::new();
     for set in sets {
         gather(document, set, &mut fields);
     }
-    fields.iter().find_map(|(_, same)| {
+    fields.values().find_map(|same| {
         let (first, others) = same.split_first()?;
         let is_other = |field: &&&Positioned<Field>| {
             field.node.name.node != first.node.name.node || !same_arguments(&field.node, &first.node)
@@ -92,15 +94,15 @@ fn same_arguments(one: &Field, two: &Field) -> bool {
     one.arguments.len() == two.arguments.len() && one.arguments.iter().all(has)
 }
 
-fn gather<'d>(document: &'d ExecutableDocument, set: &'d SelectionSet, fields: &mut Vec<(&'d str, Vec<&'d Positioned<Field>>)>) {
+fn gather<'d>(
+    document: &'d ExecutableDocument,
+    set: &'d SelectionSet,
+    fields: &mut HashMap<&'d str, Vec<&'d Positioned<Field>>>,
+) {
     for item in &set.items {
         match &item.node {
             Selection::Field(field) => {
-                let key = field.node.response_key().node.as_str();
-                match fields.iter_mut().find(|(known, _)| *known == key) {
-                    Some((_, same)) => same.push(field),
-                    None => fields.push((key, vec![field])),
-                }
+                fields.entry(field.node.response_key().node.as_str()).or_default().push(field);
             }
             Selection::InlineFragment(fragment) => gather(document, &fragment.node.selection_set.node, fields),
             Selection::FragmentSpread(spread) => {

@@ -3,7 +3,7 @@
 use async_graphql::parser::Error as ParserError;
 use async_graphql::{Pos, ServerError};
 use blockbase_app::log_cause;
-use blockbase_app::schema::{Code, Error, json};
+use blockbase_app::schema::{Error, json};
 use serde_json::Value;
 
 /// A step on the way to a value of the answer.
@@ -56,23 +56,9 @@ impl GraphqlError {
         GraphqlError::invalid(format!("Syntax error: {error}"), locations)
     }
 
-    /// What validation found. What REST has a code for has it here: a field that is none, a literal that cannot be the value of
-    /// a record's field.
+    /// What validation found.
     pub(crate) fn of_validation(error: ServerError) -> GraphqlError {
-        let mut known = Error::invalid_request(error.message);
-        let argument = known.message.strip_prefix("Invalid value for argument \"");
-        let field = ["input.", "increment."].iter().find_map(|prefix| argument?.strip_prefix(prefix));
-        let field = field.and_then(|rest| rest.split(['"', '.']).next()).map(str::to_owned);
-        if let Some(field) = field.filter(|_| !known.message.contains("unknown field")) {
-            let is_option = known.message.contains("enumeration type");
-            known.code = if is_option { Code::ConstraintViolation } else { Code::InvalidValue };
-            known.field = Some(field);
-        }
-        if let Some(name) = known.message.strip_prefix("Unknown field \"").and_then(|rest| rest.split('"').next()) {
-            known.code = Code::UnknownField;
-            known.field = Some(name.to_owned());
-        }
-        GraphqlError::of_document(known, error.locations)
+        GraphqlError::invalid(error.message, error.locations)
     }
 
     /// Appends the error as JSON. What its cause was goes to the log.

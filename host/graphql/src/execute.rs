@@ -4,6 +4,7 @@ mod mutation;
 mod query;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_graphql::Pos;
 use async_graphql::parser::types::{ExecutableDocument, OperationDefinition, OperationType};
@@ -12,12 +13,12 @@ use blockbase_app::{App, Caller};
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use crate::coerce::{Arguments, Variables};
+use crate::coerce::{Arguments, Variables, within_bound};
 use crate::collect::{Context, Selected};
 use crate::error::{GraphqlError, write_errors};
 use crate::introspection;
 use crate::root::Root;
-use crate::shape::{Answer, Place, RecordShape, Wanted};
+use crate::shape::{Answer, Budget, Place, RecordShape, Wanted};
 use crate::types::{page_name, upserted_name};
 use crate::view::View;
 
@@ -34,6 +35,9 @@ pub(crate) struct Execution<'d> {
     pub(crate) operation: &'d OperationDefinition,
     pub(crate) operation_name: Option<&'d str>,
     pub(crate) variables: &'d Variables,
+    pub(crate) budget: Arc<Budget>,
+    /// Bytes of the arguments of its root fields so far.
+    pub(crate) argument_bytes: AtomicUsize,
 }
 
 impl<'d> Execution<'d> {
@@ -54,7 +58,7 @@ impl<'d> Execution<'d> {
     /// Runs a query or a mutation: `{ data, errors? }`.
     pub(crate) async fn run(&self) -> Vec<u8> {
         let roots = self.roots();
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(&self.budget);
         let introspected = match introspection::answers(self, &roots).await {
             Ok(introspected) => introspected,
             Err(error) => {
@@ -104,7 +108,7 @@ impl<'d> Execution<'d> {
 
     /// One field of the root. All of them can be null but the few that cannot fail.
     async fn root(&self, selected: &Selected<'d>) -> Answer {
-        let mut answer = Answer::default();
+        let mut answer = Answer::new(&self.budget);
         let name = selected.field.name.node.as_str();
         let root = match (name, self.operation.ty) {
             ("__typename", OperationType::Mutation) => {
@@ -126,8 +130,7 @@ impl<'d> Execution<'d> {
             return answer;
         };
         if let Err((error, position)) = self.dispatch(&root, selected, &mut answer).await {
-            answer.json.clear();
-            answer.json.extend_from_slice(b"null");
+            answer.json = b"null".to_vec();
             let position = if position == Pos::default() { selected.position } else { position };
             answer.errors.push(GraphqlError::at(error, position, Place::root(selected.key).path()));
         }
@@ -136,6 +139,8 @@ impl<'d> Execution<'d> {
 
     async fn dispatch(&self, root: &Root, selected: &Selected<'d>, answer: &mut Answer) -> Result<(), (Error, Pos)> {
         let arguments = Arguments::of(root.arguments(), &selected.field.arguments, self.variables)?;
+        let bytes = self.argument_bytes.fetch_add(arguments.bytes(), Ordering::Relaxed) + arguments.bytes();
+        within_bound(bytes).map_err(|error| (error, Pos::default()))?;
         let outcome = match root {
             Root::SchemaVersion => {
                 answer.json.extend_from_slice(self.view.registry.version.to_string().as_bytes());

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{Code, Error, Result};
@@ -48,8 +49,10 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let query = parts.uri.query().unwrap_or_default();
     let token = graphql.sse.token(&parts.headers, query);
     match (parts.method, form, token) {
+        // Without a body there is nothing to stream.
+        (Method::HEAD, Form::Events, _) => refuse(form, Refusal::Method),
         (Method::GET, Form::Events, Some(token)) => graphql.connect(&asked, &token),
-        (Method::GET, _, _) => match GraphqlRequest::from_parameters(query) {
+        (Method::GET | Method::HEAD, _, _) => match GraphqlRequest::from_parameters(query) {
             Ok(request) => graphql.execute(asked, request, true).await,
             Err(error) => refuse(form, Refusal::Malformed(error)),
         },
@@ -109,7 +112,7 @@ impl Graphql {
     /// Runs an operation, and answers with its result.
     async fn execute(self: &Arc<Self>, asked: Asked, request: GraphqlRequest, only_queries: bool) -> Response<Body> {
         let form = asked.form;
-        let operation = match Operation::prepare(self, asked, request, only_queries && form != Form::Events).await {
+        let operation = match Operation::prepare(self, asked, request, only_queries).await {
             Ok(operation) => operation,
             // A stream tells of it as of any result.
             Err(Refusal::Invalid(errors)) if form == Form::Events => return only_result(&refused(&errors)),
@@ -163,6 +166,8 @@ impl Operation {
             operation,
             operation_name: self.name.as_deref(),
             variables: &self.variables,
+            budget: Arc::default(),
+            argument_bytes: AtomicUsize::new(0),
         })
     }
 

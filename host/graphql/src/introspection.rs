@@ -1,6 +1,7 @@
 //! `__schema` and `__type`, answered by async-graphql.
 
 use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
 
 use async_graphql::{Request, Value, Variables};
 use blockbase_app::schema::Error;
@@ -10,7 +11,10 @@ use crate::collect::Selected;
 use crate::execute::Execution;
 
 /// Introspections that run at a time: one of a large schema keeps a processor busy.
-static RUNNING: Semaphore = Semaphore::const_new(2);
+const RUNNING_MAX: usize = 2;
+
+/// Their places. One is held until its work has ended, whoever still waits for it.
+static RUNNING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(RUNNING_MAX)));
 
 /// What the introspecting fields of an operation's root answer, by their keys.
 ///
@@ -27,7 +31,7 @@ pub(crate) async fn answers(execution: &Execution<'_>, roots: &[Selected<'_>]) -
 
 async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<String, Vec<u8>>, Error> {
     let schema = execution.view.whole_schema().await?.clone();
-    let _running = RUNNING.acquire().await.map_err(Error::internal)?;
+    let place = Arc::clone(&RUNNING).acquire_owned().await.map_err(Error::internal)?;
     let mut request = Request::new("").only_introspection();
     request.set_parsed_query(execution.document.as_ref().clone());
     if let Some(name) = execution.operation_name {
@@ -39,7 +43,11 @@ async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<Str
     });
     request = request.variables(Variables::from_json(serde_json::Value::Object(variables.collect())));
     let runtime = tokio::runtime::Handle::current();
-    let response = tokio::task::spawn_blocking(move || runtime.block_on(schema.execute(request))).await;
+    let response = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        runtime.block_on(schema.execute(request))
+    })
+    .await;
     let response = response.map_err(Error::internal)?;
     if let Some(error) = response.errors.first() {
         return Err(Error::internal(error.message.clone()));
@@ -48,7 +56,9 @@ async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<Str
     let mut found = HashMap::with_capacity(keys.len());
     for key in keys {
         let value = data.swap_remove(key.as_str()).unwrap_or_default();
-        found.insert(key, serde_json::to_vec(&value).map_err(Error::internal)?);
+        let json = serde_json::to_vec(&value).map_err(Error::internal)?;
+        execution.budget.spend(json.len())?;
+        found.insert(key, json);
     }
     Ok(found)
 }

@@ -1,12 +1,16 @@
 //! What the text of a document is looked through for before it is parsed: brackets within each other, each of which the parser
 //! recurses into, and numbers that it would not keep. It keeps them as doubles, and records keep 18 digits.
 
+use std::borrow::Cow;
+
 use async_graphql::Pos;
 
 use crate::error::GraphqlError;
 
 /// Brackets within each other. Selections have a bound of their own.
 const BRACKETS_MAX: usize = 200;
+/// Bytes of a name. Those of fields are made of two names of 48 at most.
+const NAME_BYTES_MAX: usize = 256;
 
 /// # Errors
 /// `invalid_request` with the place.
@@ -17,6 +21,11 @@ pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
             let message = format!("The literal {literal} has more digits than one in a document keeps. Send it as a variable.");
             Err(GraphqlError::invalid(message, vec![position]))
         }
+        Some((Problem::Open, position)) => Err(GraphqlError::invalid("Syntax error: a string has no end.", vec![position])),
+        Some((Problem::Long, position)) => {
+            let message = format!("A name has {NAME_BYTES_MAX} bytes at most.");
+            Err(GraphqlError::invalid(message, vec![position]))
+        }
         Some((Problem::Nested, position)) => {
             let message = format!("Brackets stand {BRACKETS_MAX} within each other at most.");
             Err(GraphqlError::invalid(message, vec![position]))
@@ -24,10 +33,45 @@ pub(crate) fn check(query: &str) -> Result<(), GraphqlError> {
     }
 }
 
+/// The text with each pair of surrogates in a string as the character that it means, which the parser does not read.
+pub(crate) fn joined(query: &str) -> Cow<'_, str> {
+    if !query.contains("\\uD") && !query.contains("\\ud") {
+        return Cow::Borrowed(query);
+    }
+    let unit = |text: &str| u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok();
+    let (mut out, mut rest) = (String::with_capacity(query.len()), query);
+    while let Some(place) = rest.find('\\') {
+        out.push_str(&rest[..place]);
+        rest = &rest[place..];
+        let pair = unit(rest).zip(rest.get(6..).and_then(unit));
+        let character =
+            pair.and_then(|(high, low)| char::decode_utf16([high, low]).next()?.ok()).filter(|found| *found > '\u{ffff}');
+        let length = match character {
+            Some(character) => {
+                out.push(character);
+                12
+            }
+            // Whatever is escaped goes on as it is, with what escapes it.
+            None => {
+                let length = rest.chars().take(2).map(char::len_utf8).sum();
+                out.push_str(&rest[..length]);
+                length
+            }
+        };
+        rest = &rest[length..];
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
+}
+
 #[derive(Debug, PartialEq)]
 enum Problem<'q> {
     Lossy(&'q str),
     Nested,
+    /// A string without an end: the parser could take what follows for something else.
+    Open,
+    /// A name longer than any that there is.
+    Long,
 }
 
 fn look_through(query: &str) -> Option<(Problem<'_>, Pos)> {
@@ -47,9 +91,16 @@ fn look_through(query: &str) -> Option<(Problem<'_>, Pos)> {
                 at += 1;
             }
             b'#' => at += line_end(&bytes[at..]),
-            b'"' => at += string_end(&bytes[at..]),
+            b'"' => match string_end(&bytes[at..]) {
+                Some(length) => at += length,
+                None => return Some((Problem::Open, position(query, at))),
+            },
             byte if byte == b'_' || byte.is_ascii_alphabetic() => {
-                at += bytes[at..].iter().take_while(|byte| **byte == b'_' || byte.is_ascii_alphanumeric()).count();
+                let length = bytes[at..].iter().take_while(|byte| **byte == b'_' || byte.is_ascii_alphanumeric()).count();
+                if length > NAME_BYTES_MAX {
+                    return Some((Problem::Long, position(query, at)));
+                }
+                at += length;
             }
             byte if byte == b'-' || byte.is_ascii_digit() => {
                 let is_part = |byte: &&u8| matches!(**byte, b'-' | b'+' | b'.') || byte.is_ascii_alphanumeric();
@@ -70,20 +121,21 @@ fn line_end(bytes: &[u8]) -> usize {
     bytes.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(bytes.len())
 }
 
-/// The length of a string or a block string that `bytes` begin with.
-fn string_end(bytes: &[u8]) -> usize {
+/// The length of a string or a block string that `bytes` begin with; `None` for one that does not end.
+fn string_end(bytes: &[u8]) -> Option<usize> {
     let is_block = bytes.starts_with(b"\"\"\"");
     let mut at = if is_block { 3 } else { 1 };
     while at < bytes.len() {
         match (is_block, bytes[at]) {
             (true, b'\\') if bytes[at..].starts_with(b"\\\"\"\"") => at += 4,
-            (true, b'"') if bytes[at..].starts_with(b"\"\"\"") => return at + 3,
+            (true, b'"') if bytes[at..].starts_with(b"\"\"\"") => return Some(at + 3),
             (false, b'\\') => at += 2,
-            (false, b'"' | b'\n' | b'\r') => return at + 1,
+            (false, b'"') => return Some(at + 1),
+            (false, b'\n' | b'\r') => return None,
             _ => at += 1,
         }
     }
-    bytes.len()
+    None
 }
 
 fn position(query: &str, at: usize) -> Pos {
@@ -115,7 +167,7 @@ fn digits(text: &str) -> (String, i64) {
     let significant = all[leading..].trim_end_matches('0').to_owned();
     match significant.is_empty() {
         true => (significant, 0),
-        false => (significant, exponent + whole.len() as i64 - leading as i64),
+        false => (significant, exponent.saturating_add(whole.len() as i64 - leading as i64)),
     }
 }
 
@@ -126,7 +178,7 @@ mod tests {
     fn lossy_literal(query: &str) -> Option<(&str, Pos)> {
         look_through(query).map(|(problem, position)| match problem {
             Problem::Lossy(literal) => (literal, position),
-            Problem::Nested => ("nested", position),
+            _ => ("another", position),
         })
     }
 
@@ -147,6 +199,16 @@ mod tests {
         for lossy in ["123456789012.123456", "0.1234567890123456789", "123456789012345678901234567890"] {
             assert_eq!(lossy_literal(&format!("{{a(x:{lossy})}}")).map(|(found, _)| found), Some(lossy));
         }
+    }
+
+    #[test]
+    fn what_is_left_open_or_overflows_is_no_way_around() {
+        assert!(check("{a(x:[\"\"\"x\" 123456789012.123456789])}").is_err());
+        assert!(check("{a(x:\"x\n\")}").is_err());
+        assert!(check("{svc_objects(x:0.01e-9223372036854775808)}").is_err());
+        assert!(check(&format!("{{{}}}", "a".repeat(300))).is_err());
+        let escaped = r#"{a(x:"\uD83D\uDE00 \u00e9 \\uD83D\\uDE00")}"#;
+        assert_eq!(joined(escaped), "{a(x:\"\u{1F600} \\u00e9 \\\\uD83D\\\\uDE00\")}");
     }
 
     #[test]

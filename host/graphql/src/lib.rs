@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod check;
 mod coerce;
 mod collect;
 mod documents;

@@ -1,6 +1,6 @@
 //! Bounds of a document, counted as it would be executed: with its fragments expanded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use async_graphql::Positioned;
 use async_graphql::parser::types::{ExecutableDocument, Field, FragmentDefinition, Selection, SelectionSet};
@@ -20,8 +20,10 @@ const FIELDS_MAX: usize = 1000;
 const DIRECTIVES_MAX: usize = 500;
 /// Selection sets within each other, those of fragments included.
 const NESTED_MAX: usize = 100;
-/// Fragments spread in all.
-const SPREADS_MAX: usize = 10_000;
+/// Selections looked at in all operations of a document together, each as often as a fragment brings it.
+const SELECTIONS_MAX: usize = 10_000;
+/// Operations of one document.
+const OPERATIONS_MAX: usize = 50;
 /// Lists within each other in introspection: each multiplies the answer.
 const INTROSPECTED_LISTS_MAX: usize = 3;
 /// Lists of introspection that lead to further types.
@@ -32,12 +34,20 @@ const INTROSPECTED_LISTS: [&str; 4] = ["fields", "interfaces", "possibleTypes", 
 /// # Errors
 /// The first bound that one breaks.
 pub(crate) fn check(document: &ExecutableDocument) -> Result<(), GraphqlError> {
+    if document.operations.iter().count() > OPERATIONS_MAX {
+        return Err(refuse(format!("A document has {OPERATIONS_MAX} operations at most."), Pos::default()));
+    }
+    let mut counter = Counter::of(&document.fragments);
     for (_, operation) in document.operations.iter() {
-        let mut counter = Counter::of(&document.fragments);
+        counter.root_fields = 0;
+        counter.fields = 0;
         counter.directives = operation.node.directives.len();
         counter.selection_set(&operation.node.selection_set, Place { level: 1, nested: 1, introspected: None })?;
     }
-    Ok(())
+    match document.fragments.iter().find(|(name, _)| !counter.reached.contains(name.as_str())) {
+        Some((name, fragment)) => Err(refuse(format!("The fragment `{name}` is used by no operation."), fragment.pos)),
+        None => Ok(()),
+    }
 }
 
 /// Whether a document asks for the schema itself.
@@ -67,17 +77,19 @@ struct Place {
 
 struct Counter<'d> {
     fragments: &'d HashMap<Name, Positioned<FragmentDefinition>>,
+    /// Fragments that an operation leads to.
+    reached: HashSet<&'d str>,
     /// Fragments that are being expanded. One within itself is for validation to refuse.
     open: Vec<&'d str>,
     root_fields: usize,
     fields: usize,
     directives: usize,
-    spreads: usize,
+    selections: usize,
 }
 
 impl<'d> Counter<'d> {
     fn of(fragments: &'d HashMap<Name, Positioned<FragmentDefinition>>) -> Counter<'d> {
-        Counter { fragments, open: Vec::new(), root_fields: 0, fields: 0, directives: 0, spreads: 0 }
+        Counter { fragments, reached: HashSet::new(), open: Vec::new(), root_fields: 0, fields: 0, directives: 0, selections: 0 }
     }
 
     fn selection_set(&mut self, set: &'d Positioned<SelectionSet>, place: Place) -> Result<(), GraphqlError> {
@@ -86,6 +98,11 @@ impl<'d> Counter<'d> {
             return Err(refuse(format!("Selections stand {NESTED_MAX} within each other at most."), set.pos));
         }
         for item in &set.node.items {
+            self.selections += 1;
+            if self.selections > SELECTIONS_MAX {
+                let message = format!("A document has {SELECTIONS_MAX} selections at most, with its fragments expanded.");
+                return Err(refuse(message, item.pos));
+            }
             self.directives += item.node.directives().len();
             if self.directives > DIRECTIVES_MAX {
                 return Err(refuse(format!("An operation has {DIRECTIVES_MAX} directives at most."), item.pos));
@@ -94,12 +111,9 @@ impl<'d> Counter<'d> {
                 Selection::Field(field) => self.field(field, inner)?,
                 Selection::InlineFragment(fragment) => self.selection_set(&fragment.node.selection_set, inner)?,
                 Selection::FragmentSpread(spread) => {
-                    self.spreads += 1;
-                    if self.spreads > SPREADS_MAX {
-                        return Err(refuse(format!("An operation spreads {SPREADS_MAX} fragments at most."), item.pos));
-                    }
                     let name = &spread.node.fragment_name.node;
                     let Some((name, fragment)) = self.fragments.get_key_value(name) else { continue };
+                    self.reached.insert(name);
                     if self.open.contains(&name.as_str()) {
                         continue;
                     }
@@ -129,6 +143,10 @@ impl<'d> Counter<'d> {
             Some(lists) => Some(lists + usize::from(INTROSPECTED_LISTS.contains(&name))),
             None => (place.level == 1 && is_introspection(&field.node)).then_some(0),
         };
+        // Under a name of one's own a field would be answered once more.
+        if introspected.is_some() && place.introspected.is_some() && field.node.alias.is_some() {
+            return Err(refuse("Introspection takes no aliases below its root.", field.pos));
+        }
         if introspected.is_some_and(|lists| lists > INTROSPECTED_LISTS_MAX) {
             return Err(refuse("Introspection goes deeper than is answered here.", field.pos));
         }
@@ -182,6 +200,10 @@ mod tests {
         let fields: String = (0..1001).map(|number| format!("a{number}:a ")).collect();
         assert!(outcome(&format!("{{x{{{fields}}}}}")).is_err());
         assert!(outcome(&format!("{{a {}}}", "@skip(if:false)".repeat(501))).is_err());
+        assert!(outcome("{a} fragment F on X{a}").is_err());
+        assert!(outcome("{__schema{types{a:name b:name}}}").is_err());
+        let operations: String = (0..51).map(|number| format!("query Q{number}{{a}} ")).collect();
+        assert!(outcome(&operations).is_err());
         assert_eq!(outcome("{...F} fragment F on X{a ...G} fragment G on X{...F}"), Ok(()));
         let inline = format!("{{{}a{}}}", "...{".repeat(101), "}".repeat(101));
         assert!(outcome(&inline).is_err());

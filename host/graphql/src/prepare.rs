@@ -1,7 +1,7 @@
 //! From the text of a document to one that may be executed: its bounds, who may run it, validation.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use async_graphql::dynamic::Schema;
 use async_graphql::parser::types::{
@@ -9,9 +9,11 @@ use async_graphql::parser::types::{
 };
 use async_graphql::{Name, Positioned, Request};
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{Action, App, Caller};
+use blockbase_app::{App, Caller};
+use tokio::sync::Semaphore;
 
 use crate::accept::Refusal;
+use crate::check::{self, AUTHENTICATION_REQUIRED, ERRORS_MAX, Viewer};
 use crate::error::GraphqlError;
 use crate::limits::{self, QUERY_BYTES_MAX};
 use crate::request::GraphqlRequest;
@@ -27,8 +29,10 @@ pub(crate) struct Prepared {
     pub(crate) document: Arc<ExecutableDocument>,
 }
 
-/// The message to callers who present no credential and would need one.
-const AUTHENTICATION_REQUIRED: &str = "Authentication required";
+/// Documents that are parsed and validated at a time.
+const PREPARING_MAX: usize = 2;
+
+static PREPARING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(PREPARING_MAX)));
 
 impl Prepared {
     /// # Errors
@@ -50,23 +54,29 @@ impl Prepared {
         }
         let view = views.of(caller);
         views.prepare(&view);
-        let known = view.documents.get(text);
-        let is_known = known.is_some();
-        let document = match known {
-            Some(document) => document,
-            None => Arc::new(parse(text).map_err(|error| Refusal::Invalid(vec![error]))?),
+        let gate = Gate {
+            viewer: Viewer::of(caller),
+            only_queries,
+            needs_credential: app.settings().require_auth && !caller.is_known(),
+            operation_name: request.operation_name.clone(),
         };
-        let name = request.operation_name.as_deref();
-        let operation = operation(&document, name).map_err(|error| Refusal::Invalid(vec![error]))?;
-        if only_queries && operation.node.ty != OperationType::Query {
-            return Err(Refusal::Method);
+        if let Some(document) = view.documents.get(text) {
+            gate.admit(&document)?;
+            return Ok(Prepared { view, document });
         }
-        check_caller(app, caller, operation).map_err(|error| Refusal::Invalid(vec![error]))?;
-        if !is_known {
-            check_roots(&view, caller, &document).map_err(Refusal::Invalid)?;
-            validate(&view, text, &document).await.map_err(Refusal::Invalid)?;
-            view.documents.insert(text, Arc::clone(&document));
-        }
+        // One that is new takes its time, which may be long where it is hostile: in a place of its own, until it has ended.
+        let place = Arc::clone(&PREPARING).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
+        let (here, text, runtime) = (Arc::clone(&view), request.query.clone(), tokio::runtime::Handle::current());
+        let prepared = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            let document = Arc::new(parse(&text).map_err(|error| Refusal::Invalid(vec![error]))?);
+            gate.admit(&document)?;
+            check::document(&here, gate.viewer, &document).map_err(Refusal::Invalid)?;
+            runtime.block_on(validate(&here, &text, &document)).map_err(Refusal::Invalid)?;
+            here.documents.insert(&text, Arc::clone(&document));
+            Ok(document)
+        });
+        let document = prepared.await.map_err(|error| refuse(Error::internal(error)))??;
         Ok(Prepared { view, document })
     }
 
@@ -81,7 +91,7 @@ impl Prepared {
 
 fn parse(text: &str) -> Result<ExecutableDocument, GraphqlError> {
     lexical::check(text)?;
-    let document = async_graphql::parser::parse_query(text).map_err(|error| GraphqlError::of_parser(&error))?;
+    let document = async_graphql::parser::parse_query(lexical::joined(text)).map_err(|error| GraphqlError::of_parser(&error))?;
     limits::check(&document)?;
     Ok(document)
 }
@@ -104,58 +114,30 @@ fn operation<'d>(
     }
 }
 
-/// Mutations and subscriptions need a caller whom somebody knows.
-fn check_caller(app: &App, caller: &Caller, operation: &Positioned<OperationDefinition>) -> Result<(), GraphqlError> {
-    let needs_credential = operation.node.ty != OperationType::Query && app.settings().require_auth;
-    match needs_credential && !caller.is_known() {
-        true => {
-            let error = Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED);
-            Err(GraphqlError::of_document(error, vec![operation.pos]))
+/// What is asked of a document before it is looked at closely.
+struct Gate {
+    viewer: Viewer,
+    only_queries: bool,
+    /// Whether the caller is nobody, under enforcement.
+    needs_credential: bool,
+    operation_name: Option<String>,
+}
+
+impl Gate {
+    /// # Errors
+    /// The document does not have the operation that is meant; it goes by another method, or needs a credential.
+    fn admit(&self, document: &ExecutableDocument) -> Result<(), Refusal> {
+        let operation = operation(document, self.operation_name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
+        let is_query = operation.node.ty == OperationType::Query;
+        if self.only_queries && !is_query {
+            return Err(Refusal::Method);
         }
-        false => Ok(()),
-    }
-}
-
-/// Root fields that are not there, or not for the caller: the same answer for both, except to those who may read `objects`. It has
-/// the code that REST has for such an object.
-fn check_roots(view: &View, caller: &Caller, document: &ExecutableDocument) -> Result<(), Vec<GraphqlError>> {
-    let mut errors = Vec::new();
-    for (_, operation) in document.operations.iter() {
-        let ty = operation.node.ty;
-        root_fields(document, &operation.node.selection_set.node, &mut HashSet::new(), &mut |name, position| {
-            if name.starts_with("__") || root(view, ty, name).is_some() {
-                return;
-            }
-            let error = match (caller.holds("objects", Action::Read), caller.is_known()) {
-                (true, _) => Error::new(Code::NotFound, format!("There is no {} `{name}`.", operation_word(ty))),
-                (false, true) => {
-                    let message = format!("There is no {} `{name}`, or you may not use it.", operation_word(ty));
-                    Error::new(Code::Forbidden, message)
-                }
-                (false, false) => Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED),
-            };
-            errors.push(GraphqlError::of_document(error, vec![position]));
-        });
-    }
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(errors),
-    }
-}
-
-fn operation_word(ty: OperationType) -> &'static str {
-    match ty {
-        OperationType::Query => "query",
-        OperationType::Mutation => "mutation",
-        OperationType::Subscription => "subscription",
-    }
-}
-
-fn root(view: &View, ty: OperationType, name: &str) -> Option<Root> {
-    match ty {
-        OperationType::Query => view.query(name),
-        OperationType::Mutation => view.mutation(name),
-        OperationType::Subscription => view.subscription(name),
+        // Every mutation and subscription, whatever it is.
+        if self.needs_credential && !is_query {
+            let error = Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED);
+            return Err(Refusal::Invalid(vec![GraphqlError::of_document(error, vec![operation.pos])]));
+        }
+        Ok(())
     }
 }
 
@@ -224,7 +206,7 @@ async fn check_against(
     let response = schema.execute(request).await;
     match response.errors.is_empty() {
         true => Ok(()),
-        false => Err(response.errors.into_iter().map(GraphqlError::of_validation).collect()),
+        false => Err(response.errors.into_iter().take(ERRORS_MAX).map(GraphqlError::of_validation).collect()),
     }
 }
 
@@ -259,7 +241,7 @@ fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> 
                 | Root::Upsert(object)
                 | Root::Delete(object)
                 | Root::Links(object, ..),
-            ) = root(view, operation.node.ty, name)
+            ) = check::find(view, operation.node.ty, name)
             {
                 objects.insert(object.name().to_owned());
             }

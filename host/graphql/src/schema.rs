@@ -64,7 +64,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
             has_mutations = true;
         }
         for relation in view.registry.relations_of(object.name()) {
-            if matches!(relation.shape, RelationShape::Linked { .. }) {
+            if matches!(relation.shape, RelationShape::Linked { .. }) && view.shows(&relation.related) {
                 for change in [LinkChange::Add, LinkChange::Remove] {
                     let root = Root::Links(Arc::clone(object), relation.key.clone(), change);
                     mutation = mutation.field(root_field(&root, TypeRef::named(TypeRef::INT)));
@@ -80,6 +80,8 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
     let subscription = view.has_events.then_some("Subscription");
     let mut builder = Schema::build("Query", has_mutations.then_some("Mutation"), subscription)
         .limit_recursive_depth(RECURSION_MAX)
+        // They compare each unknown name with every known one.
+        .disable_suggestions()
         .extension(Validation)
         .register(query);
     if has_mutations {

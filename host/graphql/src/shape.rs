@@ -1,6 +1,8 @@
 //! The shape of an answer: what is selected of records, what has to be read for it, and how it is written.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_graphql::Pos;
 use async_graphql::parser::types::SelectionSet;
@@ -151,13 +153,39 @@ impl<'a> Place<'a> {
 }
 
 /// An answer as it is written, with what went wrong on the way.
-#[derive(Default)]
 pub(crate) struct Answer {
     pub(crate) json: Vec<u8>,
     pub(crate) errors: Vec<GraphqlError>,
+    /// What is left for all root fields of the operation.
+    budget: Arc<Budget>,
+}
+
+/// Bytes that an operation may still answer with.
+pub(crate) struct Budget(AtomicUsize);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Budget(AtomicUsize::new(ANSWER_BYTES_MAX))
+    }
+}
+
+impl Budget {
+    /// # Errors
+    /// `invalid_request` where it is spent.
+    pub(crate) fn spend(&self, bytes: usize) -> Result<()> {
+        let spent = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        spent.map(|_| ()).map_err(|_| {
+            let most = ANSWER_BYTES_MAX / 1024 / 1024;
+            Error::invalid_request(format!("The answer would have more than {most} MiB. Ask for a smaller page or fewer fields."))
+        })
+    }
 }
 
 impl Answer {
+    pub(crate) fn new(budget: &Arc<Budget>) -> Answer {
+        Answer { json: Vec::new(), errors: Vec::new(), budget: Arc::clone(budget) }
+    }
+
     /// Appends `"key":`, with a comma where something stands before it in the object that begins at `begun`.
     pub(crate) fn key(&mut self, begun: usize, key: &str) {
         if self.json.len() > begun + 1 {
@@ -178,6 +206,7 @@ impl Answer {
         let begun = self.json.len();
         if let Err(error) = write(self) {
             self.json.truncate(begun);
+            self.json.shrink_to_fit();
             self.json.extend_from_slice(b"null");
             self.errors.push(error);
         }
@@ -196,20 +225,20 @@ impl Answer {
     ) -> Result<(), GraphqlError> {
         let fail = |error: Error| GraphqlError::at(error, position, place.path());
         let cells: Cells<'_> = serde_json::from_str(record).map_err(|error| fail(Error::internal(error)))?;
-        if self.json.len() > ANSWER_BYTES_MAX {
-            let most = ANSWER_BYTES_MAX / 1024 / 1024;
-            return Err(fail(Error::invalid_request(format!(
-                "The answer would have more than {most} MiB. Ask for a smaller page or fewer fields."
-            ))));
-        }
         let begun = self.json.len();
         self.json.push(b'{');
         for field in &shape.fields {
+            let value = match &field.source {
+                Source::Column { name, .. } => cells.get(name),
+                Source::Type(_) | Source::One(..) | Source::Many(..) => None,
+            };
+            // Before it is written: a value stands once for each of its aliases.
+            self.budget.spend(field.key.len() + value.map_or(16, str::len)).map_err(&fail)?;
             self.key(begun, field.key);
             let below = place.key(field.key);
             match &field.source {
                 Source::Type(name) => self.string(name),
-                Source::Column { name, required } => match cells.get(name) {
+                Source::Column { name, required } => match value {
                     Some(value) => self.json.extend_from_slice(value.as_bytes()),
                     None => {
                         let error = GraphqlError::at(unreadable(name), field.position, below.path());

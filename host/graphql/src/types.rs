@@ -122,10 +122,12 @@ impl Input {
                 vec![field("field", Input::Scalar(Scalar::String).required()), direction]
             }
             Input::Create(object) | Input::Update(object) => {
-                let columns = object.columns.iter().filter(|column| !column.is_system);
+                let creates = matches!(self, Input::Create(_));
+                let columns = object.columns.iter();
+                let columns = columns.filter(|column| !column.is_system || (creates && column.name == system::ID));
                 columns
                     .map(|column| InputField {
-                        description: describe(object, column, matches!(self, Input::Create(_))),
+                        description: describe(object, column, creates),
                         ..field(&column.name, input_of(object, column))
                     })
                     .collect()
@@ -184,7 +186,8 @@ pub(crate) fn enum_values(column: &Column) -> Option<&[String]> {
         bytes.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_')
             && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
             && !option.starts_with("__")
-            && !matches!(option.as_str(), "true" | "false" | "null")
+            // The parser takes what begins so for the literal.
+            && !["true", "false", "null"].iter().any(|literal| option.starts_with(literal))
     };
     let options = column.rules.options.as_deref().filter(|_| column.kind.has_options())?;
     options.iter().all(is_name).then_some(options)
@@ -219,6 +222,9 @@ pub(crate) fn input_of(object: &Object, column: &Column) -> Input {
 }
 
 fn describe(object: &Object, column: &Column, creates: bool) -> Option<String> {
+    if column.name == system::ID {
+        return Some("For an upsert whose target it is; a create gives its own.".to_owned());
+    }
     let described = description_of(object, column);
     match (creates && column.required && column.default.is_none(), described) {
         (true, Some(text)) => Some(format!("{text} Required.")),

@@ -113,7 +113,7 @@ impl View {
             let object = self.object(&rest[..place])?;
             let key = &rest[place + 1..];
             let relation = self.registry.relation(object.name(), key)?;
-            matches!(relation.shape, RelationShape::Linked { .. })
+            (matches!(relation.shape, RelationShape::Linked { .. }) && self.shows(&relation.related))
                 .then(|| Root::Links(Arc::clone(object), key.to_owned(), change))
         })
     }

@@ -25,7 +25,7 @@ pub(crate) struct Views {
 struct Known {
     version: (i64, i64),
     /// By the address of the rights, which are kept so that it stays theirs.
-    by_rights: HashMap<usize, (Arc<CallerPermissions>, Arc<View>)>,
+    by_rights: HashMap<usize, (Arc<CallerPermissions>, Weak<View>)>,
     /// The one used last at the end, with somebody who sees it.
     views: Vec<(Arc<View>, Caller)>,
     /// Who used the views of the version before.
@@ -50,8 +50,9 @@ impl Views {
         {
             let mut known = self.known.lock();
             known.move_to(version);
-            if let Some((_, view)) = rights.and_then(|rights| known.by_rights.get(&address(rights))) {
-                return Arc::clone(view);
+            let found = rights.and_then(|rights| known.by_rights.get(&address(rights))?.1.upgrade());
+            if let Some(view) = found {
+                return view;
             }
         }
         let view = View::new(self.app.visible(caller), self.app.settings().events_enabled);
@@ -65,7 +66,7 @@ impl Views {
             if known.by_rights.len() >= CALLERS_MAX {
                 known.by_rights.clear();
             }
-            known.by_rights.insert(address(rights), (Arc::clone(rights), Arc::clone(&view)));
+            known.by_rights.insert(address(rights), (Arc::clone(rights), Arc::downgrade(&view)));
         }
         view
     }
@@ -84,8 +85,9 @@ impl Views {
     }
 }
 
+/// What rights are known by. Those to everything are made anew for each request where nothing is enforced.
 fn address(rights: &Arc<CallerPermissions>) -> usize {
-    Arc::as_ptr(rights) as usize
+    if rights.is_unrestricted() { 0 } else { Arc::as_ptr(rights) as usize }
 }
 
 impl Known {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blockbase_app::schema::Error;
 use http::StatusCode;
 use http::request::Parts;
 use http_body_util::BodyExt;
@@ -14,6 +15,8 @@ use crate::{Answer, Mcp, answer};
 
 /// Messages of one array.
 const MESSAGES_MAX: usize = 50;
+/// Bytes of their answers; messages past them are not run.
+const ANSWERS_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 impl Mcp {
     /// Answers the messages of an array one after another, with the array of their answers.
@@ -27,10 +30,16 @@ impl Mcp {
             return refused(answer::INVALID_REQUEST, &format!("An array has 1 to {MESSAGES_MAX} messages."));
         }
         let mut answers = Vec::new();
+        let mut bytes = 0;
         for message in messages {
             let answered = match Message::parse(message.get()) {
                 Ok(message) if message.method == "initialize" => {
                     return refused(answer::INVALID_REQUEST, "`initialize` stands by itself, and in no array.");
+                }
+                Ok(message) if bytes > ANSWERS_BYTES_MAX => {
+                    let most = ANSWERS_BYTES_MAX / 1024 / 1024;
+                    let text = format!("The answers have more than {most} MiB together. Send this message by itself.");
+                    answer::refused(&Error::invalid_request(text), message.id.as_deref())
                 }
                 Ok(message) => self.one(invoked, parts, message).await,
                 Err(problem) => unreadable(&problem),
@@ -41,6 +50,7 @@ impl Mcp {
             }
             let Ok(body) = answered.into_body().collect().await;
             let body = body.to_bytes();
+            bytes += body.len();
             if !body.is_empty() {
                 answers.push(body);
             }

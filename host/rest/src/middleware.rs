@@ -167,7 +167,7 @@ pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
     CorsLayer::new()
         .allow_origin(origins)
         .allow_credentials(true)
-        .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
         .allow_headers(AllowHeaders::mirror_request())
         .expose_headers(EXPOSED.map(HeaderName::from_static))
         .max_age(PREFLIGHT_KEPT)

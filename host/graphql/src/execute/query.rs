@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use blockbase_app::schema::json::parse_list;
 use blockbase_app::schema::{Error, Object, Result, system};
 use blockbase_app::{
     AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListRequest, Operator, PagingParameters,
@@ -14,6 +15,8 @@ use crate::coerce::Arguments;
 use crate::collect::Selected;
 use crate::shape::{Answer, Place, RecordShape, Wanted};
 
+/// Most filters, and most keys of an order.
+const FILTERS_MAX: usize = 100;
 /// Lists within each other in the value of a filter.
 const FILTER_LISTS_MAX: usize = 15;
 
@@ -138,7 +141,9 @@ impl<'d> Execution<'d> {
 }
 
 fn selection(arguments: &Arguments) -> Result<(Vec<Filter>, Option<String>)> {
-    let documents: Vec<FilterDocument> = arguments.read("filter")?.unwrap_or_default();
+    // Looked at before each is made into one.
+    let documents: Vec<FilterDocument> =
+        arguments.json("filter").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
     let filters = documents.into_iter().map(|document| {
         let value = match document.value {
             Some(value) if lists_within(value.get()) > FILTER_LISTS_MAX => {
@@ -173,7 +178,8 @@ fn lists_within(json: &str) -> usize {
 }
 
 fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
-    let documents: Vec<SortDocument> = arguments.read("sort")?.unwrap_or_default();
+    let documents: Vec<SortDocument> =
+        arguments.json("sort").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
     Ok(documents.into_iter().map(|document| (document.field, document.direction == "desc")).collect())
 }
 

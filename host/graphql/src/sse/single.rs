@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{Code, Error, Result};
@@ -25,8 +26,11 @@ use crate::request::GraphqlRequest;
 const CONNECTIONS_MAX: usize = 10_000;
 /// How long a reservation waits to be opened.
 const RESERVED_MAX: Duration = Duration::from_secs(60);
-/// Operations under way on one connection.
+/// Connections of one owner.
+const CONNECTIONS_OF_ONE_MAX: usize = 20;
+/// Operations under way on one connection, and on one that is not open yet.
 const OPERATIONS_MAX: usize = 100;
+const OPERATIONS_BEFORE_MAX: usize = 10;
 /// Frames made before the client has taken them.
 const FRAMES_AHEAD: usize = 64;
 /// How often the caller is looked at again.
@@ -37,6 +41,7 @@ const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
 #[derive(Default)]
 pub(crate) struct Connections {
     by_token: Mutex<HashMap<String, Connection>>,
+    operations: AtomicU64,
 }
 
 struct Connection {
@@ -45,13 +50,33 @@ struct Connection {
     frames: mpsc::Sender<Bytes>,
     /// Until it is opened.
     waiting: Option<mpsc::Receiver<Bytes>>,
-    reserved_at: Instant,
-    operations: HashMap<String, Option<AbortHandle>>,
+    operations: HashMap<String, Slot>,
+}
+
+/// An operation's place on its connection. Its number tells it from another one that takes the same id later.
+enum Slot {
+    /// Its document is looked at.
+    Starting(u64),
+    Running(u64, AbortHandle),
+}
+
+impl Slot {
+    fn number(&self) -> u64 {
+        match self {
+            Slot::Starting(number) | Slot::Running(number, _) => *number,
+        }
+    }
+
+    fn end(&self) {
+        if let Slot::Running(_, handle) = self {
+            handle.abort();
+        }
+    }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.operations.values().flatten().for_each(AbortHandle::abort);
+        self.operations.values().for_each(Slot::end);
     }
 }
 
@@ -74,8 +99,9 @@ impl Connections {
 
     fn reserve(&self, owner: Owner) -> Result<String> {
         let mut by_token = self.by_token.lock();
-        if by_token.len() >= CONNECTIONS_MAX {
-            by_token.retain(|_, known| known.waiting.is_none() || known.reserved_at.elapsed() < RESERVED_MAX);
+        if by_token.values().filter(|known| known.owner == owner).count() >= CONNECTIONS_OF_ONE_MAX {
+            let message = format!("One caller has {CONNECTIONS_OF_ONE_MAX} event streams of this kind at most.");
+            return Err(Error::new(Code::Unavailable, message));
         }
         if by_token.len() >= CONNECTIONS_MAX {
             let message = "This server has as many event streams open as it allows. Try again later.";
@@ -85,7 +111,7 @@ impl Connections {
         let (frames, waiting) = mpsc::channel(FRAMES_AHEAD);
         let waiting = Some(waiting);
         let operations = HashMap::new();
-        by_token.insert(token.clone(), Connection { owner, frames, waiting, reserved_at: Instant::now(), operations });
+        by_token.insert(token.clone(), Connection { owner, frames, waiting, operations });
         Ok(token)
     }
 
@@ -93,11 +119,25 @@ impl Connections {
     fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let mut by_token = self.by_token.lock();
         let connection = by_token.get_mut(token)?;
-        if connection.waiting.is_some() && connection.reserved_at.elapsed() > RESERVED_MAX {
-            by_token.remove(token);
-            return None;
-        }
         (connection.owner == *owner).then(|| act(connection))
+    }
+
+    /// Closes a reservation that nobody has opened.
+    fn lapse(&self, token: &str) {
+        let mut by_token = self.by_token.lock();
+        let lapsed = by_token.get(token).is_some_and(|connection| connection.waiting.is_some());
+        let connection = if lapsed { by_token.remove(token) } else { None };
+        drop(by_token);
+        drop(connection);
+    }
+
+    /// Takes an operation's place away, where it is still its own.
+    fn release(&self, token: &str, id: &str, number: u64) {
+        if let Some(connection) = self.by_token.lock().get_mut(token)
+            && connection.operations.get(id).is_some_and(|slot| slot.number() == number)
+        {
+            connection.operations.remove(id);
+        }
     }
 
     fn close(&self, token: &str) {
@@ -129,10 +169,19 @@ fn plain(status: StatusCode, text: String) -> Response<Body> {
 
 impl Graphql {
     /// Reserves a connection: its token.
-    pub(crate) fn reserve(&self, asked: &Asked) -> Response<Body> {
+    pub(crate) fn reserve(self: &Arc<Self>, asked: &Asked) -> Response<Body> {
         let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
         match allowed.and_then(|()| self.sse.reserve(Owner::of(&asked.caller))) {
-            Ok(token) => plain(StatusCode::CREATED, token),
+            Ok(token) => {
+                let (graphql, reserved) = (Arc::downgrade(self), token.clone());
+                tokio::spawn(async move {
+                    tokio::time::sleep(RESERVED_MAX).await;
+                    if let Some(graphql) = graphql.upgrade() {
+                        graphql.sse.lapse(&reserved);
+                    }
+                });
+                plain(StatusCode::CREATED, token)
+            }
             Err(error) => refuse(Form::Events, Refusal::Malformed(error)),
         }
     }
@@ -162,43 +211,45 @@ impl Graphql {
             return told(StatusCode::BAD_REQUEST, Code::InvalidRequest, "`extensions.operationId` is missing.");
         };
         let owner = Owner::of(&asked.caller);
-        let taken = self.sse.with(token, &owner, |connection| match connection.operations.len() {
-            OPERATIONS_MAX => Err("An event stream has as many operations under way as it may."),
-            _ if connection.operations.contains_key(&id) => Err("An operation with this id is under way already."),
-            _ => {
-                connection.operations.insert(id.clone(), None);
-                Ok(connection.frames.clone())
+        let number = self.sse.operations.fetch_add(1, Ordering::Relaxed);
+        let taken = self.sse.with(token, &owner, |connection| {
+            let most = if connection.waiting.is_some() { OPERATIONS_BEFORE_MAX } else { OPERATIONS_MAX };
+            if connection.operations.contains_key(&id) {
+                return Err("An operation with this id is under way already.");
             }
+            if connection.operations.len() >= most {
+                return Err("An event stream has as many operations under way as it may.");
+            }
+            connection.operations.insert(id.clone(), Slot::Starting(number));
+            Ok(())
         });
-        let frames = match taken {
+        match taken {
             None => return no_connection(),
             Some(Err(message)) => return told(StatusCode::CONFLICT, Code::Conflict, message),
-            Some(Ok(frames)) => frames,
-        };
+            Some(Ok(())) => {}
+        }
+        // Whatever becomes of this request, the place is free again unless the operation runs.
+        let mut place = StartingPlace { graphql: self, token, id: &id, number, is_kept: false };
         let form = asked.form;
         let operation = match Operation::prepare(self, asked, request, false).await {
             Ok(operation) => operation,
-            Err(refusal) => {
-                self.sse.with(token, &owner, |connection| connection.operations.remove(&id));
-                let form = if form == Form::Json { Form::Graphql } else { form };
-                return refuse(form, refusal);
-            }
+            Err(refusal) => return refuse(if form == Form::Json { Form::Graphql } else { form }, refusal),
         };
-        let graphql = Arc::clone(self);
-        let (of_task, key, whose) = (id.clone(), token.to_owned(), owner.clone());
-        let running = tokio::spawn(async move {
-            graphql.feed(operation, &of_task, &frames).await;
-            graphql.sse.with(&key, &whose, |connection| connection.operations.remove(&of_task));
+        let (graphql, whose, key) = (Arc::clone(self), token.to_owned(), id.clone());
+        let begun = self.sse.with(token, &owner, |connection| {
+            // One that was stopped meanwhile has no place any more, and does not begin.
+            let slot = connection.operations.get_mut(&id).filter(|slot| slot.number() == number)?;
+            let frames = connection.frames.clone();
+            let running = tokio::spawn(async move {
+                graphql.feed(operation, &key, &frames).await;
+                graphql.sse.release(&whose, &key, number);
+            });
+            *slot = Slot::Running(number, running.abort_handle());
+            Some(())
         });
-        let handle = running.abort_handle();
-        let kept = self.sse.with(token, &owner, |connection| {
-            // One that has ended already has no place any more.
-            if let Some(place) = connection.operations.get_mut(&id) {
-                *place = Some(handle.clone());
-            }
-        });
-        if kept.is_none() {
-            handle.abort();
+        match begun {
+            None => return no_connection(),
+            Some(begun) => place.is_kept = begun.is_some(),
         }
         answer(StatusCode::ACCEPTED, Form::Json, b"null".to_vec())
     }
@@ -209,6 +260,8 @@ impl Graphql {
         if operation.ty() == OperationType::Subscription {
             match self.subscribe(&operation, &framing, false).await {
                 Ok(mut events) => {
+                    // The schema that it was validated against goes when others do.
+                    drop(operation);
                     while let Some(frame) = events.recv().await {
                         if frames.send(frame).await.is_err() {
                             return;
@@ -234,11 +287,28 @@ impl Graphql {
         match self.sse.with(token, &owner, |connection| connection.operations.remove(&id)) {
             None => no_connection(),
             Some(ended) => {
-                if let Some(handle) = ended.flatten() {
-                    handle.abort();
+                if let Some(slot) = ended {
+                    slot.end();
                 }
                 plain(StatusCode::OK, String::new())
             }
+        }
+    }
+}
+
+/// The place of an operation whose document is looked at.
+struct StartingPlace<'g> {
+    graphql: &'g Graphql,
+    token: &'g str,
+    id: &'g str,
+    number: u64,
+    is_kept: bool,
+}
+
+impl Drop for StartingPlace<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.graphql.sse.release(self.token, self.id, self.number);
         }
     }
 }

@@ -42,6 +42,13 @@ on_both_engines! {
             ("lists in a filter", lists(16)),
             ("lists that go on", lists(5000)),
             ("selections that go on", "{ task { data ".repeat(4000)),
+            ("more operations than are looked at", many(51, "query QN { svc_objects } ")),
+            ("operations that share what is long", many(40, "query QN { ...F } ") + "fragment F on Query { " + &many(300, "aN: svc_objects ") + "}"),
+            ("a fragment that nothing uses", "{ svc_objects } fragment F on Query { svc_objects }".to_owned()),
+            ("names past all measure", format!("{{ {} }}", "z".repeat(60_000))),
+            ("aliases in introspection", "{ __schema { types { a: name b: name } } }".to_owned()),
+            ("a number past all measure", "{ task(limit: 0.01e-9223372036854775808) { data { id } } }".to_owned()),
+            ("a string without an end", "{ task(filter: [{ field: \"extra\", value: [\"\"\"x\" 123456789012.123456789]}]) { data { id } } }".to_owned()),
             ("introspection that multiplies", "{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }".to_owned()),
         ] {
             assert!(codes(&server, Some(&admin.token), &query, Value::Null).await.iter().all(|code| code == "invalid_request"), "{what}");
@@ -51,6 +58,10 @@ on_both_engines! {
         let (long, title) = (format!("{{ task {{ data {{ {} }} }} }}", many(990, "aN: extra ")), "x".repeat(1_000_000));
         admin.make("task", json!({ "title": "long", "extra": [title] })).await;
         assert_eq!(codes(&server, Some(&admin.token), &long, Value::Null).await, ["invalid_request"]);
+        // All root fields together have no more than one.
+        let roots = format!("{{ {} }}", many(99, "aN: task(limit: 1) { data { extra } } "));
+        let answer = send(&server, Some(&admin.token), &roots, Value::Null).await;
+        assert!(answer.text.len() < 80_000_000 && answer.json()["errors"].is_array(), "{} bytes", answer.text.len());
         // Texts past 64 KiB, however large.
         for bytes in [65 * 1024, 9 * 1024 * 1024] {
             let answer = send(&server, Some(&admin.token), &format!("{{ svc_objects }}{}", " ".repeat(bytes)), Value::Null).await;
@@ -110,6 +121,31 @@ on_both_engines! {
         ] {
             assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
         }
+        // A variable is of the type that its place has.
+        for (query, variables) in [
+            ("query($b: Boolean) { task(search: $b) { data { id } } }", json!({ "b": true })),
+            ("query($b: String) { task(page: $b) { data { id } } }", json!({ "b": "1" })),
+            ("query($f: FilterInput) { task(filter: $f) { data { id } } }", json!({ "f": { "field": "title", "value": 1 } })),
+            ("query($f: String) { svc_objects @skip(if: $f) }", json!({ "f": "x" })),
+            ("query($f: Boolean) { svc_objects @skip(if: $f) }", json!({ "f": true })),
+            ("mutation($b: JSON!) { create_task(input: $b) { id } }", json!({ "b": { "title": "x" } })),
+            ("mutation($b: JSON = {}) { update_task(id: \"x\", input: $b) { id } }", json!({ "b": { "priority": { "$inc": 5 } } })),
+            ("query($b: Int!) { __type(name: $b) { name } }", json!({ "b": 5 })),
+            ("query($b: Int = \"x\") { task(limit: $b) { data { id } } }", json!({})),
+        ] {
+            assert_eq!(codes(&server, Some(&admin.token), query, variables.clone()).await, ["invalid_request"], "{query} {variables}");
+        }
+        // What is sent once and stands often counts each time; so do filters.
+        let often = format!("query($v: JSON) {{ task(filter: [{{ field: \"title\", value: [{}] }}]) {{ data {{ id }} }} }}", "$v ".repeat(1000));
+        assert_eq!(codes(&server, Some(&admin.token), &often, json!({ "v": "x".repeat(1_000_000) })).await, ["invalid_request"]);
+        let filters: Vec<Value> = (0..101).map(|_| json!({ "field": "title", "value": 1 })).collect();
+        let query = "query($f: [FilterInput!]) { task(filter: $f) { data { id } } }";
+        assert_eq!(codes(&server, Some(&admin.token), query, json!({ "f": filters })).await, ["invalid_request"]);
+        // A literal is refused with the code that the operation has for it.
+        for (input, code) in [("title: \"x\", nope: 1", "unknown_field"), ("title: 5", "invalid_value"), ("title: \"x\", status: gone", "CONSTRAINT_VIOLATION"), ("title: \"x\", priority: 4000000000", "invalid_value")] {
+            let query = format!("mutation {{ create_task(input: {{ {input} }}) {{ id }} }}");
+            assert_eq!(codes(&server, Some(&admin.token), &query, Value::Null).await, [code], "{input}");
+        }
         // A number that a document could not keep is not rounded in silence.
         let lossy = "mutation { create_task(input: { title: \"x\", price: 123456789012.123456 }) { price } }";
         assert_eq!(codes(&server, Some(&admin.token), lossy, Value::Null).await, ["invalid_request"]);
@@ -141,15 +177,24 @@ on_both_engines! {
             assert_eq!(answer.status, status, "{query}: {}", answer.text);
             assert!(answer.json()["errors"].is_array());
         }
-        // A mutation by GET is not run, nor is a subscription.
-        for query in ["mutation { create_task(input: { title: \"x\" }) { id } }", "subscription { events { id } }"] {
-            let answer = server.send(get(&format!("query={query}"), "application/json")).await;
+        // A mutation by GET is not run, nor is a subscription, whatever is accepted.
+        for (query, accept) in [
+            ("mutation { create_task(input: { title: \"x\" }) { id } }", "application/json"),
+            ("mutation { create_task(input: { title: \"x\" }) { id } }", "text/event-stream"),
+            ("subscription { events { id } }", "application/json"),
+            ("subscription { events { id } }", "text/event-stream"),
+        ] {
+            let answer = server.send(get(&format!("query={query}"), accept)).await;
             assert_eq!((answer.status, answer.json()["errors"][0]["extensions"]["code"].as_str()), (405, Some("method_not_allowed")));
             assert!(answer.headers["allow"].to_str().unwrap().contains("POST"));
         }
         for method in ["PATCH", "DELETE"] {
             assert_eq!(server.call_as(Some(&admin.token), method, PATH, None).await.status, 405, "{method}");
         }
+        let head = admin.request("HEAD", &format!("{PATH}?query=%7Bsvc_objects%7D"));
+        assert_eq!(server.send(head).await.status, 200);
+        let head = admin.request("HEAD", &format!("{PATH}?query=%7Bsvc_objects%7D")).header("accept", "text/event-stream");
+        assert_eq!(server.send(head).await.status, 405);
         assert_eq!(server.send(get("query={ svc_objects }", "text/plain")).await.status, 406);
         assert_eq!(server.send(get("variables={}", "application/json")).await.status, 400);
         assert_eq!(server.send(get("query={ svc_objects }&variables=x", "application/json")).await.status, 400);

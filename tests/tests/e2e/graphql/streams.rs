@@ -145,6 +145,13 @@ on_both_engines! {
             }
         }
         assert!(told.contains("{\"id\":\"s\",\"payload\":{\"data\":{\"events\":{\"topic\":\"data.task.created\"}}}}"), "{told}");
+        // One caller has so many reservations and no more; they leave others theirs.
+        let mut reserved = 1;
+        while server.call_as(Some(&admin.token), "PUT", PATH, None).await.status == 201 {
+            reserved += 1;
+        }
+        assert_eq!(reserved, 20);
+        assert_eq!(server.call_as(Some(&ann.token), "PUT", PATH, None).await.status, 201);
         assert_eq!(ann.delete(&format!("{PATH}?token={token}&operationId=s")).await.status, 404);
         assert_eq!(admin.delete(&format!("{PATH}?token={token}&operationId=s")).await.status, 200);
         assert_eq!(admin.delete(&format!("{PATH}?token={token}")).await.status, 400);

@@ -43,6 +43,28 @@ on_both_engines! {
         assert_eq!(events[0].1["actor"]["via"], "session");
     }
 
+    async fn values_are_coerced_as_the_specification_says(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        // The default of a field stands for a variable that was left out, one value for a list, a pair of escapes for a character.
+        admin.make("task", json!({ "title": "😀 x", "kinds": ["a"], "priority": 1 })).await;
+        let query = r#"query($op: FilterOperator, $d: SortDirection, $n: Int = 1, $f: [FilterInput!]) {
+            a: task(filter: { field: "title", operator: $op, value: "\uD83D\uDE00 x" }, sort: { field: "title", direction: $d }, limit: $n) { data { title } }
+            b: task(filter: $f) { data { title } }
+        }"#;
+        let found = data(&admin, query, json!({ "f": { "field": "kinds", "value": "a" } })).await;
+        assert_eq!(found, json!({ "a": { "data": [{ "title": "😀 x" }] }, "b": { "data": [{ "title": "😀 x" }] } }));
+        let page = data(&admin, "query($n: Int, $o: Int) { task(limit: $n, offset: $o) { pagination { pageSize } } }", json!({ "n": 2.0, "o": null })).await;
+        assert_eq!(page["task"]["pagination"]["pageSize"], 2);
+        // An upsert may go by the id; a create gives its own.
+        let id = admin.make("task", json!({ "title": "y" })).await;
+        let upsert = "mutation($i: TaskCreateInput!) { upsert_task(input: $i, onConflict: [\"id\"]) { created data { id title } } }";
+        let upserted = data(&admin, upsert, json!({ "i": { "id": id, "title": "z" } })).await;
+        assert_eq!(upserted["upsert_task"], json!({ "created": false, "data": { "id": id, "title": "z" } }));
+        let created = data(&admin, "mutation($i: TaskCreateInput!) { create_task(input: $i) { id } }", json!({ "i": { "id": id, "title": "z" } })).await;
+        assert_ne!(created["create_task"]["id"], json!(id));
+    }
+
     async fn digits_of_variables_are_kept(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
