@@ -6,6 +6,7 @@
 mod blocks;
 mod exposition;
 mod new_block;
+mod npm;
 mod postgres;
 mod receiver;
 mod registry;
@@ -14,6 +15,7 @@ mod server;
 pub use blocks::{checkout, example_block, inspect, pack, shipped_block, test_block};
 pub use exposition::Exposition;
 pub use new_block::new_block;
+pub use npm::npm_package;
 pub use postgres::{Cluster, free_port, new_database};
 pub use receiver::{Received, Receiver, Reply};
 pub use registry::Registry;

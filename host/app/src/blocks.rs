@@ -25,6 +25,7 @@ use crate::platform_event::PlatformEvent;
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 
 pub use install::{InstallOptions, Installed};
+pub use names::TOOLS;
 pub(crate) use names::check_objects;
 
 /// A file that passed every check and can be run.

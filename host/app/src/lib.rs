@@ -57,7 +57,7 @@ pub use blockbase_query::{
 pub use blockbase_schema as schema;
 pub use blocks::{
     ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
-    InstalledBlock, PreparedBlock,
+    InstalledBlock, PreparedBlock, TOOLS,
 };
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;

@@ -162,3 +162,13 @@ impl Shown {
 pub(crate) fn action_tool(block: &InstalledBlock, place: usize) -> String {
     format!("{}_{}", block.name().replace('-', "_"), block.manifest.actions[place].name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_block_can_take_the_name_of_a_tool() {
+        assert_eq!(Tool::ALL.map(Tool::name), blockbase_app::TOOLS);
+    }
+}

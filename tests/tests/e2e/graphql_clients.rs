@@ -3,9 +3,8 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
-use blockbase_tests::{Engine, Server, ServerBuilder, on_both_engines, target_directory};
+use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, on_both_engines};
 use serde_json::json;
 
 const FILES: [(&str, &str); 5] = [
@@ -16,36 +15,19 @@ const FILES: [(&str, &str); 5] = [
     ("sse.mjs", include_str!("../../clients/graphql/sse.mjs")),
 ];
 
-/// The programs with their pinned packages, installed once for a lock file and kept among what cargo builds.
-fn programs() -> PathBuf {
-    // One at a time: several tests want the same.
-    static INSTALLING: Mutex<()> = Mutex::new(());
-    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
-    let directory = target_directory().join("graphql-clients");
-    std::fs::create_dir_all(&directory).unwrap();
-    let installed = directory.join("installed-lock.json");
-    let is_installed = std::fs::read_to_string(&installed).is_ok_and(|known| known == FILES[0].1);
-    for (name, text) in FILES {
-        let file = directory.join(name);
-        // A program that runs already reads the file that is there.
-        if !std::fs::read_to_string(&file).is_ok_and(|known| known == text) {
-            std::fs::write(file, text).unwrap();
-        }
-    }
-    if !is_installed {
-        let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
-        let done = Command::new("npm").args(arguments).current_dir(&directory).output().expect("npm (Node 20 or newer)");
-        assert!(done.status.success(), "npm ci: {}", String::from_utf8_lossy(&done.stderr));
-        std::fs::write(installed, FILES[0].1).unwrap();
-    }
-    directory
-}
-
 /// What a program prints that is to succeed, run with the endpoint's address, a session's token, and one argument more.
 async fn run(program: &'static str, server: &Server, token: &str, more: Option<PathBuf>) -> String {
     let (url, token) = (format!("{}/api/v1/graphql", server.base), token.to_owned());
-    let run =
-        move || Command::new("node").arg(program).arg(url).arg(token).args(more).current_dir(programs()).output().expect("node");
+    let run = move || {
+        Command::new("node")
+            .arg(program)
+            .arg(url)
+            .arg(token)
+            .args(more)
+            .current_dir(npm_package("graphql-clients", &FILES))
+            .output()
+            .expect("node")
+    };
     let ran = tokio::task::spawn_blocking(run).await.unwrap();
     let (steps, problem) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert!(ran.status.success(), "{program}: after\n{steps}\n{problem}");

@@ -9,7 +9,7 @@ use super::InstalledBlock;
 use crate::manifest::Manifest;
 
 /// Tools of MCP that are not of blocks.
-const TOOLS: [&str; 13] = [
+pub const TOOLS: [&str; 13] = [
     "list_objects",
     "get_object",
     "query_data",

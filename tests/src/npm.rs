@@ -1,0 +1,33 @@
+//! Programs of npm's registry that tests run, pinned by a lock file.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use crate::target_directory;
+
+/// Files of a package, `package-lock.json` among them, in a directory of their own among what cargo builds; what they name is
+/// installed once for a lock file.
+pub fn npm_package(name: &str, files: &[(&str, &str)]) -> PathBuf {
+    // One at a time: several tests want the same.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = target_directory().join(name);
+    std::fs::create_dir_all(&directory).expect("a directory");
+    for (file, text) in files {
+        let place = directory.join(file);
+        // A program that runs already reads the file that is there.
+        if !std::fs::read_to_string(&place).is_ok_and(|known| known == *text) {
+            std::fs::write(place, text).expect("a file");
+        }
+    }
+    let (_, lock) = files.iter().find(|(file, _)| *file == "package-lock.json").expect("a lock file");
+    let installed = directory.join("installed-lock.json");
+    if !std::fs::read_to_string(&installed).is_ok_and(|known| known == *lock) {
+        let arguments = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+        let done = Command::new("npm").args(arguments).current_dir(&directory).output().expect("npm (Node 20 or newer)");
+        assert!(done.status.success(), "npm ci: {}", String::from_utf8_lossy(&done.stderr));
+        std::fs::write(installed, lock).expect("a file");
+    }
+    directory
+}
