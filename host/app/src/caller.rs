@@ -137,14 +137,19 @@ impl Caller {
     }
 
     fn denied(&self, resource: &str, action: Action) -> Error {
+        let needs = || Error::new(Code::Forbidden, format!("You need the permission to {} `{resource}`.", action.name()));
         match (&self.authority, self.is_known()) {
             (Authority::Own(_), false) => Error::new(
                 Code::Unauthorized,
                 "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.",
             ),
-            (Authority::Own(_), true) => {
-                Error::new(Code::Forbidden, format!("You need the permission to {} `{resource}`.", action.name()))
-            }
+            (Authority::Own(_), true) => needs(),
+            // The block has the right as its caller, so it is the caller who lacks it.
+            (Authority::Block { as_caller, .. }, true) if as_caller.decide(resource, action).is_some() => needs(),
+            (Authority::Block { as_caller, .. }, false) if as_caller.decide(resource, action).is_some() => Error::new(
+                Code::Forbidden,
+                format!("The block may {} `{resource}` as its caller alone, who has no permission to.", action.name()),
+            ),
             (Authority::Block { .. }, _) => Error::new(
                 Code::Forbidden,
                 format!("The block has no permission to {} `{resource}`; its manifest asks for none.", action.name()),

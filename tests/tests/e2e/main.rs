@@ -26,6 +26,7 @@ mod hostile;
 mod mask;
 mod mcp;
 mod openapi;
+mod parity;
 mod policy;
 mod process;
 mod readme;

@@ -7,7 +7,7 @@ pub(crate) struct Mask {
 }
 
 /// Whether `text` has the form of `pattern`, in which `9` stands for a digit and `x` for a hexadecimal one.
-fn fits(text: &[u8], pattern: &str) -> bool {
+pub(crate) fn fits(text: &[u8], pattern: &str) -> bool {
     text.len() >= pattern.len()
         && text.iter().zip(pattern.bytes()).all(|(byte, expected)| match expected {
             b'9' => byte.is_ascii_digit(),

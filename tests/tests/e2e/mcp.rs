@@ -20,17 +20,17 @@ const BOTH: &str = "application/json, text/event-stream";
 
 /// A client of the protocol, as plain as one can be.
 #[derive(Clone)]
-struct Client<'a> {
-    server: &'a Server,
-    credential: Option<String>,
-    session: Option<String>,
+pub(crate) struct Client<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) credential: Option<String>,
+    pub(crate) session: Option<String>,
 }
 
 /// What a tool answered: its text, and the same document beside it as it came over the wire.
-struct Called {
-    text: String,
-    is_error: bool,
-    structured: Option<String>,
+pub(crate) struct Called {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+    pub(crate) structured: Option<String>,
 }
 
 impl Called {
@@ -70,7 +70,7 @@ impl<'a> Client<'a> {
         request
     }
 
-    async fn send(&self, body: impl Into<reqwest::Body>) -> Answer {
+    pub(crate) async fn send(&self, body: impl Into<reqwest::Body>) -> Answer {
         self.server.send(self.request("POST").header("content-type", "application/json").body(body)).await
     }
 
@@ -123,11 +123,11 @@ fn initialization() -> Value {
     json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } })
 }
 
-fn call(tool: &str, arguments: &str) -> String {
+pub(crate) fn call(tool: &str, arguments: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{arguments}}}}}"#)
 }
 
-fn read_result(text: &str) -> Called {
+pub(crate) fn read_result(text: &str) -> Called {
     #[derive(Deserialize)]
     struct Answered<'a> {
         #[serde(borrow)]

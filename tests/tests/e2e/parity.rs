@@ -1,0 +1,192 @@
+//! One table of operations, drawn at random, through REST, GraphQL, MCP and the data interface of blocks: the same records,
+//! totals, errors and events each time.
+//!
+//! Each surface has a server of its own, and all four go through the same operations, as callers of several roles. Ids are
+//! compared by the order in which records were made, and instants by the step that they fall into. What is meant to differ stands
+//! in [`exceptions`], with its reason.
+//!
+//! A failure names its seed and the operation; `BLOCKBASE_PARITY_SEED` runs that seed alone, and `BLOCKBASE_PARITY_CASES` sets how
+//! many operations each seed has.
+
+mod block;
+mod draw;
+mod exceptions;
+mod graphql;
+mod operation;
+mod outcome;
+mod rest;
+mod schema;
+mod tools;
+mod world;
+
+use std::time::Duration;
+
+use blockbase_tests::Engine;
+use futures_util::future::join_all;
+use serde_json::Value;
+
+use draw::Draw;
+use exceptions::{Way, excuses, way};
+use operation::{Action, Operation};
+use outcome::Outcome;
+use world::{Answer, SURFACES, Surface, World};
+
+const SEEDS: std::ops::Range<u64> = 0..5;
+/// Operations of each seed.
+const CASES: usize = 200;
+/// Operations after which everything is compared.
+const CASES_BETWEEN_LOOKS: usize = 25;
+/// Two steps begin in different milliseconds, which is what instants tell apart.
+const BETWEEN_STEPS: Duration = Duration::from_millis(2);
+
+/// How many operations ended in which way on REST, so that a run which proves little is noticed.
+#[derive(Debug, Default)]
+struct Tally {
+    done: usize,
+    found: usize,
+    refused: usize,
+    forbidden: usize,
+    /// Answers that stood for an operation which the surface has no words for.
+    unsent: usize,
+    excused: usize,
+    events: usize,
+}
+
+/// The ids of the records that an operation made.
+fn made(operation: &Operation, answer: &Answer) -> Vec<String> {
+    let Answer::Done(text) = answer else { return Vec::new() };
+    let document: Value = serde_json::from_str(text).unwrap();
+    let id = |value: &Value| value.as_str().unwrap().to_owned();
+    match &operation.action {
+        Action::Create(_) => vec![id(&document["data"]["id"])],
+        Action::Upsert { .. } if document["created"] == true => vec![id(&document["data"]["id"])],
+        Action::CreateMany(_) => document["ids"].as_array().unwrap().iter().map(id).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Every world looks alike to the admin, and has had the same events since `begun`; how many.
+async fn compare_everything(worlds: &[World], begun: &[String], place: &str) -> usize {
+    let records = join_all(worlds.iter().map(World::records)).await;
+    let events = join_all(worlds.iter().zip(begun).map(|(world, begun)| world.events_after(begun))).await;
+    for (at, world) in worlds.iter().enumerate().skip(1) {
+        assert_eq!(records[0], records[at], "records by REST and by {:?}: {place}", world.surface);
+        for (rest, other) in events[0].iter().zip(&events[at]) {
+            assert_eq!(rest, other, "events by REST and by {:?}: {place}", world.surface);
+        }
+        assert_eq!(events[0].len(), events[at].len(), "events by REST and by {:?}: {place}", world.surface);
+    }
+    events[0].len()
+}
+
+/// Runs one operation in every world, and compares what came of it.
+async fn step(worlds: &mut [World], draw: &mut Draw, operation: &Operation, caller: usize, place: &str, tally: &mut Tally) {
+    tokio::time::sleep(BETWEEN_STEPS).await;
+    worlds.iter_mut().for_each(World::begin_step);
+    let ways: Vec<Way> = worlds.iter().map(|world| way(world.surface, operation)).collect();
+    let answers = join_all(worlds.iter().zip(&ways).map(async |(world, way)| match way {
+        Way::Own => world.run(caller, operation, world.surface).await,
+        Way::StandIn => world.run(caller, operation, Surface::Rest).await,
+        Way::Unsent => Answer::Unsent,
+    }))
+    .await;
+
+    let ids: Vec<Vec<String>> = answers.iter().map(|answer| made(operation, answer)).collect();
+    let count = ids[0].len();
+    for (world, ids) in worlds.iter_mut().zip(&ids) {
+        assert_eq!(ids.len(), count, "{:?}: {place}: {answers:#?}", world.surface);
+        ids.iter().for_each(|id| world.name_record(id.clone()));
+    }
+    (0..count).for_each(|_| draw.remember(operation.object));
+
+    let outcomes: Vec<Outcome> = worlds.iter().zip(&answers).map(|(world, answer)| world.masked(answer)).collect();
+    for (world, outcome) in worlds.iter().zip(&outcomes).skip(1) {
+        let surface = world.surface;
+        match (&outcomes[0], outcome) {
+            (rest, Outcome::Unsent) => {
+                assert!(operation.is_read() || matches!(rest, Outcome::Refused(_)), "{surface:?}: {place}");
+                tally.unsent += 1;
+            }
+            (rest, other) if rest == other => {}
+            (Outcome::Refused(rest), Outcome::Refused(other)) if excuses(surface, operation, rest, other) => tally.excused += 1,
+            (rest, other) => panic!("{place}\nREST: {rest:#?}\n{surface:?}: {other:#?}"),
+        }
+    }
+    match (&operation.action, &outcomes[0]) {
+        (Action::Delete { id }, Outcome::Done(_)) => draw.forget([id.as_str()]),
+        (Action::DeleteMany { .. }, Outcome::Done(document)) => {
+            draw.forget(document["ids"].as_array().unwrap().iter().filter_map(Value::as_str));
+        }
+        _ => {}
+    }
+    compare_bytes(worlds, operation, &answers, place);
+    match &outcomes[0] {
+        Outcome::Refused(refusal) => {
+            tally.refused += 1;
+            tally.forbidden += usize::from(refusal.code == "forbidden");
+        }
+        Outcome::Done(document) => {
+            tally.done += 1;
+            tally.found += usize::from(operation.is_read() && document.to_string().contains("updated_at"));
+        }
+        Outcome::Unsent => {}
+    }
+}
+
+/// The text of a tool's answer is REST's body, byte for byte.
+fn compare_bytes(worlds: &[World], operation: &Operation, answers: &[Answer], place: &str) {
+    let text = |surface: Surface| {
+        let at = worlds.iter().position(|world| world.surface == surface).unwrap();
+        match &answers[at] {
+            Answer::Done(text) => Some(worlds[at].mask(text)),
+            _ => None,
+        }
+    };
+    assert_eq!(text(Surface::Rest), text(Surface::Mcp), "{place}: {operation:?}");
+}
+
+async fn run(worlds: &mut [World], seed: u64, cases: usize, tally: &mut Tally) {
+    join_all(worlds.iter_mut().map(World::empty)).await;
+    let begun = join_all(worlds.iter().map(World::latest_event)).await;
+    let mut draw = Draw::new(seed);
+    let mut events = 0;
+    for case in 0..cases {
+        let caller = draw.caller();
+        let name = worlds[0].callers[caller].0;
+        let operation = draw.operation(name);
+        let place = format!("seed {seed}, case {case}, {name}: {operation:?}");
+        step(worlds, &mut draw, &operation, caller, &place, tally).await;
+        if (case + 1) % CASES_BETWEEN_LOOKS == 0 || case + 1 == cases {
+            events = compare_everything(worlds, &begun, &format!("seed {seed}, up to case {case}")).await;
+        }
+    }
+    tally.events += events;
+}
+
+async fn random_operations(engine: Engine) {
+    let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    let cases = setting("BLOCKBASE_PARITY_CASES").map_or(CASES, |cases| cases as usize);
+    let seeds = setting("BLOCKBASE_PARITY_SEED").map_or(SEEDS, |seed| seed..seed + 1);
+    let operations = cases * seeds.clone().count();
+    let mut worlds = join_all(SURFACES.map(|surface| World::new(engine, surface))).await;
+    let mut tally = Tally::default();
+    for seed in seeds {
+        run(&mut worlds, seed, cases, &mut tally).await;
+    }
+    let Tally { done, found, forbidden, unsent, excused, events, .. } = tally;
+    let is_telling =
+        done * 5 > operations * 2 && found * 15 > operations && forbidden * 20 > operations && events * 5 > operations;
+    // Of the answers of three surfaces that are held against those of REST.
+    let is_whole = (unsent + excused) * 5 < operations * 3;
+    assert!((is_telling && is_whole) || operations < 500, "of {operations} operations: {tally:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_operations_come_to_the_same_on_every_surface_on_sqlite() {
+    random_operations(Engine::Sqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_operations_come_to_the_same_on_every_surface_on_postgres() {
+    random_operations(Engine::Postgres).await;
+}

@@ -1,0 +1,445 @@
+//! Operations drawn at random. Each has one fault at most, so that no surface can come upon another one first.
+
+use fastrand::Rng;
+use serde_json::json;
+
+use super::operation::{Action, Filter, FilterValue, Increment, Members, Operation, Query, plain, quoted};
+use super::schema::{Kind, LABEL, OBJECTS, OPTIONS, PERSON, SYSTEM_COLUMNS, TASK, columns, required};
+
+/// An id that no record has.
+const MISSING: &str = "20000000-0000-4000-8000-000000000000";
+const WORDS: [&str; 12] =
+    ["red fox", "Red", "hen", "É", "été", "ß", "100%", "a_b", "say \"hi\", you", "back\\slash", "007", "日本 😀"];
+const TERMS: [&str; 8] = ["re", "RED", "é", "%", "_", "hi\", y", "\\", "nothing like it"];
+/// Each operator with an alias of it.
+const OPERATORS: [(&str, &str); 17] = [
+    ("eq", "eq"),
+    ("eq", "=="),
+    ("neq", "neq"),
+    ("neq", "<>"),
+    ("gt", "gt"),
+    ("gt", ">"),
+    ("gte", "GTE"),
+    ("lt", "lt"),
+    ("lte", "<="),
+    ("like", "like"),
+    ("ilike", "ilike"),
+    ("ilike", "Contains"),
+    ("in", "in"),
+    ("nin", "notin"),
+    ("nin", "nin"),
+    ("is_null", "is_null"),
+    ("is_not_null", "notnull"),
+];
+
+/// What is drawn from.
+pub(super) struct Draw {
+    random: Rng,
+    /// The numbers of the records of each object, by its place in [`OBJECTS`].
+    made: [Vec<usize>; OBJECTS.len()],
+    /// Those of them that were deleted.
+    gone: Vec<usize>,
+    count: usize,
+}
+
+fn pick<T: Copy>(random: &mut Rng, of: &[T]) -> T {
+    of[random.usize(..of.len())]
+}
+
+fn place(object: &str) -> usize {
+    OBJECTS.iter().position(|known| *known == object).unwrap()
+}
+
+impl Draw {
+    pub(super) fn new(seed: u64) -> Draw {
+        Draw { random: Rng::with_seed(seed), made: Default::default(), gone: Vec::new(), count: 0 }
+    }
+
+    /// Whose credential the operation comes with, by place.
+    pub(super) fn caller(&mut self) -> usize {
+        self.pick(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5])
+    }
+
+    /// Remembers that a record was made.
+    pub(super) fn remember(&mut self, object: &str) {
+        self.made[place(object)].push(self.count);
+        self.count += 1;
+    }
+
+    /// Remembers which records were deleted.
+    pub(super) fn forget<'a>(&mut self, ids: impl IntoIterator<Item = &'a str>) {
+        let numbers = ids.into_iter().filter_map(|id| id.trim_matches('#').parse::<usize>().ok());
+        for number in numbers {
+            self.made.iter_mut().for_each(|made| made.retain(|known| *known != number));
+            self.gone.push(number);
+        }
+    }
+
+    fn one_in(&mut self, count: u32) -> bool {
+        self.random.u32(..count) == 0
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        pick(&mut self.random, of)
+    }
+
+    /// The number of a record; now and then of one that was deleted, or an id that no record has.
+    fn id(&mut self, object: &str) -> String {
+        let from = match self.random.u8(..24) {
+            0 => &[],
+            1 => self.gone.as_slice(),
+            _ => self.made[place(object)].as_slice(),
+        };
+        match self.random.choice(from) {
+            Some(number) => format!("#{number}#"),
+            None => MISSING.to_owned(),
+        }
+    }
+
+    fn ids(&mut self, object: &str) -> Vec<String> {
+        (0..self.random.usize(1..4)).map(|_| self.id(object)).collect()
+    }
+
+    fn object(&mut self) -> &'static str {
+        self.pick(&[TASK, TASK, TASK, TASK, PERSON, LABEL])
+    }
+
+    /// JSON of a value that a column of this kind takes.
+    fn value(&mut self, kind: Kind) -> String {
+        match kind {
+            Kind::Text => quoted(self.pick(&WORDS)),
+            Kind::Email => quoted(self.pick(&["ann@example.com", "Bob@example.com"])),
+            Kind::Slug => format!("\"code-{}\"", self.random.u8(..25)),
+            Kind::Enum => quoted(self.pick(&OPTIONS)),
+            Kind::MultiEnum => {
+                let count = self.random.usize(..3);
+                json!(self.random.choose_multiple(OPTIONS, count)).to_string()
+            }
+            Kind::Integer => self.pick(&["-5", "0", "1", "2", "3", "17", "48", "\"12\""]).to_owned(),
+            Kind::BigInteger => {
+                self.pick(&["0", "-7", "9007199254740993", "\"9007199254740995\"", "-9223372036854775808"]).to_owned()
+            }
+            Kind::Decimal => {
+                self.pick(&["0", "-2.50", "123456789012.345678", "0.0000005", "\"99999999999.123456\"", "1e3"]).to_owned()
+            }
+            Kind::Float => self.pick(&["0.1", "-0.0", "5e-324", "1e300", "3", "\"0.25\""]).to_owned(),
+            Kind::Boolean => self.pick(&["true", "false", "\"true\""]).to_owned(),
+            Kind::Datetime => {
+                let (month, offset) = (self.random.u8(1..13), self.pick(&["Z", "+02:00", ".5-11:30", ""]));
+                format!("\"2001-{month:02}-03T04:05:06{offset}\"")
+            }
+            Kind::Json => {
+                self.pick(&["{\"b\":[1,1.5,null],\"a\":\"é\"}", "[]", "5", "\"{\\\"a\\\":1}\"", "{\"$inc\":1}"]).to_owned()
+            }
+            Kind::Reference(object) => quoted(&self.id(object)),
+        }
+    }
+
+    /// JSON of a value that a column of this kind does not take.
+    fn wrong(&mut self, kind: Kind) -> String {
+        let of: &[&str] = match kind {
+            Kind::Text => &["5", "true", "[\"a\"]", "{}", "\"a\\u0000\""],
+            Kind::Email => &["5", "\"nobody\""],
+            Kind::Slug => &["7", "\"A b\"", "\"\""],
+            Kind::Enum => &["\"none\"", "5", "[\"open\"]"],
+            Kind::MultiEnum => &["[\"none\"]", "[\"open\",\"open\"]", "5", "[1]", "{}"],
+            Kind::Integer => &["1.5", "2147483648", "\"x\"", "true", "51", "[1]"],
+            Kind::BigInteger => &["1.5", "9223372036854775808", "\"x\"", "{}"],
+            Kind::Decimal => &["1e18", "\"x\"", "false", "-1000000001"],
+            Kind::Float => &["\"x\"", "1e999", "[]"],
+            Kind::Boolean => &["1", "\"yes\"", "{}"],
+            Kind::Datetime => &["5", "\"yesterday\"", "\"2001-02-30T00:00:00Z\""],
+            Kind::Json => &["\"{\""],
+            Kind::Reference(_) => &["\"x\"", "5", "true"],
+        };
+        self.pick(of).to_owned()
+    }
+
+    /// Columns with values; `faulty` has one that is wrong, missing or unknown.
+    fn record(&mut self, object: &str, is_patch: bool, faulty: bool) -> Members {
+        let fault = if faulty { self.random.u8(..6) } else { u8::MAX };
+        let all = columns(object);
+        let wrong = if fault < 4 { self.random.usize(..all.len()) } else { usize::MAX };
+        let mut record = Members::default();
+        for (at, (name, kind)) in all.iter().enumerate() {
+            let is_needed = *name == required(object) && !is_patch;
+            match (is_needed, at == wrong) {
+                (_, true) => {
+                    let json = self.wrong(*kind);
+                    record.set(name, json);
+                }
+                (true, _) if fault == 4 && self.random.bool() => {}
+                (true, _) if fault == 4 => record.set(name, "null"),
+                (true, _) => {
+                    let json = self.value(*kind);
+                    record.set(name, json);
+                }
+                _ if self.one_in(2) => {}
+                // References are mostly to what is there, else hardly anything would be written.
+                _ if matches!(kind, Kind::Reference(_)) && self.one_in(2) => record.set(name, "null"),
+                _ if *name != required(object) && self.one_in(8) => record.set(name, "null"),
+                _ => {
+                    let json = self.value(*kind);
+                    record.set(name, json);
+                }
+            }
+        }
+        if fault == 5 {
+            let name = self.pick(&["nothing", "created_by", "owner", "ID"]);
+            record.set(name, "\"x\"");
+        }
+        record
+    }
+
+    fn filter(&mut self, object: &str) -> Filter {
+        if self.one_in(12) {
+            let id = quoted(&self.id(object));
+            return Filter { field: "id".to_owned(), operator: ("neq", "!="), value: FilterValue::One(id) };
+        }
+        let (name, kind) = self.pick(columns(object));
+        let operator = loop {
+            let operator = self.pick(&OPERATORS);
+            if kind.takes(operator.0) {
+                break operator;
+            }
+        };
+        // A list is compared with one of its elements.
+        let kind = if kind == Kind::MultiEnum { Kind::Enum } else { kind };
+        let value = match operator.0 {
+            "is_null" | "is_not_null" => FilterValue::None,
+            "like" | "ilike" => FilterValue::One(quoted(self.pick(&TERMS))),
+            "in" | "nin" => {
+                let items: Vec<String> = (0..self.random.usize(1..4)).map(|_| self.value(kind)).collect();
+                if self.random.bool() { FilterValue::List(items) } else { FilterValue::Joined(items) }
+            }
+            "eq" | "neq" if self.one_in(6) => FilterValue::One("null".to_owned()),
+            _ => FilterValue::One(self.value(kind)),
+        };
+        Filter { field: name.to_owned(), operator, value }
+    }
+
+    /// A filter with a field or an operator that there is not, an operator that the column does not take, or a wrong value.
+    fn wrong_filter(&mut self, object: &str) -> Filter {
+        let (name, kind) = self.pick(columns(object));
+        let value = FilterValue::One(self.value(kind));
+        let (name, operator, value) = match self.random.u8(..5) {
+            0 => ("nothing", ("eq", "eq"), value),
+            1 => (name, ("near", "near"), value),
+            2 if object == TASK => {
+                let (name, operator) = self.pick(&[("rank", ("like", "like")), ("extra", ("eq", "=")), ("kinds", ("gt", ">"))]);
+                (name, operator, FilterValue::One("\"a\"".to_owned()))
+            }
+            3 => (name, ("gt", ">"), FilterValue::One("null".to_owned())),
+            _ => (name, ("lt", "<"), FilterValue::One(self.pick(&["\"x\"", "\"1,2\"", "\"1e400\""]).to_owned())),
+        };
+        Filter { field: name.to_owned(), operator, value }
+    }
+
+    /// Search and filters.
+    fn selection(&mut self, object: &str, faulty: bool) -> Query {
+        let mut query = Query::default();
+        if faulty {
+            query.filters.push(self.wrong_filter(object));
+        } else {
+            for _ in 0..self.pick(&[0, 0, 0, 1, 1, 2]) {
+                let filter = self.filter(object);
+                query.filters.push(filter);
+            }
+        }
+        if self.one_in(5) {
+            query.search = Some(self.pick(&TERMS).to_owned());
+        }
+        query
+    }
+
+    fn column(&mut self, object: &str) -> String {
+        let all = columns(object);
+        match self.one_in(4) {
+            true => self.pick(&SYSTEM_COLUMNS).to_owned(),
+            false => self.pick(all).0.to_owned(),
+        }
+    }
+
+    fn expand(&mut self, object: &str) -> Vec<String> {
+        let keys: &[&str] = match object {
+            TASK => {
+                &["owner", "keeper", "labels", "owner.task_by_owner", "labels.labels.owner", "owner.task_by_keeper", "nothing"]
+            }
+            PERSON => &["task_by_owner", "task_by_keeper", "task_by_owner.labels"],
+            _ => &["labels", "labels.keeper"],
+        };
+        let count = self.random.usize(1..3);
+        self.random.choose_multiple(keys.iter(), count).into_iter().map(|key| (*key).to_owned()).collect()
+    }
+
+    fn list(&mut self, object: &str) -> Query {
+        let fault = if self.one_in(6) { self.random.u8(..4) } else { u8::MAX };
+        let mut query = self.selection(object, fault == 0);
+        for _ in 0..self.pick(&[0, 1, 1, 2]) {
+            let key = (self.column(object), self.random.bool());
+            query.sort.push(key);
+        }
+        if fault == 1 {
+            query.sort.push(("nothing".to_owned(), false));
+        }
+        query.window = match self.random.u8(..5) {
+            _ if fault == 2 => vec![self.pick(&[("page", 0), ("page", -1), ("pageSize", 0), ("limit", 0), ("offset", -3)])],
+            0 => vec![("page", self.random.i64(1..4)), ("pageSize", self.random.i64(1..7))],
+            1 => vec![("pageSize", self.pick(&[2, 100, 500]))],
+            2 => vec![("limit", self.random.i64(1..7)), ("offset", self.random.i64(0..9))],
+            3 => vec![("page", 2), ("offset", self.random.i64(0..3))],
+            _ => Vec::new(),
+        };
+        if self.one_in(4) || fault == 3 {
+            let mut select: Vec<String> = (0..self.random.usize(1..4)).map(|_| self.column(object)).collect();
+            if fault == 3 {
+                select.push("nothing".to_owned());
+            }
+            query.select = Some(select);
+        }
+        if fault == u8::MAX && self.one_in(3) {
+            query.expand = self.expand(object);
+        }
+        query.without_count = self.one_in(5);
+        query
+    }
+
+    fn aggregate(&mut self, object: &str) -> Action {
+        let fault = if self.one_in(8) { self.random.u8(..2) } else { u8::MAX };
+        let query = self.selection(object, fault == 0);
+        let numeric: Vec<&str> = columns(object).iter().filter(|(_, kind)| kind.is_numeric()).map(|(name, _)| *name).collect();
+        let (function, field) = match self.random.u8(..5) {
+            _ if fault == 1 => self.pick(&[("median", None), ("sum", None), ("sum", Some("title")), ("max", Some("nothing"))]),
+            0 => ("count", None),
+            1 => ("count", Some(self.pick(columns(object)).0)),
+            _ if numeric.is_empty() => ("count", None),
+            _ => (self.pick(&["sum", "avg", "min", "max"]), Some(self.pick(&numeric))),
+        };
+        Action::Aggregate { function, field: field.map(str::to_owned), query }
+    }
+
+    fn update(&mut self, object: &str) -> Action {
+        let faulty = self.one_in(6);
+        let mut values = self.record(object, true, faulty);
+        let mut increments = Vec::new();
+        if object == TASK && !faulty && self.one_in(3) {
+            for name in ["rank", "size", "price", "ratio"] {
+                if self.one_in(2) {
+                    values.0.retain(|(known, _)| known != name);
+                    let operator = self.pick(&["$inc", "$inc", "$dec"]);
+                    let amount = self.pick(&["1", "-3", "40"]).to_owned();
+                    increments.push(Increment { field: name.to_owned(), operator, amount });
+                }
+            }
+            if self.one_in(6) {
+                let (name, operator, amount) = self.pick(&[
+                    ("title", "$inc", "1"),
+                    ("status", "$dec", "1"),
+                    ("due", "$inc", "1"),
+                    ("rank", "$mul", "2"),
+                    ("rank", "$inc", "0.5"),
+                    ("price", "$inc", "\"x\""),
+                    ("nothing", "$inc", "1"),
+                ]);
+                (values, increments) = (Members::default(), Vec::new());
+                increments.push(Increment { field: name.to_owned(), operator, amount: amount.to_owned() });
+            }
+        }
+        Action::Update { id: self.id(object), values, increments }
+    }
+
+    fn upsert(&mut self, object: &str) -> Action {
+        let faulty = self.one_in(10);
+        let mut values = self.record(object, false, faulty);
+        let targets: &[&[&str]] = match object {
+            TASK => &[
+                &["code"],
+                &["code"],
+                &["code"],
+                &["place", "rank"],
+                &["rank", "place"],
+                &["keeper_id"],
+                &["id"],
+                &["title"],
+                &["nothing"],
+            ],
+            LABEL => &[&["code"], &["code"], &["name"]],
+            _ => &[&["id"], &["id"], &["email"]],
+        };
+        let target = if faulty { targets[0] } else { self.pick(targets) }.to_vec();
+        for (name, kind) in columns(object) {
+            if target.contains(name) && !values.names(name) && (faulty || !self.one_in(8)) {
+                let json = self.value(*kind);
+                values.set(name, json);
+            }
+        }
+        if target == ["id"] {
+            let id = quoted(&self.id(object));
+            values.set("id", id);
+        }
+        let order = |name: &str| columns(object).iter().position(|(known, _)| *known == name);
+        values.0.sort_by_key(|(name, _)| order(name).unwrap_or(usize::MAX));
+        Action::Upsert { values, target }
+    }
+
+    fn link(&mut self) -> Operation {
+        let object = self.pick(&[TASK, LABEL]);
+        let related = if object == TASK { LABEL } else { TASK };
+        let relation = if self.one_in(15) { self.pick(&["owner", "nothing"]) } else { "labels" };
+        let (id, ids, adds) = (self.id(object), self.ids(related), self.random.u8(..3) > 0);
+        Operation { object, action: Action::Link { id, relation, ids, adds } }
+    }
+
+    /// An operation for a caller, rather one that they may do.
+    pub(super) fn operation(&mut self, caller: &str) -> Operation {
+        // At first there is nothing to read.
+        let object = if self.count < 4 { OBJECTS[self.count % 3] } else { self.object() };
+        let kind = match caller {
+            _ if self.count < 8 => self.random.u8(..30),
+            "creator" if self.random.bool() => 0,
+            "reader" | "stranger" | "nobody" if self.random.bool() => self.random.u8(64..100),
+            _ => self.random.u8(..100),
+        };
+        let action = match kind {
+            0..22 => {
+                let faulty = self.one_in(6);
+                Action::Create(self.record(object, false, faulty))
+            }
+            22..30 => self.upsert(object),
+            30..34 => {
+                let faulty = self.one_in(3);
+                let mut records = vec![self.record(object, false, false), self.record(object, false, faulty)];
+                if self.one_in(4) {
+                    records.clear();
+                }
+                Action::CreateMany(records)
+            }
+            34..48 => self.update(object),
+            48..53 => Action::Delete { id: self.id(object) },
+            53..56 => Action::DeleteMany { ids: self.ids(object) },
+            56..64 => return self.link(),
+            64..70 => {
+                let expand = if self.random.bool() { self.expand(object) } else { Vec::new() };
+                Action::Get { id: self.id(object), expand }
+            }
+            70..78 => self.aggregate(object),
+            78..79 => return Operation { object: "nowhere", action: Action::List(Query::default()) },
+            79..80 => Action::Get { id: self.pick(&["x", "1 2", "é"]).to_owned(), expand: Vec::new() },
+            _ => Action::List(self.list(object)),
+        };
+        Operation { object, action }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_mean_the_same_in_a_parameter_and_in_json() {
+        for text in WORDS.iter().chain(&TERMS).chain(&OPTIONS) {
+            assert!(!matches!(*text, "null" | "true" | "false") && !text.contains('#'), "{text}");
+            assert_eq!(plain(&quoted(text)), *text);
+        }
+    }
+}

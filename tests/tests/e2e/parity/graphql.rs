@@ -1,0 +1,156 @@
+//! Operations as documents of GraphQL.
+
+use super::operation::{Action, Members, Operation, Query, list, plain, quoted};
+use super::outcome::Refusal;
+use super::schema::{Kind, SYSTEM_COLUMNS, columns, relations};
+use super::world::Answer;
+
+pub(super) struct Request {
+    pub(super) document: String,
+    /// With the numbers of ids still in them.
+    pub(super) variables: Members,
+}
+
+/// What has to be selected of an object's records to get what REST gives.
+fn selection(object: &str, select: Option<&[String]>, expand: &[Vec<&str>]) -> String {
+    let mut fields: Vec<String> = match select {
+        Some(select) => ["id".to_owned()].into_iter().chain(select.iter().cloned()).collect(),
+        None => {
+            let own = columns(object).iter().map(|(name, _)| *name);
+            SYSTEM_COLUMNS.into_iter().chain(own).map(str::to_owned).collect()
+        }
+    };
+    for (key, related) in relations(object) {
+        let paths: Vec<&Vec<&str>> = expand.iter().filter(|path| path.first() == Some(key)).collect();
+        if !paths.is_empty() {
+            let below: Vec<Vec<&str>> = paths.iter().map(|path| path[1..].to_vec()).collect();
+            fields.push(format!("{key} {{ {} }}", selection(related, None, &below)));
+        }
+    }
+    fields.join(" ")
+}
+
+fn record(object: &str, select: Option<&[String]>, expand: &[String]) -> String {
+    let paths: Vec<Vec<&str>> = expand.iter().map(|path| path.split('.').collect()).collect();
+    selection(object, select, &paths)
+}
+
+/// Values of columns as GraphQL takes them: its numbers and booleans are no texts.
+fn input(object: &str, values: &Members) -> String {
+    let mut input = Members::default();
+    for (name, json) in &values.0 {
+        let kind = columns(object).iter().find(|(known, _)| known == name).map(|(_, kind)| *kind);
+        let text = plain(json);
+        let is_bare = match kind {
+            Some(kind) if kind.is_numeric() => text.parse::<f64>().is_ok(),
+            Some(Kind::Boolean) => matches!(text.as_str(), "true" | "false"),
+            _ => false,
+        };
+        input.set(name, if is_bare { text } else { json.clone() });
+    }
+    input.json()
+}
+
+fn pagination(query: &Query) -> &'static str {
+    match query.without_count {
+        true => "page pageSize hasNextPage hasPreviousPage",
+        false => "page pageSize totalCount totalPages hasNextPage hasPreviousPage",
+    }
+}
+
+pub(super) fn request(operation: &Operation) -> Request {
+    const SELECTION: &str = "$filter: [FilterInput!], $search: String";
+    let object = operation.object;
+    let ty = format!("{}{}", object[..1].to_uppercase(), &object[1..]);
+    let mut variables = Members::default();
+    let all = record(object, None, &[]);
+    let document = match &operation.action {
+        Action::List(query) => {
+            variables = query.variables();
+            let record = record(object, query.select.as_deref(), &query.expand);
+            let pagination = pagination(query);
+            format!(
+                "query({SELECTION}, $sort: [SortInput!], $page: Int, $pageSize: Int, $limit: Int, $offset: Int) {{ \
+                 root: {object}(filter: $filter, search: $search, sort: $sort, page: $page, pageSize: $pageSize, \
+                 limit: $limit, offset: $offset) {{ data {{ {record} }} pagination {{ {pagination} }} }} }}"
+            )
+        }
+        Action::Get { id, expand } => {
+            variables.set_text("id", id);
+            let record = record(object, None, expand);
+            format!("query($id: ID!) {{ root: {object}_by_id(id: $id) {{ {record} }} }}")
+        }
+        Action::Aggregate { function, field, query } => {
+            variables = query.variables();
+            variables.set_text("fn", function);
+            if let Some(field) = field {
+                variables.set_text("field", field);
+            }
+            format!(
+                "query($fn: AggregateFunction!, $field: String, {SELECTION}) {{ root: {object}_aggregate(fn: $fn, \
+                 field: $field, filter: $filter, search: $search) {{ fn field value filteredCount }} }}"
+            )
+        }
+        Action::Create(values) => {
+            variables.set("input", input(object, values));
+            format!("mutation($input: {ty}CreateInput!) {{ root: create_{object}(input: $input) {{ {all} }} }}")
+        }
+        Action::Update { id, values, increments } => {
+            variables.set_text("id", id);
+            variables.set("input", input(object, values));
+            if increments.is_empty() {
+                format!(
+                    "mutation($id: ID!, $input: {ty}UpdateInput!) {{ root: update_{object}(id: $id, input: $input) {{ {all} }} }}"
+                )
+            } else {
+                let mut added = Members::default();
+                for increment in increments {
+                    added.set(&increment.field, increment.added());
+                }
+                variables.set("increment", input(object, &added));
+                format!(
+                    "mutation($id: ID!, $input: {ty}UpdateInput, $increment: {ty}IncrementInput) {{ \
+                     root: update_{object}(id: $id, input: $input, increment: $increment) {{ {all} }} }}"
+                )
+            }
+        }
+        Action::Upsert { values, target } => {
+            variables.set("input", input(object, values));
+            variables.set("target", list(target.iter().map(|column| quoted(column))));
+            format!(
+                "mutation($input: {ty}CreateInput!, $target: [String!]!) {{ root: upsert_{object}(input: $input, \
+                 onConflict: $target) {{ created data {{ {all} }} }} }}"
+            )
+        }
+        Action::Delete { id } => {
+            variables.set_text("id", id);
+            format!("mutation($id: ID!) {{ root: delete_{object}(id: $id) }}")
+        }
+        Action::Link { id, relation, ids, adds } => {
+            variables.set_text("id", id);
+            variables.set("ids", list(ids.iter().map(|id| quoted(id))));
+            let verb = if *adds { "link" } else { "unlink" };
+            format!("mutation($id: ID!, $ids: [ID!]!) {{ root: {verb}_{object}_{relation}(id: $id, ids: $ids) }}")
+        }
+        Action::CreateMany(_) | Action::DeleteMany { .. } => unreachable!("GraphQL has no bulk operations"),
+    };
+    Request { document, variables }
+}
+
+/// The document that REST answers with, of what the root field gives.
+pub(super) fn document(operation: &Operation, value: &str) -> Answer {
+    Answer::Done(match &operation.action {
+        // What is not there is no error here.
+        Action::Get { .. } if value == "null" => return Answer::Refused(Refusal::missing()),
+        Action::Delete { .. } if value == "false" => return Answer::Refused(Refusal::missing()),
+        Action::Delete { .. } => "null".to_owned(),
+        // Totals that are not wanted are not selected.
+        Action::List(query) if query.without_count => {
+            value.replacen("\"pagination\":{", "\"pagination\":{\"totalCount\":null,\"totalPages\":null,", 1)
+        }
+        Action::Link { adds: true, .. } => format!("{{\"data\":{{\"added\":{value}}}}}"),
+        Action::Link { .. } => format!("{{\"data\":{{\"removed\":{value}}}}}"),
+        Action::List(_) | Action::Upsert { .. } => value.to_owned(),
+        _ => format!("{{\"data\":{value}}}"),
+    })
+}
