@@ -1,6 +1,9 @@
 //! What a document asks for, looked at before async-graphql validates it: variables and literals against the types of their
 //! places, fields against what the caller may know of. So an error has the code that the operation itself would have, and a
 //! variable is never taken for a type that it does not have.
+//!
+//! All that one schema can have and another not is looked at here. A document that was valid against one is therefore valid
+//! against another as well, where this finds nothing wrong with it.
 
 use std::collections::HashSet;
 
@@ -87,9 +90,17 @@ enum Of<'d> {
     Page(&'d Object),
     Upserted(&'d Object),
     Record(&'d Object),
-    /// A type whose fields are the same in every schema: for async-graphql.
-    Fixed,
+    /// A type that every schema has: its leaves.
+    Leaves(&'static [&'static str]),
+    /// A leaf, of which nothing can be selected.
+    Leaf,
+    /// Introspection, which is for async-graphql.
+    Introspection,
 }
+
+const PAGINATION: [&str; 6] = ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"];
+const AGGREGATE: [&str; 4] = ["fn", "field", "value", "filteredCount"];
+const EVENT: [&str; 4] = ["id", "topic", "occurredAt", "payload"];
 
 impl<'d> Check<'d> {
     fn operation(&mut self, operation: &'d OperationDefinition) {
@@ -143,7 +154,8 @@ impl<'d> Check<'d> {
             Of::Page(object) => page_name(object) == name,
             Of::Upserted(object) => upserted_name(object) == name,
             Of::Record(object) => pascal_case(object.name()) == name,
-            Of::Fixed => true,
+            Of::Leaves(_) | Of::Introspection => true,
+            Of::Leaf => false,
         }
     }
 
@@ -157,12 +169,32 @@ impl<'d> Check<'d> {
                     let declared = vec![InputField { name: "name".to_owned(), input, default: None, description: None }];
                     self.arguments(declared, field);
                 }
-                self.selections(set, Of::Fixed);
+                self.selections(set, Of::Introspection);
             }
             Of::Root => self.root(name, field),
-            Of::Page(object) | Of::Upserted(object) if name == "data" => self.selections(set, Of::Record(object)),
-            Of::Page(_) | Of::Upserted(_) | Of::Fixed => self.selections(set, Of::Fixed),
+            Of::Introspection => self.selections(set, Of::Introspection),
+            _ if name == "__typename" => self.below(field, Of::Leaf),
+            Of::Page(object) | Of::Upserted(object) if name == "data" => self.below(field, Of::Record(object)),
+            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(&PAGINATION)),
+            Of::Upserted(_) if name == "created" => self.below(field, Of::Leaf),
+            Of::Leaves(names) if names.contains(&name) => self.below(field, Of::Leaf),
+            Of::Page(_) | Of::Upserted(_) | Of::Leaves(_) | Of::Leaf => {
+                let error = Error::new(Code::UnknownField, format!("There is no field `{name}` here.")).with_field(name);
+                self.tell(error, field.pos);
+            }
             Of::Record(object) => self.of_record(object, name, field),
+        }
+    }
+
+    /// Looks at what is selected of a field: something, or nothing where it is a leaf.
+    fn below(&mut self, field: &'d Positioned<Field>, of: Of<'d>) {
+        let set = &field.node.selection_set.node;
+        let name = &field.node.name.node;
+        match (of, set.items.is_empty()) {
+            (Of::Leaf, true) => {}
+            (Of::Leaf, false) => self.tell(Error::invalid_request(format!("Nothing can be selected of `{name}`.")), field.pos),
+            (_, true) => self.tell(Error::invalid_request(format!("What of `{name}` is wanted has to be selected.")), field.pos),
+            (_, false) => self.selections(set, of),
         }
     }
 
@@ -183,25 +215,34 @@ impl<'d> Check<'d> {
             Root::List(list) => object(list).map(Of::Page),
             Root::Upsert(upserted) => object(upserted).map(Of::Upserted),
             Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Of::Record),
-            _ => None,
+            Root::Aggregate(_) => Some(Of::Leaves(&AGGREGATE)),
+            Root::Events => Some(Of::Leaves(&EVENT)),
+            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Of::Leaf),
         };
-        self.selections(&field.node.selection_set.node, below.unwrap_or(Of::Fixed));
+        if let Some(below) = below {
+            self.below(field, below);
+        }
     }
 
     fn arguments(&mut self, declared: Vec<InputField>, field: &'d Positioned<Field>) {
+        let is_known = |name: &str| declared.iter().any(|known| known.name == name);
+        if let Some((name, _)) = field.node.arguments.iter().find(|(name, _)| !is_known(&name.node)) {
+            let message = format!("`{}` takes no argument `{}`.", field.node.name.node, name.node);
+            return self.tell(Error::invalid_request(message), name.pos);
+        }
         if let Err((error, position)) = Arguments::of(declared, &field.node.arguments, &self.variables) {
             self.tell(error, if position == Pos::default() { field.pos } else { position });
         }
     }
 
     fn of_record(&mut self, object: &'d Object, name: &str, field: &'d Positioned<Field>) {
-        if name == "__typename" || object.column(name).is_some() {
-            return;
+        if object.column(name).is_some() {
+            return self.below(field, Of::Leaf);
         }
         let view = self.view;
         let relation = view.registry.relation(object.name(), name).filter(|relation| view.shows(&relation.related));
         match relation.and_then(|relation| view.registry.object(&relation.related)) {
-            Some(related) => self.selections(&field.node.selection_set.node, Of::Record(related)),
+            Some(related) => self.below(field, Of::Record(related)),
             None => {
                 let unknown = Error::unknown_field(object.name(), name);
                 // What is selected of it says that a relation is meant, which there may be without the caller's knowing.

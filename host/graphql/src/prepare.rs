@@ -64,6 +64,12 @@ impl Prepared {
             gate.admit(&document)?;
             return Ok(Prepared { view, document });
         }
+        if let Some(document) = views.valid.get(text) {
+            gate.admit(&document)?;
+            check::document(&view, gate.viewer, &document).map_err(Refusal::Invalid)?;
+            view.documents.insert(text, Arc::clone(&document));
+            return Ok(Prepared { view, document });
+        }
         // One that is new takes its time, which may be long where it is hostile: in a place of its own, until it has ended.
         let place = Arc::clone(&PREPARING).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
         let (here, text, runtime) = (Arc::clone(&view), request.query.clone(), tokio::runtime::Handle::current());
@@ -73,10 +79,11 @@ impl Prepared {
             gate.admit(&document)?;
             check::document(&here, gate.viewer, &document).map_err(Refusal::Invalid)?;
             runtime.block_on(validate(&here, &text, &document)).map_err(Refusal::Invalid)?;
-            here.documents.insert(&text, Arc::clone(&document));
             Ok(document)
         });
         let document = prepared.await.map_err(|error| refuse(Error::internal(error)))??;
+        view.documents.insert(&request.query, Arc::clone(&document));
+        views.valid.insert(&request.query, Arc::clone(&document));
         Ok(Prepared { view, document })
     }
 

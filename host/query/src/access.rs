@@ -122,11 +122,6 @@ impl Permissions {
         Permissions { grants: Vec::new(), actor_id: None, unrestricted: true }
     }
 
-    /// Whether everything is allowed.
-    pub fn is_unrestricted(&self) -> bool {
-        self.unrestricted
-    }
-
     /// The same rights with `own` meaning another actor's rows.
     pub fn of_actor(mut self, actor_id: Option<String>) -> Permissions {
         self.actor_id = actor_id;
