@@ -408,8 +408,10 @@ fn write_option(name: &str, values: &[String], input: &Input, out: &mut Vec<u8>)
 /// A value of the document as JSON, whatever it is.
 fn write_any(value: &Value, variables: &Variables, out: &mut Vec<u8>) -> Result<()> {
     match value {
+        // Inside of a JSON value a variable may have any type.
         Value::Variable(name) => {
-            if !variables.write(name, &Input::Scalar(Scalar::Json), true, out)? {
+            let any = Input::Scalar(Scalar::Json);
+            if matches!(variables, Variables::Declared(_)) || !variables.write(name, &any, true, out)? {
                 out.extend_from_slice(b"null");
             }
         }

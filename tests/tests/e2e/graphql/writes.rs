@@ -56,6 +56,10 @@ on_both_engines! {
         assert_eq!(found, json!({ "a": { "data": [{ "title": "😀 x" }] }, "b": { "data": [{ "title": "😀 x" }] } }));
         let page = data(&admin, "query($n: Int, $o: Int) { task(limit: $n, offset: $o) { pagination { pageSize } } }", json!({ "n": 2.0, "o": null })).await;
         assert_eq!(page["task"]["pagination"]["pageSize"], 2);
+        // Inside of a JSON value a variable has any type; one that is left out leaves its member out.
+        let json_value = "mutation($s: String, $n: Int, $none: Boolean) { create_task(input: { title: \"j\", extra: { s: $s, list: [$n, $none], none: $none } }) { extra } }";
+        let made = data(&admin, json_value, json!({ "s": "x", "n": 7 })).await;
+        assert_eq!(made["create_task"]["extra"], json!({ "s": "x", "list": [7, null] }));
         // An upsert may go by the id; a create gives its own.
         let id = admin.make("task", json!({ "title": "y" })).await;
         let upsert = "mutation($i: TaskCreateInput!) { upsert_task(input: $i, onConflict: [\"id\"]) { created data { id title } } }";
