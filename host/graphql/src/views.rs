@@ -35,6 +35,8 @@ struct Known {
     views: Vec<(Arc<View>, Caller)>,
     /// Who used the views of the version before.
     before: Vec<Caller>,
+    /// Those views. A schema of many objects takes milliseconds to go, for which no request waits.
+    retired: Vec<Arc<View>>,
 }
 
 impl Views {
@@ -107,7 +109,9 @@ impl Known {
             self.version = version;
             self.by_rights.clear();
             self.whole = None;
-            self.before = self.views.drain(..).map(|(_, caller)| caller).collect();
+            let (retired, before): (Vec<_>, Vec<_>) = self.views.drain(..).unzip();
+            self.retired.extend(retired);
+            self.before = before;
         }
         version == self.version
     }
@@ -146,6 +150,8 @@ async fn follow(views: Weak<Views>, app: Arc<App>) {
                 blockbase_app::log_cause(&error);
             }
         }
+        let retired = std::mem::take(&mut here.known.lock().retired);
+        tokio::task::spawn_blocking(move || drop(retired));
         drop(here);
         if changes.changed().await.is_err() {
             return;
