@@ -164,5 +164,6 @@ async fn assets_are_read_and_nothing_else() {
     let head = server.request("HEAD", &path).send().await.unwrap();
     assert_eq!((head.status().as_u16(), &head.headers()["content-encoding"]), (200, &"gzip".parse().unwrap()));
     let posted = server.request("POST", &path).body("{}").send().await.unwrap();
-    assert_eq!((posted.status().as_u16(), &posted.headers()["allow"]), (405, &"GET, HEAD".parse().unwrap()));
+    let allowed = posted.headers()["allow"].to_str().unwrap().replace(' ', "");
+    assert_eq!((posted.status().as_u16(), allowed.as_str()), (405, "GET,HEAD"));
 }
