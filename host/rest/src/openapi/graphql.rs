@@ -101,6 +101,7 @@ pub(super) fn describe(paths: &mut Paths) {
 
     let text = |name: &str, description: &str| query_parameter(name, description, json!({ "type": "string" }));
     let query = operation("query", "Execute a GraphQL query, open a reserved stream, or explore")
+        .describe("Queries alone; mutations and subscriptions go by POST. A browser gets the explorer.")
         .parameter(text("query", "The document: a query."))
         .parameter(text("operationName", "Which of the document's operations is meant."))
         .parameter(text("variables", "JSON."))
@@ -120,6 +121,7 @@ pub(super) fn describe(paths: &mut Paths) {
     paths.add("put", PATH, with_problems(reserve, &[400, 401, 403, 406, 413, 503]));
 
     let stop = operation("stop", "End an operation of a stream")
+        .describe("Nothing more of it comes on the stream; what it has written stays written.")
         .parameter(token())
         .parameter(text("operationId", "The operation."))
         .response(
@@ -135,6 +137,7 @@ pub(super) fn describe(paths: &mut Paths) {
     let name = path_parameter("name", "The file, as the explorer's page names it.", json!({ "type": "string" }));
     let file = |description: &str| json!({ "description": description, "headers": headers(&[]) });
     let asset = operation("asset", "Get a file of the explorer")
+        .describe("Scripts, styles and fonts, named by their content, so that they can be kept for ever.")
         .parameter(name)
         .response(200, file("The file, compressed."))
         .response(404, file("There is no such file."));
