@@ -492,9 +492,9 @@ impl Arguments {
                 Err(error) => return Err((outside_of_records(error).within(format_args!("The argument `{name}`")), position)),
             }
         }
-        let bytes = values.values().map(String::len).sum();
-        within_bound(bytes).map_err(|error| (error, Pos::default()))?;
-        Ok(Arguments(values))
+        let arguments = Arguments(values);
+        within_bound(arguments.bytes()).map_err(|error| (error, Pos::default()))?;
+        Ok(arguments)
     }
 
     /// Bytes of all of them.

@@ -32,7 +32,8 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let (parts, body) = request.into_parts();
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
-        return asset(name, reads);
+        // The router lets no other methods through to them.
+        return crate::graphiql::asset(name).unwrap_or_else(no_asset);
     }
     let Some(form) = Form::accepted(&parts.headers, reads) else {
         let error = Error::invalid_request("Accept application/json, application/graphql-response+json or text/event-stream.");
@@ -69,20 +70,10 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     }
 }
 
-/// A file of the explorer.
-fn asset(name: &str, reads: bool) -> Response<Body> {
-    if let Some(asset) = crate::graphiql::asset(name).filter(|_| reads) {
-        return asset;
-    }
-    let mut refused = Response::new(Full::default().boxed());
-    match reads {
-        true => *refused.status_mut() = StatusCode::NOT_FOUND,
-        false => {
-            *refused.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
-            refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-        }
-    }
-    refused
+fn no_asset() -> Response<Body> {
+    let mut response = Response::new(Full::default().boxed());
+    *response.status_mut() = StatusCode::NOT_FOUND;
+    response
 }
 
 /// Who asks, and for what form of an answer.

@@ -46,9 +46,14 @@ fn unpacked(packed: &[u8]) -> Vec<u8> {
     done.stdout
 }
 
+/// The text behind each place where `before` stands.
+fn behind<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
+    text.match_indices(before).map(|(at, found)| &text[at + found.len()..])
+}
+
 /// What stands between `before` and the next `after`, at each place.
 fn between<'a>(text: &'a str, before: &'a str, after: char) -> impl Iterator<Item = &'a str> {
-    text.split(before).skip(1).filter_map(move |rest| rest.split(after).next())
+    behind(text, before).filter_map(move |rest| rest.split(after).next())
 }
 
 /// The names of the assets that a text refers to, by an address or as a part of the same bundle.
@@ -56,7 +61,7 @@ fn assets_in(text: &str) -> BTreeSet<String> {
     let ends_name = |character: char| !(character.is_ascii_alphanumeric() || "-._".contains(character));
     ["graphql/assets/", "\"./", "url(./", "url(\"./"]
         .into_iter()
-        .flat_map(|before| text.split(before).skip(1))
+        .flat_map(|before| behind(text, before))
         .filter_map(|rest| rest.split(ends_name).next())
         .filter(|name| [".js", ".css", ".ttf", ".txt"].iter().any(|ending| name.ends_with(ending)))
         .map(str::to_owned)

@@ -69,12 +69,13 @@ fn made(operation: &Operation, answer: &Answer) -> Vec<String> {
 async fn compare_everything(worlds: &[World], begun: &[String], place: &str) -> usize {
     let records = join_all(worlds.iter().map(World::records)).await;
     let events = join_all(worlds.iter().zip(begun).map(|(world, begun)| world.events_after(begun))).await;
-    for (at, world) in worlds.iter().enumerate().skip(1) {
-        assert_eq!(records[0], records[at], "records by REST and by {:?}: {place}", world.surface);
-        for (rest, other) in events[0].iter().zip(&events[at]) {
+    // The first world is that of REST, to which the others are held.
+    for ((world, records_here), events_here) in worlds[1..].iter().zip(&records[1..]).zip(&events[1..]) {
+        assert_eq!(records[0], *records_here, "records by REST and by {:?}: {place}", world.surface);
+        for (rest, other) in events[0].iter().zip(events_here) {
             assert_eq!(rest, other, "events by REST and by {:?}: {place}", world.surface);
         }
-        assert_eq!(events[0].len(), events[at].len(), "events by REST and by {:?}: {place}", world.surface);
+        assert_eq!(events[0].len(), events_here.len(), "events by REST and by {:?}: {place}", world.surface);
     }
     events[0].len()
 }
@@ -100,7 +101,7 @@ async fn step(worlds: &mut [World], draw: &mut Draw, operation: &Operation, call
     (0..count).for_each(|_| draw.remember(operation.object));
 
     let outcomes: Vec<Outcome> = worlds.iter().zip(&answers).map(|(world, answer)| world.masked(answer)).collect();
-    for (world, outcome) in worlds.iter().zip(&outcomes).skip(1) {
+    for (world, outcome) in worlds[1..].iter().zip(&outcomes[1..]) {
         let surface = world.surface;
         match (&outcomes[0], outcome) {
             (rest, Outcome::Unsent) => {
