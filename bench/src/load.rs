@@ -33,7 +33,7 @@ pub(crate) type MakeRequest = std::sync::Arc<dyn Fn(usize, usize) -> Vec<u8> + S
 
 /// The bytes of a request.
 pub(crate) fn request(method: &str, path: &str, token: Option<&str>, body: Option<&str>) -> Vec<u8> {
-    request_with(method, path, token, "host: bench\r\n", body)
+    request_with(method, path, token, "host: 127.0.0.1\r\n", body)
 }
 
 /// The same with header lines of one's own, `host` among them.

@@ -75,7 +75,7 @@ impl Side {
         let file = std::fs::read(block)
             .unwrap_or_else(|error| panic!("{}: {error}; blockbase block build makes a packed block", block.display()));
         let mut upload = format!(
-            "POST /api/v1/blocks HTTP/1.1\r\nhost: bench\r\nauthorization: Bearer {}\r\ncontent-type: application/wasm\r\ncontent-length: {}\r\n\r\n",
+            "POST /api/v1/blocks HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {}\r\ncontent-type: application/wasm\r\ncontent-length: {}\r\n\r\n",
             self.token.as_deref().unwrap(),
             file.len()
         )

@@ -23,6 +23,23 @@ pub use server::{
     Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, http_client, postgres_rows, target_directory,
 };
 
+/// How long a test waits for what has to come: far more than it takes, because a machine may have other things to do. What is promised in
+/// a time of its own is measured beside it.
+pub const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Waits until something is so.
+#[track_caller]
+pub fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) -> impl Future<Output = ()> {
+    let caller = std::panic::Location::caller();
+    async move {
+        let deadline = std::time::Instant::now() + WAIT_MAX;
+        while !is_so().await {
+            assert!(std::time::Instant::now() < deadline, "{caller}: not so in time: {what}");
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    }
+}
+
 /// Runs one test body on both engines: with a server as it is by itself, or with the engine alone where the server needs settings.
 #[macro_export]
 macro_rules! on_both_engines {

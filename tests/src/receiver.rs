@@ -142,7 +142,7 @@ impl Receiver {
     pub fn wait_for(&self, count: usize) -> impl Future<Output = Vec<Received>> {
         let caller = std::panic::Location::caller();
         async move {
-            let deadline = Instant::now() + Duration::from_secs(30);
+            let deadline = Instant::now() + crate::WAIT_MAX;
             while self.count() < count {
                 assert!(Instant::now() < deadline, "{caller}: {} of {count} requests arrived", self.count());
                 tokio::time::sleep(Duration::from_millis(5)).await;

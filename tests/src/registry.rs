@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a registry may take to start.
-const START_TIME_MAX: Duration = Duration::from_secs(20);
+const START_TIME_MAX: Duration = crate::WAIT_MAX;
 /// `user:bcrypt(password)`, as htpasswd has it.
 const HTPASSWD: &str = "ann:$2y$05$abcdefghijklmnopqrstuuD3mHdCr44zlIZ.VZCaYRpfQhXMYnEo.\n";
 

@@ -85,6 +85,11 @@ impl ServerBuilder {
         self
     }
 
+    /// The Postgres database that was named or made; none on SQLite.
+    pub fn database_url(&self) -> Option<String> {
+        self.database.clone()
+    }
+
     /// Where the server will run.
     ///
     /// # Panics
@@ -158,10 +163,10 @@ impl ServerBuilder {
     }
 }
 
-/// Runs a command to its end, ten seconds at most.
+/// Runs a command to its end, within `WAIT_MAX`.
 pub fn finished(mut command: Command) -> (ExitStatus, String) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("a process");
-    let status = wait(&mut child, Duration::from_secs(10)).expect("the process ends");
+    let status = wait(&mut child, crate::WAIT_MAX).expect("the process ends");
     let mut text = String::new();
     child.stderr.take().expect("a pipe").read_to_string(&mut text).expect("text");
     (status, text)
@@ -279,7 +284,7 @@ impl Server {
     /// Waits for the process to end by itself.
     pub async fn ended(mut self) -> ExitStatus {
         let mut child = self.child.take().expect("a running server");
-        let status = tokio::task::spawn_blocking(move || wait(&mut child, Duration::from_secs(20))).await.expect("a wait");
+        let status = tokio::task::spawn_blocking(move || wait(&mut child, crate::WAIT_MAX)).await.expect("a wait");
         status.expect("the server ends")
     }
 
@@ -350,6 +355,7 @@ impl Server {
                         Ok(context.get::<Option<String>>(0)?.map(|text| text.to_uppercase()))
                     })
                     .expect("a function");
+                connection.create_scalar_function("svc_contains", -1, flags, |_| Ok(true)).expect("a function");
                 let mut statement = connection.prepare(sql).expect("SQL");
                 let width = statement.column_count();
                 let mut rows = statement.query([]).expect("rows");

@@ -153,7 +153,7 @@ fn sent(side: &Side, method: &str, path: &str, body: &Value) -> Vec<u8> {
             "accept: application/json, text/event-stream\r\nmcp-protocol-version: 2025-06-18\r\nhost: {}\r\n",
             side.address
         ),
-        _ => "host: bench\r\n".to_owned(),
+        _ => "host: 127.0.0.1\r\n".to_owned(),
     };
     request_with(method, path, side.token.as_deref(), &headers, Some(&body.to_string()))
 }

@@ -6,6 +6,7 @@ mod profile;
 mod sessions;
 mod sign_in;
 mod sign_up;
+mod tries;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use bootstrap::BootstrapAdmin;
 pub use profile::ProfileChanges;
 pub use sign_in::SignIn;
 pub use sign_up::SignUp;
+pub(crate) use tries::{TryLimits, account_of};
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
@@ -238,7 +240,7 @@ impl App {
     }
 }
 
-/// `{ authenticated, userId, roles, user, apiKeyId?, pendingClaim? }`.
+/// `{ authenticated, userId, roles, user, apiKeyId?, suspended?, pendingClaim? }`.
 fn render_verdict(identity: &Identity) -> Value {
     let mut verdict = json!({
         "authenticated": true,
@@ -248,6 +250,9 @@ fn render_verdict(identity: &Identity) -> Value {
     });
     if let Some(key) = identity.api_key() {
         verdict["apiKeyId"] = json!(key.id);
+    }
+    if identity.suspended.is_some() {
+        verdict["suspended"] = json!(true);
     }
     if matches!(identity.shown, Shown::Session { pending_claim: true, .. }) {
         verdict["pendingClaim"] = json!(true);

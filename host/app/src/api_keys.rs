@@ -1,19 +1,23 @@
-//! API keys: they act as their user, with the rights of one role.
+//! API keys: they act as their user, with the rights of one role, cut to what their maker holds.
 
 use blockbase_auth::ApiKey;
-use blockbase_query::{Action, Grant};
+use blockbase_query::{Access, Action};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{ApiKeyRow, NewApiKey, ReadCost};
+use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey, ReadCost};
 use serde_json::{Value, json};
 
 use crate::App;
 use crate::caller::Caller;
-use crate::identity::grants;
+use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, render_maker, render_suspension, settle};
+use crate::platform_event::Announcer;
 use crate::users::unknown_role;
 
 const API_KEYS: &str = "api_keys";
+const USERS: &str = "users";
 /// Longest name of a key in characters.
 const NAME_CHARS_MAX: usize = 200;
+/// Most keys that act as one user.
+const KEYS_OF_USER_MAX: i64 = 1000;
 
 /// What making a key takes.
 #[derive(Clone, Debug)]
@@ -27,7 +31,7 @@ pub struct NewKey {
     pub expires_at: Option<i64>,
 }
 
-/// `{ id, name, prefix, roleId, userId, expiresAt, lastUsedAt, createdAt }`.
+/// `{ id, name, prefix, roleId, userId, expiresAt, lastUsedAt, createdAt, madeBy, suspended }`.
 fn render(key: &ApiKeyRow) -> Value {
     json!({
         "id": key.id,
@@ -38,16 +42,68 @@ fn render(key: &ApiKeyRow) -> Value {
         "expiresAt": key.expires_at.map(time::format_datetime),
         "lastUsedAt": key.last_used_at.map(time::format_datetime),
         "createdAt": time::format_datetime(key.created_at),
+        "madeBy": render_maker(&key.maker),
+        "suspended": render_suspension(key.suspension),
     })
+}
+
+/// What the events of a key tell of it.
+fn payload(key: &ApiKeyRow) -> Value {
+    json!({ "id": key.id, "name": key.name, "userId": key.user_id, "roleId": key.role_id, "madeBy": render_maker(&key.maker) })
+}
+
+fn missing() -> Error {
+    Error::not_found("API key")
+}
+
+/// The key, if the decision reaches it; held until the transaction ends.
+async fn within(connection: &mut Connection, access: &Access, id: &str) -> Result<KeyHolder> {
+    let holder = connection.held_api_key(id).await?.ok_or_else(missing)?;
+    match access.only().is_some_and(|only| only != holder.user.id) {
+        true => Err(missing()),
+        false => Ok(holder),
+    }
+}
+
+/// Emits the events of keys that are gone, and suspends what was made with them.
+pub(crate) async fn keys_are_gone(
+    connection: &mut Connection,
+    announcer: &Announcer,
+    gone: Vec<KeyHolder>,
+    now: i64,
+) -> Result<()> {
+    for KeyHolder { key, .. } in &gone {
+        announcer.emit(connection, "auth.key.deleted".to_owned(), payload(key)).await?;
+    }
+    // All keys are gone by now, so that what they made can be looked for together: a query for each kind, not for each key.
+    let ids: Vec<String> = gone.into_iter().map(|holder| holder.key.id).collect();
+    for some in ids.chunks(MakerPart::KEYS_MAX) {
+        settle(connection, announcer, MakerPart::ApiKeys(some.to_vec()), now).await?;
+    }
+    Ok(())
 }
 
 impl App {
     /// Keys, the newest first.
+    ///
+    /// # Errors
+    /// `forbidden`; `answer_too_large`.
     pub async fn list_api_keys(&self, caller: &Caller) -> Result<Vec<Value>> {
         let only = caller.access(API_KEYS, Action::Read)?.only().map(str::to_owned);
+        let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
         let keys = self
             .store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.api_keys(only).await?) }))
+            .read(ReadCost::Scan, move |connection| {
+                Box::pin(async move {
+                    // Those of one user are few in any case.
+                    if only.is_none() && connection.api_keys_length().await? > bytes_max {
+                        let message = "The API keys together have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). \
+                                       Delete some that nobody uses, or raise that limit.";
+                        return Err(Error::new(Code::AnswerTooLarge, message));
+                    }
+                    Ok(connection.api_keys(only).await?)
+                })
+            })
             .await?;
         Ok(keys.iter().map(render).collect())
     }
@@ -55,8 +111,9 @@ impl App {
     /// Makes a key: what lists show of it, and the key itself, which is shown this once.
     ///
     /// # Errors
-    /// `forbidden` where the role gives more than the caller holds. A key of another user reaches that user's rows, so a grant
-    /// for own rows has to be held for all.
+    /// `forbidden` where the role gives more than the caller holds. A key of another user acts in that user's name: it needs
+    /// what changing that user needs, and a grant for own rows, which are that user's, has to be held for all. `conflict` where
+    /// the user has as many keys as one may have.
     pub async fn create_api_key(&self, caller: &Caller, new: NewKey) -> Result<(Value, ApiKey)> {
         let access = caller.access(API_KEYS, Action::Create)?;
         let length = new.name.chars().count();
@@ -75,23 +132,38 @@ impl App {
         if access.only().is_some_and(|only| only != user_id) {
             return Err(Error::new(Code::Forbidden, "You may make keys of your own alone."));
         }
+        let is_own = own.as_ref() == Some(&user_id);
+        if !is_own {
+            caller.require(USERS, Action::Update)?;
+        }
+        let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
         let key = ApiKey::random().map_err(Error::internal)?;
         let (prefix, key_hash, id) = (key.prefix().to_owned(), key.hash(), self.clock.id(now).to_string());
-        let (caller, is_own) = (caller.clone(), own.as_ref() == Some(&user_id));
+        let caller = caller.clone();
         let row = self
             .store
             .write(move |connection| {
                 Box::pin(async move {
-                    if !connection.keep_user(&user_id).await? {
+                    connection.lock_accounts().await?;
+                    keep_maker(connection, &maker).await?;
+                    if chain_of(connection, &maker).await?.len() >= CHAIN_MAX {
+                        let message =
+                            format!("Keys make keys {CHAIN_MAX} deep at most. Use a session, or a key that a user made.");
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    let user = connection.held_user(&user_id).await?.ok_or_else(|| {
                         let message = "`userId`: there is no such user.";
-                        return Err(Error::new(Code::ForeignKeyViolation, message).with_field("userId"));
+                        Error::new(Code::ForeignKeyViolation, message).with_field("userId")
+                    })?;
+                    if !is_own {
+                        app.require_strength_over_user(connection, &caller, &user).await?;
                     }
                     let role = connection.held_role(&new.role).await?.ok_or_else(|| unknown_role(&caller))?;
-                    let mut given = grants(&role.permissions)?;
-                    if !is_own {
-                        given = given.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect();
+                    caller.covers(&carried_by_role(&role, is_own)?)?;
+                    if connection.api_keys_count(&user_id).await? >= KEYS_OF_USER_MAX {
+                        let message = format!("A user has {KEYS_OF_USER_MAX} API keys at most. Delete one that nobody uses.");
+                        return Err(Error::new(Code::Conflict, message));
                     }
-                    caller.covers(&given)?;
                     let row = ApiKeyRow {
                         id,
                         name: new.name,
@@ -101,8 +173,11 @@ impl App {
                         expires_at: new.expires_at,
                         last_used_at: None,
                         created_at: now,
+                        maker,
+                        suspension: None,
                     };
                     connection.insert_api_key(NewApiKey { row: row.clone(), key_hash }).await?;
+                    announcer.emit(connection, "auth.key.created".to_owned(), payload(&row)).await?;
                     Ok(row)
                 })
             })
@@ -110,13 +185,63 @@ impl App {
         Ok((render(&row), key))
     }
 
-    /// Deletes a key; it holds no more.
-    pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
-        let only = caller.access(API_KEYS, Action::Delete)?.only().map(str::to_owned);
-        let id = id.to_owned();
-        let deleted = self
-            .change_accounts(move |connection| Box::pin(async move { Ok(connection.delete_api_key(&id, only).await?) }))
+    /// Makes the caller the maker of a key, which is from then on cut to what they hold, and suspended no more.
+    ///
+    /// # Errors
+    /// `forbidden` where the key carries more than the caller holds; nothing changes then.
+    pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<Value> {
+        let access = caller.access(API_KEYS, Action::Update)?;
+        let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+        let row = self
+            .change_accounts(move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    keep_maker(connection, &maker).await?;
+                    let holder = within(connection, &access, &id).await?;
+                    if caller.actor_id() != Some(holder.user.id.as_str()) {
+                        // As when a key is made for another user.
+                        caller.require(USERS, Action::Update)?;
+                        app.require_strength_over_user(connection, &caller, &holder.user).await?;
+                    }
+                    caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)?;
+                    let chain = chain_of(connection, &maker).await?;
+                    if chain.contains(&id) {
+                        let message = "The key of this request has its rights from the key that it would adopt. Use a session.";
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    if chain.len() >= CHAIN_MAX {
+                        let message = format!("Keys make keys {CHAIN_MAX} deep at most. Adopt it with a session.");
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    connection.set_maker(Made::ApiKey, &id, &maker).await?;
+                    settle(connection, &announcer, MakerPart::ApiKey(id), now).await?;
+                    let row = ApiKeyRow { maker, suspension: None, ..holder.key };
+                    announcer.emit(connection, "auth.key.adopted".to_owned(), payload(&row)).await?;
+                    Ok(row)
+                })
+            })
             .await?;
-        if deleted { Ok(()) } else { Err(Error::not_found("API key")) }
+        Ok(render(&row))
+    }
+
+    /// Deletes a key; it holds no more.
+    ///
+    /// # Errors
+    /// `forbidden` where the key is stronger than the caller.
+    pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
+        let access = caller.access(API_KEYS, Action::Delete)?;
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let holder = within(connection, &access, &id).await?;
+                app.require_strength_over_key(connection, &caller, &holder).await?;
+                connection.delete_api_key(&id).await?;
+                keys_are_gone(connection, &announcer, vec![holder], now).await
+            })
+        })
+        .await
     }
 }

@@ -13,13 +13,14 @@ use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, ReadCost};
+use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Made, Maker, ReadCost, Suspension};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use crate::App;
 use crate::caller::{Authority, Caller};
+use crate::makers::render_suspension;
 use crate::manifest::{ActionDeclaration, Manifest, RunAs};
 use crate::platform_event::PlatformEvent;
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
@@ -153,6 +154,8 @@ pub struct InstalledBlock {
     versions: Vec<(String, String)>,
     plain: Arc<Permissions>,
     as_caller: Arc<Permissions>,
+    /// Who consented to what it may do.
+    pub(crate) maker: Maker,
 }
 
 impl InstalledBlock {
@@ -173,6 +176,7 @@ impl InstalledBlock {
             secrets: row.secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect(),
             installed_at: row.installed_at,
             installed_by: row.installed_by,
+            maker: row.maker,
             versions: row.versions,
             plain: Arc::new(Permissions::new(plain, None)),
             as_caller: Arc::new(Permissions::new(as_caller, None)),
@@ -184,7 +188,7 @@ impl InstalledBlock {
         &self.manifest.name
     }
 
-    /// The caller of the block's own data calls: the block's rights, the invoker's stamps.
+    /// The block's rights with the invoker's stamps, not yet cut: [`App::block_caller`] does that.
     pub(crate) fn caller(&self, invoker: &Caller) -> Caller {
         let actor = invoker.actor_id().map(str::to_owned);
         let held = match &invoker.authority {
@@ -200,11 +204,13 @@ impl InstalledBlock {
                 caller: held,
             },
             depth: invoker.depth,
+            payer: invoker.payer.clone(),
+            answer_left: invoker.answer_left.clone(),
             identity: invoker.identity.clone(),
         }
     }
 
-    fn render(&self) -> Value {
+    fn render(&self, suspension: Option<Suspension>) -> Value {
         json!({
             "name": self.manifest.name,
             "version": self.manifest.version,
@@ -215,17 +221,18 @@ impl InstalledBlock {
             "actions": self.manifest.actions,
             "hooks": self.manifest.hooks,
             "subscriptions": self.manifest.subscriptions,
-            "webhooks": self.manifest.webhooks,
+            "webhooks": self.manifest.without_header_values().webhooks,
             "config": self.config,
             "installedAt": time::format_datetime(self.installed_at),
             "installedBy": self.installed_by,
             "versions": self.versions.iter().map(|(version, _)| version).collect::<Vec<_>>(),
+            "suspended": render_suspension(suspension),
         })
     }
 }
 
 /// The permission resource of blocks.
-const BLOCKS: &str = "blocks";
+pub(crate) const BLOCKS: &str = "blocks";
 
 impl App {
     pub(crate) fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
@@ -250,14 +257,28 @@ impl App {
         self.platform_event(caller, format!("block.{op}"), payload.to_string())
     }
 
-    pub fn list_blocks(&self, caller: &Caller) -> Result<Vec<Value>> {
+    pub async fn list_blocks(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(BLOCKS, Action::Read)?;
-        Ok(self.blocks.read().values().map(|block| block.render()).collect())
+        let suspended = self.suspended_blocks().await?;
+        Ok(self.blocks.read().values().map(|block| block.render(suspended.get(block.name()).copied())).collect())
     }
 
-    pub fn block(&self, caller: &Caller, name: &str) -> Result<Value> {
+    pub async fn block(&self, caller: &Caller, name: &str) -> Result<Value> {
         caller.require(BLOCKS, Action::Read)?;
-        Ok(self.installed(name)?.render())
+        self.shown_block(name).await
+    }
+
+    pub(crate) async fn shown_block(&self, name: &str) -> Result<Value> {
+        let block = self.installed(name)?;
+        let suspended = self.suspended_blocks().await?;
+        Ok(block.render(suspended.get(name).copied()))
+    }
+
+    async fn suspended_blocks(&self) -> Result<HashMap<String, Suspension>> {
+        self.settle_rights_shown().await;
+        self.store
+            .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) }))
+            .await
     }
 
     /// Declared actions and hooks of all blocks, and all registered handlers.
@@ -313,7 +334,7 @@ impl App {
             })
             .await?;
         self.refresh().await?;
-        Ok(self.installed(name)?.render())
+        self.shown_block(name).await
     }
 
     /// Removes a block with its subscriptions; the data stays.

@@ -1,13 +1,17 @@
 //! Who calls an operation, and what they may do.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_schema::{Code, Error, Object, Registry, Result, json};
 
-use crate::App;
-use crate::identity::{Identity, Presented, RenewalSlot};
+use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
+use crate::makers::key_suspended;
+use crate::shares::{Payer, ScanPermit};
+use crate::{App, Settings};
 
 /// What a request presented. Surfaces only take it out of their headers.
 #[derive(Clone, Debug, Default)]
@@ -20,6 +24,10 @@ pub struct Credentials {
     pub cookies: Option<String>,
     /// Where the surface learns that the session was extended.
     pub renewal: RenewalSlot,
+    /// Where the surface learns who the caller is, for its log.
+    pub principal: PrincipalSlot,
+    /// Where the request comes from, as far as its surface knows: guests and callers without a credential share by it.
+    pub address: Option<IpAddr>,
 }
 
 /// The caller of an operation.
@@ -29,6 +37,9 @@ pub struct Caller {
     pub authority: Authority,
     /// How many handlers' writes led to this call.
     pub depth: i64,
+    pub(crate) payer: Payer,
+    /// Bytes that lists may still bring in the request, where several of them make one answer.
+    pub(crate) answer_left: Option<Arc<AtomicUsize>>,
     pub(crate) identity: Option<Arc<Identity>>,
 }
 
@@ -48,16 +59,43 @@ impl Caller {
             principal: Principal::Anonymous,
             authority: Authority::Own(Arc::new(Permissions::unrestricted())),
             depth: 0,
+            payer: Payer::Service,
+            answer_left: None,
             identity: None,
         }
     }
 
+    /// Somebody without a credential.
+    pub(crate) fn anonymous(rights: Arc<Permissions>) -> Caller {
+        Caller { principal: Principal::Anonymous, authority: Authority::Own(rights), ..Caller::system() }
+    }
+
+    /// A caller without an address: the service acts for them later.
     pub(crate) fn of_identity(identity: Arc<Identity>) -> Caller {
+        Caller::at(identity, None)
+    }
+
+    /// The caller of a request from `address`.
+    pub(crate) fn at(identity: Arc<Identity>, address: Option<IpAddr>) -> Caller {
         Caller {
             principal: Principal::Known(identity.actor()),
             authority: Authority::Own(Arc::clone(&identity.permissions)),
             depth: 0,
+            payer: identity.payer(address),
+            answer_left: None,
             identity: Some(identity),
+        }
+    }
+
+    /// The same caller in a request whose lists share one bound (`SVC_MAX_ANSWER_BYTES`).
+    pub fn with_one_answer(&self, settings: &Settings) -> Caller {
+        Caller { answer_left: Some(Arc::new(AtomicUsize::new(settings.answer_bytes_max))), ..self.clone() }
+    }
+
+    /// Counts what a list brought.
+    pub(crate) fn spend_answer(&self, bytes: usize) {
+        if let Some(left) = &self.answer_left {
+            let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(bytes)));
         }
     }
 
@@ -110,6 +148,11 @@ impl Caller {
         self.decide(resource, action).is_some_and(|access| *access.scope() == Scope::All)
     }
 
+    /// The resources that the caller's grants name.
+    pub(crate) fn named_resources(&self) -> Vec<String> {
+        self.rights().named_resources().map(str::to_owned).collect()
+    }
+
     /// Whether the caller has a right on some rows at least.
     pub fn may(&self, resource: &str, action: Action) -> bool {
         self.decide(resource, action).is_some()
@@ -120,10 +163,7 @@ impl Caller {
     /// # Errors
     /// `forbidden`, naming the first that they do not hold.
     pub(crate) fn covers(&self, grants: &[Grant]) -> Result<()> {
-        let held = match &self.authority {
-            Authority::Own(permissions) => permissions,
-            Authority::Block { plain, .. } => plain,
-        };
+        let held = self.rights();
         match grants.iter().find(|grant| !held.covers(grant)) {
             None => Ok(()),
             // Which rights a role has is for those who may read roles.
@@ -150,6 +190,18 @@ impl Caller {
                 Code::Forbidden,
                 format!("The block may {} `{resource}` as its caller alone, who has no permission to.", action.name()),
             ),
+            (Authority::Block { plain, as_caller, .. }, _)
+                if [plain, as_caller].iter().any(|held| held.is_cut(resource, action)) =>
+            {
+                Error::new(
+                    Code::Forbidden,
+                    format!(
+                        "The block may not {} `{resource}` any more: whoever consented to that does not hold it now. Somebody who does \
+                         can adopt the block.",
+                        action.name()
+                    ),
+                )
+            }
             (Authority::Block { .. }, _) => Error::new(
                 Code::Forbidden,
                 format!("The block has no permission to {} `{resource}`; its manifest asks for none.", action.name()),
@@ -189,27 +241,40 @@ impl Caller {
 }
 
 impl App {
+    /// Bytes that the rows of one more list may have.
+    pub(crate) fn answer_bytes_left(&self, caller: &Caller) -> usize {
+        caller.answer_left.as_ref().map_or(self.settings.answer_bytes_max, |left| left.load(Ordering::Relaxed))
+    }
+
+    /// A place for a scan of the caller's.
+    pub(crate) fn scan_permit(&self, caller: &Caller) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
+        Arc::clone(&self.scans).scan(caller.payer.clone())
+    }
+
     /// Who presents `credentials`.
     ///
     /// A cookie that does not hold makes an anonymous caller; a bearer value or key that does not hold is an error, because
     /// whoever sends one means it.
     ///
     /// # Errors
-    /// `unauthorized`, under enforcement.
+    /// `unauthorized` and `key_suspended`, under enforcement.
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
         if let Some(identity) = self.identify(credentials).await? {
-            return Ok(Caller::of_identity(identity));
+            return match identity.suspended {
+                Some(reason) => Err(key_suspended(reason)),
+                None => Ok(Caller::at(identity, credentials.address)),
+            };
         }
         if !self.settings.require_auth {
-            return Ok(Caller::system());
+            return Ok(Caller { payer: Payer::of_address(credentials.address), ..Caller::system() });
         }
         let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
         match self.presented(credentials) {
             Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
             Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
             Presented::Nothing | Presented::Cookie(_) => {
-                let authority = Authority::Own(self.public_permissions().await?);
-                Ok(Caller { principal: Principal::Anonymous, authority, depth: 0, identity: None })
+                let payer = Payer::of_address(credentials.address);
+                Ok(Caller { payer, ..Caller::anonymous(self.public_permissions().await?) })
             }
         }
     }

@@ -12,6 +12,7 @@ use blockbase_schema::{Code, Column, Error, Object, OnDelete, Result, Value};
 use blockbase_store::{Connection, DbError, Record, Row};
 use uuid::Uuid;
 
+use crate::links::{Gone, take_links};
 use crate::record_events::{Images, WriteContext, owner};
 use crate::writes::record_change;
 
@@ -44,7 +45,7 @@ pub(crate) async fn delete_records(
     let dialect = connection.dialect();
     let columns: Vec<&Column> = object.columns.iter().collect();
     let select = sql::get_many(dialect, object, scope, ids);
-    let found = connection.fetch_records(select, &columns, 0).await.map_err(|error| error.on(object))?;
+    let found = connection.fetch_records(select, &columns, 0, usize::MAX).await.map_err(|error| error.on(object))?;
     let roots: Vec<(Uuid, Record)> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
     if roots.is_empty() {
         return Ok(HashSet::new());
@@ -57,6 +58,10 @@ pub(crate) async fn delete_records(
     }
     check_restrictions(connection, context, object, &ids, &beyond).await?;
     clear(connection, context, &beyond).await?;
+    let along = beyond.deleted.iter().map(|(object, id, record)| (object, *id, record));
+    let gone = along.chain(roots.iter().map(|(id, record)| (object, *id, record)));
+    let gone = gone.map(|(object, id, record)| Gone { object: object.as_ref(), id, owner: owner(object, record) });
+    take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
     // In one statement, so that the engine sees what refers to what at its end; deep chains from their ends.
     let mut parts = vec![(0, Arc::clone(object), ids.clone())];
     if beyond.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
@@ -111,7 +116,7 @@ async fn collect(
             let most = i64::try_from(room).unwrap_or(i64::MAX) + 1;
             let select = sql::referring(connection.dialect(), holder, *column, ids.clone(), most);
             let columns: Vec<&Column> = holder.columns.iter().collect();
-            let found = connection.fetch_records(select, &columns, 0).await.map_err(|error| error.on(holder))?;
+            let found = connection.fetch_records(select, &columns, 0, usize::MAX).await.map_err(|error| error.on(holder))?;
             beyond.bytes += found.iter().map(|record| record.json().len()).sum::<usize>();
             if found.len() > room || beyond.bytes > BEYOND_BYTES_MAX {
                 return Err(Error::new(
@@ -151,7 +156,7 @@ async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Bey
         let plan = UpdatePlan {
             record: RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id },
             assignments: vec![(*column, Assignment::Set(Value::Null))],
-            stamp: Stamp { actor_id: context.actor_id.clone(), now: context.now },
+            stamp: Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts },
         };
         let on = |error: DbError| error.on(object);
         let before = connection.fetch_record(sql::get(dialect, &plan.record, true), &object.columns).await.map_err(on)?;

@@ -1,18 +1,20 @@
 //! Deliveries: claimed, settled, listed, tried again.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{Claim, Claimed, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost};
+use blockbase_store::{Claim, Claimed, Connection, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost, VisibleEvents};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::App;
 use crate::caller::Caller;
+use crate::feed::may_see;
 use crate::records::pagination_json;
-use crate::subscriptions::{EVENTS, Subscription};
+use crate::subscriptions::{EVENTS, Subscription, WEBHOOK_CONSUMER};
 
 /// Attempts that a delivery has.
 pub const ATTEMPTS_MAX: i64 = 5;
@@ -30,6 +32,8 @@ const ERROR_CHARS_MAX: usize = 1000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Delivered,
+    /// It was not made: the group does not get this event any more. Why.
+    Skipped(String),
     /// It is tried again, as long as there are attempts.
     Failed(String),
     /// It is not tried again.
@@ -62,7 +66,7 @@ pub struct LedgerRequest {
     pub is_dead: Option<bool>,
 }
 
-/// `{ eventId, topic, consumer, handler, status, attempts, error, nextAttemptAt, deliveredAt, occurredAt, dead }`.
+/// `{ eventId, topic, consumer, handler, status, attempts, error, nextAttemptAt, deliveredAt, occurredAt, dead, skipped }`.
 fn render(row: &LedgerRow) -> Value {
     json!({
         "eventId": row.event_id,
@@ -76,6 +80,8 @@ fn render(row: &LedgerRow) -> Value {
         "deliveredAt": row.delivered_at.map(time::format_datetime),
         "occurredAt": time::format_datetime(row.occurred_at),
         "dead": row.is_dead,
+        // Only what was skipped is settled with a reason.
+        "skipped": row.status == "delivered" && row.error.is_some(),
     })
 }
 
@@ -95,6 +101,7 @@ pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (i64, Outcome) {
     let attempts = ended.attempts + 1;
     let outcome = match ended.attempt {
         Attempt::Delivered => Outcome::Delivered,
+        Attempt::Skipped(why) => Outcome::Skipped { error: kept(&why) },
         Attempt::Released => Outcome::Released,
         Attempt::Failed(error) if attempts < ATTEMPTS_MAX => {
             Outcome::Failed { error: kept(&error), retry_ms: backoff(retry_base_ms, attempts) }
@@ -126,8 +133,10 @@ impl App {
             claims_max: LOST_CLAIMS_MAX,
         };
         let token = claim.token.clone();
-        let claimed =
-            self.store.write(move |connection| Box::pin(async move { Ok(connection.claim_deliveries(&claim).await?) })).await?;
+        let claimed = self
+            .store
+            .write_in_reserve(move |connection| Box::pin(async move { Ok(connection.claim_deliveries(&claim).await?) }))
+            .await?;
         Ok(Lease { token, claimed })
     }
 
@@ -136,7 +145,7 @@ impl App {
         let outcomes: Vec<(i64, Outcome)> = ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
         self.until_uncontended(|| {
             let (consumer, token, outcomes) = (consumer.to_owned(), token.to_owned(), outcomes.clone());
-            self.store.write(move |connection| {
+            self.store.write_in_reserve(move |connection| {
                 Box::pin(async move { Ok(connection.settle_deliveries(&consumer, &token, outcomes).await?) })
             })
         })
@@ -164,7 +173,8 @@ impl App {
         if self.is_shared() {
             return Ok(());
         }
-        let released = self.store.write(|connection| Box::pin(async move { Ok(connection.release_claims().await?) })).await?;
+        let released =
+            self.store.write_in_reserve(|connection| Box::pin(async move { Ok(connection.release_claims().await?) })).await?;
         if released > 0 {
             tracing::info!(event.deliveries = released, "deliveries that were under way when the server ended are due again");
         }
@@ -178,7 +188,8 @@ impl App {
         Ok((depths, oldest.map_or(0, |oldest| (self.clock.now() - oldest).max(0))))
     }
 
-    /// A page of the ledger as `{ data, pagination }`, the newest event first.
+    /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows what the event is of, and what its
+    /// receiver answered, so each is judged as the event itself is.
     ///
     /// # Errors
     /// `invalid_request` for a status that there is not.
@@ -191,7 +202,8 @@ impl App {
         }
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
-        let filter = LedgerFilter { status, consumer, is_dead };
+        let filter = LedgerFilter { status, consumer, is_dead, visible: self.visible_events(caller) };
+        let _permit = self.scan_permit(caller).await?;
         let (rows, total) = self
             .store
             .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
@@ -202,21 +214,51 @@ impl App {
         Ok(format!(r#"{{"data":{data},"pagination":{}}}"#, pagination_json(paging, Some(total), has_next_page)))
     }
 
+    /// What [`may_see`] says of every event, as a condition on stored ones; `None` where the caller sees all.
+    fn visible_events(&self, caller: &Caller) -> Option<VisibleEvents> {
+        if caller.holds("*", Action::Read) {
+            return None;
+        }
+        let registry = self.registry();
+        // Events of an object that is gone are visible to whoever has a grant that names it.
+        let mut names: BTreeSet<String> = registry.objects().map(|object| object.name().to_owned()).collect();
+        names.extend(caller.named_resources());
+        let mut visible = VisibleEvents::default();
+        for name in names {
+            match caller.access(&name, Action::Read).map(|access| access.only().map(str::to_owned)) {
+                Ok(None) => visible.objects.push(name),
+                Ok(Some(owner)) => visible.own_objects.entry(owner).or_default().push(name),
+                Err(_) => {}
+            }
+        }
+        Some(visible)
+    }
+
     /// Makes a delivery that failed due at once, with all its attempts: its entry.
     ///
     /// # Errors
-    /// `not_found` where there is none, or its group is no more; `conflict` where it did not fail.
+    /// `not_found` where there is none that the caller may see, or its group is no more; `forbidden` where the caller does not hold
+    /// the rights that the group carries; `conflict` where it did not fail.
     pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Value> {
         caller.require(EVENTS, Action::Update)?;
+        // The answer shows the entry.
+        caller.require(EVENTS, Action::Read)?;
         let missing = || Error::new(Code::NotFound, "There is no such delivery, or its consumer group is no more.");
         if !self.settings.events_enabled {
             return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
         }
-        let (event_id, consumer) = (event_id.to_owned(), consumer.to_owned());
+        let why_stopped = match self.subscription(consumer) {
+            Some(subscription) => self.why_stopped(&subscription).await?,
+            None => None,
+        };
+        let (event_id, consumer, caller) = (event_id.to_owned(), consumer.to_owned(), caller.clone());
         self.store
-            .write(move |connection| {
+            .write_in_reserve(move |connection| {
                 Box::pin(async move {
-                    let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
+                    let entry = connection.held_delivery(&event_id, &consumer).await?;
+                    let is_seen = |entry: &LedgerRow| may_see(&caller, entry.object.as_deref(), entry.owner.as_deref());
+                    let entry = entry.filter(is_seen).ok_or_else(missing)?;
+                    may_act_on_group(connection, &caller, &consumer).await?;
                     if entry.status != "failed" {
                         let message = format!("This delivery is {}; only one that failed is tried again.", entry.status);
                         return Err(Error::new(Code::Conflict, message));
@@ -227,6 +269,9 @@ impl App {
                             return Err(Error::new(Code::Conflict, "Its consumer group is disabled. Enable it first."));
                         }
                         None => return Err(missing()),
+                    }
+                    if let Some(why) = why_stopped {
+                        return Err(Error::new(Code::Conflict, why));
                     }
                     connection.reset_delivery(&event_id, &consumer).await?;
                     let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
@@ -246,6 +291,20 @@ impl App {
     /// What serves a group at this moment; `None` where nothing does.
     pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
         self.subscriptions().get(consumer).cloned()
+    }
+}
+
+/// Demands the rights that a consumer group carries; one that is no more carries none.
+async fn may_act_on_group(connection: &mut Connection, caller: &Caller, consumer: &str) -> Result<()> {
+    if let Some(id) = consumer.strip_prefix(WEBHOOK_CONSUMER) {
+        return match connection.held_webhook(id).await? {
+            Some(row) => crate::webhooks::may_act(caller, &row),
+            None => Ok(()),
+        };
+    }
+    match connection.subscriptions().await?.into_iter().find(|row| row.consumer == consumer) {
+        Some(row) => crate::subscriptions::may_act(caller, &row),
+        None => Ok(()),
     }
 }
 

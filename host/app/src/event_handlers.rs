@@ -11,7 +11,8 @@ use uuid::Uuid;
 
 use crate::App;
 use crate::blocks::EventCall;
-use crate::caller::{Authority, Caller};
+use crate::caller::Caller;
+use crate::shares::Payer;
 
 impl App {
     /// Hands an event to a block's handler. The handler's own writes are one deeper than the event.
@@ -32,8 +33,9 @@ impl App {
         if !block.enabled {
             return Err(Error::new(Code::Unavailable, format!("The block `{}` is disabled.", block.name())));
         }
-        let nobody = Caller { authority: Authority::Own(Arc::new(Permissions::new(Vec::new(), None))), ..Caller::system() };
-        let caller = Caller { depth: event.depth + 1, ..block.caller(&nobody) };
+        let nobody = Caller::anonymous(Arc::new(Permissions::new(Vec::new(), None)));
+        let nobody = Caller { payer: Payer::Block(block.name().into()), ..nobody };
+        let caller = Caller { depth: event.depth + 1, ..self.block_caller(&block, &nobody).await? };
         let call = EventCall {
             app: Arc::clone(self),
             handler: handler.to_owned(),

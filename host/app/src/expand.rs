@@ -3,38 +3,47 @@
 use std::collections::HashMap;
 
 use blockbase_query::expand::{ExpandPlan, RECORDS_MAX};
-use blockbase_query::sql;
+use blockbase_query::sql::{self, Statement};
 use blockbase_schema::{Column, Error, Object, RelationShape, Result, json, system};
-use blockbase_store::{Connection, Record};
+use blockbase_store::{Connection, DbError, Record};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
-/// Bytes that the related records of one request may take, each time that they are shown.
-const BYTES_MAX: usize = 32 * 1024 * 1024;
-
 /// `id` is the first column of every object.
 const ID_COLUMN: usize = 0;
 
-/// What is left of them.
-pub(crate) struct Budget(usize);
-
-impl Default for Budget {
-    fn default() -> Self {
-        Budget(BYTES_MAX)
-    }
+/// Bytes that one request may still read, and show: a record that several refer to is read once and shown with each.
+pub(crate) struct Budget {
+    read: usize,
+    shown: usize,
 }
 
 impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Budget {
+        Budget { read: bytes_max, shown: bytes_max }
+    }
+
+    /// Reads records within what is left.
+    ///
     /// # Errors
-    /// `invalid_request` where it is spent.
-    fn spend(&mut self, bytes: usize) -> Result<()> {
-        self.0 = self.0.checked_sub(bytes).ok_or_else(|| {
-            Error::invalid_request(format!(
-                "`expand` would bring more than {} MiB. Ask for a smaller page or fewer relation keys.",
-                BYTES_MAX / 1024 / 1024
-            ))
-        })?;
+    /// `answer_too_large` where it is spent; else the statement's own.
+    pub(crate) async fn fetch(
+        &mut self,
+        connection: &mut Connection,
+        statement: Statement,
+        columns: &[&Column],
+        hidden: usize,
+    ) -> Result<Vec<Record>, DbError> {
+        let records = connection.fetch_records(statement, columns, hidden, self.read).await?;
+        self.read = self.read.saturating_sub(records.iter().map(Record::bytes).sum());
+        Ok(records)
+    }
+
+    /// # Errors
+    /// `answer_too_large` where it is spent.
+    fn show(&mut self, bytes: usize) -> Result<()> {
+        self.shown = self.shown.checked_sub(bytes).ok_or_else(Error::answer_too_large)?;
         Ok(())
     }
 }
@@ -73,7 +82,7 @@ pub(crate) async fn expanded(
                 json.push(b':');
                 let found = key.and_then(|key| related.get(&key));
                 // A record that several refer to is shown with each of them.
-                budget.spend(found.map_or(0, Vec::len))?;
+                budget.show(found.map_or(0, Vec::len))?;
                 match (plan.shape.is_single(), found) {
                     (true, found) => json.extend_from_slice(found.map_or(b"null", Vec::as_slice)),
                     (false, found) => {
@@ -118,7 +127,8 @@ fn fetch<'a>(
         // A link's near side comes behind the columns and is not shown.
         columns.extend(is_linked.then_some(id));
         let statement = sql::related(connection.dialect(), plan, keys);
-        let found = connection.fetch_records(statement, &columns, plan.hidden.len() + usize::from(is_linked)).await;
+        let hidden = plan.hidden.len() + usize::from(is_linked);
+        let found = budget.fetch(connection, statement, &columns, hidden).await;
         let found = found.map_err(|error| error.on(object))?;
         if found.len() > RECORDS_MAX {
             return Err(Error::invalid_request(format!(

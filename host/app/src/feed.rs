@@ -1,7 +1,8 @@
 //! The live feed: each committed event once to every reader, in commit order.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::Action;
@@ -17,10 +18,15 @@ use crate::topic::TopicPattern;
 
 /// Events that a reader may be behind before it is cut off.
 const BEHIND_MAX: usize = 1024;
+/// Bytes of events that a reader may be behind.
+const BEHIND_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Events of one commit handed out at once, and the pause before its next ones: so a commit of many events reaches readers that
 /// keep up.
 const BURST: usize = 64;
 const BURST_PAUSE: Duration = Duration::from_millis(1);
+/// The same by their bytes, which take longer to send.
+const BURST_BYTES: usize = 4 * 1024 * 1024;
+const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
 /// Pause of a reader that catches up, where the database does not answer.
 const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
 /// Commits that may wait to be handed out before there is no pause any more.
@@ -30,7 +36,7 @@ const WAITING_MAX: usize = 1000;
 #[derive(Clone)]
 pub struct Feed {
     queue: mpsc::UnboundedSender<Vec<Arc<CommittedEvent>>>,
-    sender: broadcast::Sender<Arc<CommittedEvent>>,
+    sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
     /// Whether the position is known.
     started: watch::Sender<bool>,
@@ -39,8 +45,11 @@ pub struct Feed {
 /// Takes committed events out of the feed's queue and hands them on. Runs once, in the background.
 pub struct FeedPump {
     queue: mpsc::UnboundedReceiver<Vec<Arc<CommittedEvent>>>,
-    sender: broadcast::Sender<Arc<CommittedEvent>>,
+    sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
+    /// The newest events, which keep them for readers that are behind.
+    kept: VecDeque<Arc<CommittedEvent>>,
+    kept_bytes: usize,
 }
 
 impl Feed {
@@ -50,7 +59,7 @@ impl Feed {
         let position = Arc::new(AtomicI64::new(0));
         (
             Feed { queue, sender: sender.clone(), position: Arc::clone(&position), started: watch::Sender::new(false) },
-            FeedPump { queue: taken, sender, position },
+            FeedPump { queue: taken, sender, position, kept: VecDeque::new(), kept_bytes: 0 },
         )
     }
 
@@ -79,7 +88,7 @@ impl Feed {
 
     /// Reads from now on what matches one of `patterns` and may be seen by the caller of each call.
     pub fn read(&self, patterns: Vec<TopicPattern>) -> FeedReader {
-        FeedReader { receiver: self.sender.subscribe(), patterns, replay: None, seen: 0, catches_up: None }
+        FeedReader { receiver: self.sender.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
     }
 
     /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
@@ -91,6 +100,7 @@ impl Feed {
     /// As [`Feed::read`], and before it what the outbox holds after the event number `seq`.
     pub fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, seq: i64) -> FeedReader {
         let mut reader = self.read(patterns);
+        reader.resumes = Some(Arc::clone(&app));
         reader.replay = Some(Replay::new(app));
         reader.seen = seq;
         reader
@@ -101,24 +111,42 @@ impl FeedPump {
     /// Runs as long as the feed is there.
     pub async fn run(mut self) {
         while let Some(events) = self.queue.recv().await {
-            for (number, burst) in events.chunks(BURST).enumerate() {
-                if number > 0 && self.queue.len() < WAITING_MAX {
-                    tokio::time::sleep(BURST_PAUSE).await;
+            let (mut count, mut bytes) = (0, 0);
+            for event in events {
+                if (count >= BURST || bytes >= BURST_BYTES) && self.queue.len() < WAITING_MAX {
+                    tokio::time::sleep(if bytes >= BURST_BYTES { BURST_BYTES_PAUSE } else { BURST_PAUSE }).await;
+                    (count, bytes) = (0, 0);
                 }
-                for event in burst {
-                    // First, so that a reader which subscribes in between looks for it in the outbox.
-                    self.position.fetch_max(event.seq, Ordering::SeqCst);
-                    // Nobody may be listening.
-                    let _ = self.sender.send(Arc::clone(event));
-                }
+                count += 1;
+                bytes += event.bytes();
+                self.hand_out(event);
             }
+        }
+    }
+
+    fn hand_out(&mut self, event: Arc<CommittedEvent>) {
+        // First, so that a reader which subscribes in between looks for it in the outbox.
+        self.position.fetch_max(event.seq, Ordering::SeqCst);
+        // Nobody may be listening; then nothing is kept.
+        if self.sender.send(Arc::downgrade(&event)).is_err() {
+            self.kept.clear();
+            self.kept_bytes = 0;
+            return;
+        }
+        self.kept_bytes += event.bytes();
+        self.kept.push_back(event);
+        // The newest one stays, whatever its size: a reader that keeps up gets it.
+        while self.kept.len() > BEHIND_MAX || (self.kept_bytes > BEHIND_BYTES_MAX && self.kept.len() > 1) {
+            let oldest = self.kept.pop_front();
+            self.kept_bytes -= oldest.map_or(0, |oldest| oldest.bytes());
         }
     }
 }
 
 /// One reader of the feed.
 pub struct FeedReader {
-    receiver: broadcast::Receiver<Arc<CommittedEvent>>,
+    /// What it has not read yet. The pump keeps only so many bytes of it, so that a slow reader holds no memory.
+    receiver: broadcast::Receiver<Weak<CommittedEvent>>,
     patterns: Vec<TopicPattern>,
     /// What it still has to read of the outbox.
     replay: Option<Replay>,
@@ -126,6 +154,8 @@ pub struct FeedReader {
     seen: i64,
     /// Where it goes on from the outbox, rather than being cut off, when it falls behind.
     catches_up: Option<Arc<App>>,
+    /// The same until its first event after a replay, during which it could not read on.
+    resumes: Option<Arc<App>>,
 }
 
 struct Replay {
@@ -170,23 +200,32 @@ impl FeedReader {
                         continue;
                     }
                 },
-                false => match (self.receiver.recv().await, &self.catches_up) {
-                    (Ok(event), _) => event,
-                    (Err(RecvError::Lagged(_)), Some(app)) => {
-                        self.receiver = app.feed().sender.subscribe();
-                        self.replay = Some(Replay::new(Arc::clone(app)));
-                        continue;
+                false => {
+                    let received = match self.receiver.recv().await {
+                        // One that is kept no more is as good as missed.
+                        Ok(event) => event.upgrade(),
+                        Err(RecvError::Lagged(_)) => None,
+                        Err(RecvError::Closed) => return None,
+                    };
+                    match (received, self.catches_up.as_ref().or(self.resumes.as_ref())) {
+                        (Some(event), _) => {
+                            self.resumes = None;
+                            event
+                        }
+                        (None, Some(app)) => {
+                            self.receiver = app.feed().sender.subscribe();
+                            self.replay = Some(Replay::new(Arc::clone(app)));
+                            continue;
+                        }
+                        (None, None) => return None,
                     }
-                    (Err(_), _) => return None,
-                },
+                }
             };
             if event.seq <= self.seen {
                 continue;
             }
             self.seen = event.seq;
-            if self.patterns.iter().any(|pattern| pattern.matches(&event.topic))
-                && may_see(caller, event.object.as_deref(), event.owner.as_deref())
-            {
+            if self.patterns.iter().any(|pattern| pattern.matches(&event.topic)) && event_shows(caller, &event) {
                 return Some(event);
             }
         }
@@ -243,8 +282,13 @@ impl FeedReader {
     }
 }
 
+/// Whether `caller` may see an event.
+pub(crate) fn event_shows(caller: &Caller, event: &CommittedEvent) -> bool {
+    may_see(caller, event.object.as_deref(), event.owner.as_deref())
+}
+
 /// `data.<object>.…` needs read on the object, by the row's owner where the grant is for own rows; all else needs read on `events`.
-fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> bool {
+pub(crate) fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> bool {
     match object {
         Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(owner)),
         None => caller.holds("events", Action::Read),
@@ -290,6 +334,7 @@ impl App {
     /// The newest events that match and that the caller may see, the newest first, as a JSON list of envelopes.
     pub async fn recent_events(&self, caller: &Caller, topic: Option<TopicFilter>, limit: usize) -> Result<String> {
         caller.require("events", Action::Read)?;
+        let permit = self.scan_permit(caller).await?;
         let (mut before, mut looked_through) = (i64::MAX, 0);
         let mut found: Vec<i64> = Vec::new();
         while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
@@ -306,6 +351,7 @@ impl App {
             let seen = matching.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
             found.extend(seen.take(limit - found.len()).map(|head| head.seq));
         }
+        drop(permit);
         let mut list = String::from("[");
         for seq in found {
             let event = self

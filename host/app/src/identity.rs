@@ -2,19 +2,24 @@
 
 mod cache;
 
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use blockbase_auth::{API_KEY_PREFIX, Actor, Via, hash_token};
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Error, Result};
-use blockbase_store::{ApiKeyRow, Connection, KeyHolder, ReadCost, RoleRow, SessionHolder, SessionRow, UserRow};
+use blockbase_store::{
+    ApiKeyRow, Connection, KeyHolder, ReadCost, RoleRow, SessionHolder, SessionRow, SuspensionReason, UserRow,
+};
 use futures_util::future::BoxFuture;
 
 pub(crate) use cache::IdentityCache;
 
 use crate::App;
-use crate::caller::Credentials;
+use crate::caller::{Caller, Credentials};
+use crate::makers::MakerRights;
+use crate::shares::Payer;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a session lives.
@@ -42,12 +47,16 @@ pub(crate) enum Shown {
 }
 
 /// A user with what they may do here.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) user: UserRow,
     pub(crate) shown: Shown,
     pub(crate) roles: Vec<String>,
     pub(crate) permissions: Arc<Permissions>,
+    /// Why the key that showed them has no power, if that is so.
+    pub(crate) suspended: Option<SuspensionReason>,
+    /// When the session or key ends, or a key that it was made with.
+    pub(crate) holds_until: i64,
     /// The answer of `/api/v1/me`, once somebody asked for it.
     pub(crate) verdict: OnceLock<Arc<str>>,
     kept_at: i64,
@@ -74,10 +83,15 @@ impl Identity {
         Actor { user_id: Some(self.user.id.clone()), api_key_id, via }
     }
 
-    fn expires_at(&self) -> i64 {
+    /// Whose share a request from `address` uses; background work has no address.
+    ///
+    /// Nobody gets a further share by themselves. Anybody can become any number of guests, so guests share by their address. A
+    /// user can make many keys for themselves, so those use the user's share. A key that somebody else made has its own.
+    pub(crate) fn payer(&self, address: Option<IpAddr>) -> Payer {
         match &self.shown {
-            Shown::Session { row, .. } => row.expires_at,
-            Shown::ApiKey(key) => key.expires_at.unwrap_or(i64::MAX),
+            Shown::ApiKey(key) if key.maker.user_id.as_ref() != Some(&self.user.id) => Payer::Key(key.id.as_str().into()),
+            _ if self.user.is_anonymous => Payer::of_address(address),
+            _ => Payer::User(self.user.id.as_str().into()),
         }
     }
 }
@@ -128,6 +142,31 @@ impl RenewalSlot {
     }
 }
 
+/// Where a request learns who its caller is.
+#[derive(Clone, Debug, Default)]
+pub struct PrincipalSlot(Option<Arc<OnceLock<String>>>);
+
+impl PrincipalSlot {
+    /// One that is filled.
+    pub fn listening() -> PrincipalSlot {
+        PrincipalSlot(Some(Arc::default()))
+    }
+
+    /// `user:<id>`, `key:<id>`, or `none` where no credential was found to hold.
+    pub fn shown(&self) -> &str {
+        self.0.as_ref().and_then(|slot| slot.get()).map_or("none", String::as_str)
+    }
+
+    fn note(&self, identity: &Identity) {
+        if let Some(slot) = &self.0 {
+            let _ = slot.set(match identity.api_key() {
+                Some(key) => format!("key:{}", key.id),
+                None => format!("user:{}", identity.user.id),
+            });
+        }
+    }
+}
+
 impl App {
     /// Sorts credentials by kind. A key counts more than a token, a token more than a cookie.
     pub(crate) fn presented(&self, credentials: &Credentials) -> Presented {
@@ -144,12 +183,16 @@ impl App {
 
     /// Whom the credentials show. A session that has not been extended for a day is, where they have a slot that tells of it.
     pub(crate) async fn identify(&self, credentials: &Credentials) -> Result<Option<Arc<Identity>>> {
-        match self.presented(credentials) {
-            Presented::Nothing | Presented::Bearer(None) => Ok(None),
-            Presented::ApiKey(key) => self.identity_of_key(&key).await,
-            Presented::Bearer(Some(token)) => self.identity_of_token(&token, false, &credentials.renewal).await,
-            Presented::Cookie(token) => self.identity_of_token(&token, true, &credentials.renewal).await,
+        let identity = match self.presented(credentials) {
+            Presented::Nothing | Presented::Bearer(None) => None,
+            Presented::ApiKey(key) => self.identity_of_key(&key).await?,
+            Presented::Bearer(Some(token)) => self.identity_of_token(&token, false, &credentials.renewal).await?,
+            Presented::Cookie(token) => self.identity_of_token(&token, true, &credentials.renewal).await?,
+        };
+        if let Some(identity) = &identity {
+            credentials.principal.note(identity);
         }
+        Ok(identity)
     }
 
     /// As [`App::change_accounts`] where `forgets`, else a plain write: somebody new changes nothing of what is kept.
@@ -158,18 +201,30 @@ impl App {
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        if forgets { self.change_accounts(body).await } else { self.store.write(body).await }
+        if forgets { self.change_accounts(body).await } else { self.store.write_in_reserve(body).await }
     }
 
-    /// Runs a change of accounts and forgets the kept identities then, also where the caller goes away meanwhile.
+    /// Runs a change of accounts and forgets the kept identities then, also where the caller goes away meanwhile. It is made while
+    /// there is too little room, too: whoever cannot sign in cannot free any.
     pub(crate) async fn change_accounts<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        let (store, identities) = (self.store.clone(), Arc::clone(&self.identities));
+        let (store, identities, is_shared) = (self.store.clone(), Arc::clone(&self.identities), self.is_shared());
         let change = tokio::spawn(async move {
-            let answer = store.write(body).await;
+            let answer = store
+                .write_in_reserve(move |connection| {
+                    Box::pin(async move {
+                        let answer = body(connection).await?;
+                        if is_shared {
+                            // Last, so that whoever waits for this row holds nothing that its holder still needs.
+                            connection.raise_version("accounts").await?;
+                        }
+                        Ok(answer)
+                    })
+                })
+                .await;
             identities.forget();
             answer
         });
@@ -191,25 +246,73 @@ impl App {
             .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.api_key_of_hash(&sought, now).await?) }))
             .await?;
         let Some(holder) = found.filter(|holder| !holder.user.banned) else { return Ok(None) };
-        if holder.key.last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
-            let (store, id) = (self.store.clone(), holder.key.id.clone());
-            // Nobody waits for it, and nothing is lost where it fails.
-            tokio::spawn(async move {
-                store.write(move |connection| Box::pin(async move { Ok(connection.touch_api_key(&id, now).await?) })).await
-            });
+        let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
+        let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
+        let mut identity = self.identity_of_key_holder(holder, &maker, now)?;
+        // Not kept for longer than what it follows from.
+        identity.kept_at = identity.kept_at.min(read_at);
+        if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
+            self.note_use(id, last_used_at.is_none(), Caller::of_identity(Arc::new(identity.clone())), now);
         }
-        let identity = self.identity_of_key_holder(holder, now)?;
         Ok(Some(self.identities.keep(hash, identity, generation)))
     }
 
-    fn identity_of_key_holder(&self, holder: KeyHolder, now: i64) -> Result<Identity> {
+    /// Stores when a key was used, and tells of its first use. Nobody waits for it, and the next use tries again where it fails.
+    fn note_use(&self, id: String, is_first: bool, caller: Caller, now: i64) {
+        let (store, announcer) = (self.store.clone(), self.announcer(&caller));
+        tokio::spawn(async move {
+            let noted = store.write(move |connection| {
+                Box::pin(async move {
+                    match is_first && connection.begin_api_key(&id, now).await? {
+                        true => announcer.emit(connection, "auth.key.used".to_owned(), serde_json::json!({ "id": id })).await,
+                        false => Ok(connection.touch_api_key(&id, now).await?),
+                    }
+                })
+            });
+            if let Err(error) = noted.await {
+                tracing::debug!(error.cause = %error, "the use of an API key could not be noted");
+            }
+        });
+    }
+
+    /// Whom a key shows, with its role's rights, cut to what its maker has.
+    pub(crate) fn identity_of_key_holder(&self, holder: KeyHolder, rights: &MakerRights, now: i64) -> Result<Identity> {
         let KeyHolder { key, user, role } = holder;
-        let permissions = self.permissions([&role], &user.id)?;
+        let role_rights = self.permissions([&role], Some(&user.id))?;
+        let own_end = key.expires_at.unwrap_or(i64::MAX);
+        let (permissions, suspended, holds_until) = match rights {
+            _ if !self.settings.require_auth => (role_rights, None, own_end),
+            MakerRights::Unlimited => (role_rights, None, own_end),
+            MakerRights::Held(maker) => {
+                let cut = Permissions::clone(&role_rights).limited_to(Arc::clone(maker.rights()));
+                (Arc::new(cut), None, own_end.min(rights.holds_until()))
+            }
+            MakerRights::Suspended(reason) => (Arc::new(Permissions::new(Vec::new(), None)), Some(*reason), own_end),
+        };
+        let shown = Shown::ApiKey(key);
+        let roles = vec![role.name];
+        Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict: OnceLock::new(), kept_at: now })
+    }
+
+    /// A user with the rights of these roles, as if in a session.
+    pub(crate) fn identity_of_user(&self, user: UserRow, roles: Vec<RoleRow>, now: i64) -> Result<Identity> {
+        let permissions = self.permissions(&roles, Some(&user.id))?;
+        let row = SessionRow {
+            id: String::new(),
+            user_id: user.id.clone(),
+            expires_at: i64::MAX,
+            created_at: now,
+            updated_at: now,
+            ip_address: None,
+            user_agent: None,
+        };
         Ok(Identity {
             user,
-            shown: Shown::ApiKey(key),
-            roles: vec![role.name],
+            shown: Shown::Session { row, pending_claim: false },
+            roles: roles.into_iter().map(|role| role.name).collect(),
             permissions,
+            suspended: None,
+            holds_until: i64::MAX,
             verdict: OnceLock::new(),
             kept_at: now,
         })
@@ -245,11 +348,13 @@ impl App {
                 Extension::Later => {}
             }
         }
-        let permissions = self.permissions(roles.iter().chain(&public), &user.id)?;
+        let permissions = self.permissions(roles.iter().chain(&public), Some(&user.id))?;
         let roles = roles.into_iter().map(|role| role.name).collect();
         let kept_until_extended = is_due && session.updated_at != now;
+        let holds_until = session.expires_at;
         let shown = Shown::Session { row: session, pending_claim };
-        let identity = Identity { user, shown, roles, permissions, verdict: OnceLock::new(), kept_at: now };
+        let verdict = OnceLock::new();
+        let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, kept_at: now };
         // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
@@ -260,9 +365,9 @@ impl App {
     /// Puts a session's end off. A request does not fail or wait long for it.
     async fn extend_session(&self, id: &str, now: i64) -> Extension {
         let id = id.to_owned();
-        let extend = self
-            .store
-            .write(move |connection| Box::pin(async move { Ok(connection.extend_session(&id, now + SESSION_MS, now).await?) }));
+        let extend = self.store.write_in_reserve(move |connection| {
+            Box::pin(async move { Ok(connection.extend_session(&id, now + SESSION_MS, now).await?) })
+        });
         match tokio::time::timeout(EXTENSION_TIMEOUT, extend).await {
             Ok(Ok(0)) => Extension::Gone,
             Ok(Ok(_)) => Extension::Done,
@@ -274,8 +379,12 @@ impl App {
         }
     }
 
-    /// What these roles allow the user together.
-    fn permissions<'a>(&self, roles: impl IntoIterator<Item = &'a RoleRow>, user_id: &str) -> Result<Arc<Permissions>> {
+    /// What these roles allow the user, or nobody in particular, together.
+    pub(crate) fn permissions<'a>(
+        &self,
+        roles: impl IntoIterator<Item = &'a RoleRow>,
+        user_id: Option<&str>,
+    ) -> Result<Arc<Permissions>> {
         if !self.settings.require_auth {
             return Ok(Arc::new(Permissions::unrestricted()));
         }
@@ -283,7 +392,7 @@ impl App {
         for role in roles {
             all.extend(grants(&role.permissions)?);
         }
-        Ok(Arc::new(Permissions::new(all, Some(user_id.to_owned()))))
+        Ok(Arc::new(Permissions::new(all, user_id.map(str::to_owned))))
     }
 
     /// What callers without a credential may do.
@@ -300,37 +409,6 @@ impl App {
         let grants = role.map(|role| grants(&role.permissions)).transpose()?.unwrap_or_default();
         Ok(self.identities.keep_public(Permissions::new(grants, None), now, generation))
     }
-
-    /// Whom a stored actor is now: the key where there was one, else the user. `None` where that is gone, banned or expired.
-    pub(crate) async fn identity_of_actor(&self, user_id: &str, api_key_id: Option<&str>) -> Result<Option<Identity>> {
-        let now = self.clock.now();
-        let (user_id, key_id) = (user_id.to_owned(), api_key_id.map(str::to_owned));
-        let found = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
-                Box::pin(async move { actor_holder(connection, &user_id, key_id.as_deref(), now).await })
-            })
-            .await?;
-        match found {
-            None => Ok(None),
-            Some(ActorHolder::Key(holder)) => self.identity_of_key_holder(*holder, now).map(Some),
-            Some(ActorHolder::User(user, roles)) => {
-                let permissions = self.permissions(&roles, &user.id)?;
-                let roles = roles.into_iter().map(|role| role.name).collect();
-                let row = SessionRow {
-                    id: String::new(),
-                    user_id: user.id.clone(),
-                    expires_at: now,
-                    created_at: now,
-                    updated_at: now,
-                    ip_address: None,
-                    user_agent: None,
-                };
-                let shown = Shown::Session { row, pending_claim: false };
-                Ok(Some(Identity { user: *user, shown, roles, permissions, verdict: OnceLock::new(), kept_at: now }))
-            }
-        }
-    }
 }
 
 /// How putting off a session's end went.
@@ -345,23 +423,7 @@ pub(crate) fn is_remembered(session: &SessionRow) -> bool {
     session.expires_at - session.updated_at > SHORT_SESSION_MS
 }
 
-enum ActorHolder {
-    Key(Box<KeyHolder>),
-    User(Box<UserRow>, Vec<RoleRow>),
-}
-
-async fn actor_holder(
-    connection: &mut Connection,
-    user_id: &str,
-    api_key_id: Option<&str>,
-    now: i64,
-) -> Result<Option<ActorHolder>> {
-    if let Some(id) = api_key_id {
-        let holder = connection.api_key_of_id(id, now).await?.filter(|holder| !holder.user.banned);
-        return Ok(holder.map(|holder| ActorHolder::Key(Box::new(holder))));
-    }
-    let Some(user) = connection.user(user_id).await?.filter(|user| !user.banned) else { return Ok(None) };
-    let mut roles = connection.roles_of(user_id).await?;
-    roles.extend(connection.role_named(PUBLIC).await?);
-    Ok(Some(ActorHolder::User(Box::new(user), roles)))
+/// The role that everybody has.
+pub(crate) async fn public_role(connection: &mut Connection) -> Result<Option<RoleRow>> {
+    Ok(connection.role_named(PUBLIC).await?)
 }

@@ -6,28 +6,40 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod admission;
 mod api_keys;
 mod blocks;
 mod caller;
 mod clock;
 mod deletion;
 mod deliveries;
+mod erasure;
 mod event_handlers;
 mod expand;
 mod feed;
+mod frames;
 mod identity;
+mod judge;
 mod links;
+mod makers;
 mod manifest;
+mod master_secret;
 mod persist;
 mod platform_event;
 mod record_events;
 mod records;
 mod refresh;
+mod retention;
 mod roles;
 mod schema_change;
+mod shares;
+mod sized;
+mod standing;
 mod stream;
+mod strength;
 mod subscriptions;
 mod surface;
+mod suspension;
 mod tasks;
 mod topic;
 mod users;
@@ -44,7 +56,9 @@ use blockbase_outbound::AddressPolicy;
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::{Notify, Semaphore, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
+
+use shares::ScanShares;
 
 pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
 pub use api_keys::NewKey;
@@ -63,33 +77,41 @@ pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
 pub use feed::{Feed, FeedPump, FeedReader, TopicFilter};
-pub use identity::{RenewalSlot, Renewed};
+pub use frames::{FramePlace, FrameSender, Frames, frames};
+pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
+pub use judge::Judge;
 pub use links::LinkChange;
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
+pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
+pub use shares::{Payer, network_of};
+pub use sized::run_sized;
+pub use standing::Standing;
 pub use stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
-pub use subscriptions::{NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
-pub use surface::{Invoker, log_cause};
+pub use subscriptions::{Answered, NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
+pub use surface::{IncomingBody, Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
-pub use users::UserChanges;
+pub use users::{OnDeletion, UserChanges};
 pub use visible::Visible;
 pub use webhooks::{NewWebhook, Webhook, WebhookChanges};
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
 
 /// What the operations need to know of the configuration.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     /// Whether permissions are enforced.
     pub require_auth: bool,
     /// Whether sign-up closes once the first admin exists.
     pub disable_signup: bool,
+    /// What the first sign-up of a fresh server has to send.
+    pub setup_token: Option<String>,
     /// Role given to every plain new sign-up.
     pub signup_role: Option<String>,
     /// Whether guests may sign in.
@@ -103,8 +125,18 @@ pub struct Settings {
     pub addresses: AddressPolicy,
     /// Age in days at which settled events are deleted; 0 keeps all.
     pub events_retention_days: u32,
+    /// Bytes of the outbox past which the oldest settled events are deleted; 0 is no bound.
+    pub events_bytes_max: i64,
     /// Most records of one bulk call.
     pub bulk_records_max: usize,
+    /// Largest value of a field of text, in bytes, where the field names no `max` of its own.
+    pub text_bytes_max: usize,
+    /// Largest body of a request, and so the most that a `max` of a field can allow.
+    pub body_bytes_max: usize,
+    /// Most bytes that a request which lists answers with.
+    pub answer_bytes_max: usize,
+    /// Most open streams of one payer.
+    pub streams_of_one_max: usize,
     /// Time of one action call where its manifest names none.
     pub action_timeout_ms: u64,
 }
@@ -129,10 +161,15 @@ pub struct App {
     pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     blocks_version: Mutex<i64>,
+    looking_for_blocks: tokio::sync::Mutex<()>,
     pub(crate) identities: Arc<identity::IdentityCache>,
+    pub(crate) tries: accounts::TryLimits,
+    /// The generation of accounts, and the instant, at which suspensions were looked after last.
+    pub(crate) rights_settled: Mutex<(u64, i64)>,
     pub(crate) task_runs_under_way: tasks::RunsUnderWay,
     feed: Feed,
-    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) scans: Arc<ScanShares>,
+    pub(crate) streams: Arc<stream::Streams>,
     pub(crate) writes: AtomicU64,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     /// For what goes on in the background in its name.
@@ -161,9 +198,10 @@ impl App {
         feed: Feed,
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
+        let scans = Arc::new(ScanShares::new(store.callers_scans_max()));
         let app = Arc::new(App {
+            scans,
             store,
-            settings,
             clock,
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,
@@ -176,16 +214,21 @@ impl App {
             group_gone: Notify::new(),
             blocks: RwLock::default(),
             blocks_version: Mutex::new(-1),
+            looking_for_blocks: tokio::sync::Mutex::default(),
             identities: Arc::default(),
+            tries: accounts::TryLimits::default(),
+            rights_settled: Mutex::new((u64::MAX, 0)),
             task_runs_under_way: tasks::RunsUnderWay::default(),
             feed,
-            streams: Arc::new(Semaphore::new(stream::STREAMS_MAX)),
+            streams: Arc::new(stream::Streams::new(settings.streams_of_one_max)),
+            settings,
             writes: AtomicU64::new(0),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),
             log_lines,
             log_loss_told_at: AtomicI64::new(0),
         });
+        app.seal_stored_headers().await?;
         app.refresh().await?;
         match app.ensure_search_indexes().await {
             Err(error) if app.is_shared() => {
@@ -221,6 +264,12 @@ impl App {
 
     pub(crate) fn runtime(&self) -> Result<&Arc<dyn BlockRuntime>> {
         self.runtime.get().ok_or_else(|| Error::internal("no block runtime was set"))
+    }
+
+    /// This service, for a transaction that has to own what it needs of it.
+    pub(crate) fn itself(&self) -> Result<Arc<App>> {
+        let itself = self.itself.get().and_then(Weak::upgrade);
+        itself.ok_or_else(|| Error::internal("the service is not joined yet, or not any more"))
     }
 
     pub fn settings(&self) -> &Settings {

@@ -1,10 +1,11 @@
 //! Links: pairs of records of a many_to_many relationship, made and removed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use blockbase_query::plan::{LinkPlan, RecordPlan};
-use blockbase_query::{Action, sql};
-use blockbase_schema::{Code, Error, RelationShape, Result, json};
+use blockbase_query::{Access, Action, sql};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, RelationShape, RelationshipKind, Result, json};
 use blockbase_store::{Connection, DbError};
 use uuid::Uuid;
 
@@ -21,7 +22,30 @@ pub enum LinkChange {
     Remove,
 }
 
+/// A relation whose links a caller may change.
+pub(crate) struct Linkable {
+    object: Arc<Object>,
+    access: Access,
+    relation: Relation,
+    target_access: Access,
+}
+
 impl App {
+    /// The relation `key` of an object, for a caller who may update the object and read the other side's records.
+    ///
+    /// # Errors
+    /// `unauthorized`, `forbidden`; `not_found` for an object or a relation that there is not.
+    pub(crate) fn linkable(&self, caller: &Caller, registry: &Registry, object: &str, key: &str) -> Result<Linkable> {
+        let (object, access) = caller.object(registry, object, Action::Update)?;
+        let relation = registry
+            .relation(object.name(), key)
+            .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
+            .cloned()
+            .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no many_to_many relation `{key}`.", object.name())))?;
+        let target_access = caller.access(&relation.related, Action::Read)?;
+        Ok(Linkable { object, access, relation, target_access })
+    }
+
     /// Links a record with others, or unlinks it: how many links changed; `None` where there is no such record.
     ///
     /// Needs update on the object and read on the other side's, whose hidden rows count as not there.
@@ -38,25 +62,18 @@ impl App {
         ids: &[String],
         change: LinkChange,
     ) -> Result<Option<usize>> {
-        self.check_bulk_size(ids.len())?;
-        let targets = &parse_ids(ids)?;
         self.on_schema(move |registry| async move {
-            let (object, access) = caller.object(&registry, object, Action::Update)?;
-            let relation = registry
-                .relation(object.name(), key)
-                .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
-                .ok_or_else(|| {
-                    Error::new(Code::NotFound, format!("`{}` has no many_to_many relation `{key}`.", object.name()))
-                })?;
-            let target_access = caller.access(&relation.related, Action::Read)?;
+            let Linkable { object, access, relation, target_access } = self.linkable(caller, &registry, object, key)?;
+            self.check_bulk_size(ids.len())?;
+            let targets = parse_ids(ids)?;
             let target = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = LinkPlan {
                 record: RecordPlan::new(&object, &access, id),
-                relation: relation.clone(),
+                relation,
                 target: target.clone(),
                 target_scope: target_access.scope().clone(),
-                target_ids: targets.clone(),
+                target_ids: targets,
             };
             let mut context = self.write_context(caller, &registry);
             self.store.write(move |connection| Box::pin(async move { run(connection, plan, &mut context, change).await })).await
@@ -106,22 +123,116 @@ async fn run(
     if changed.is_empty() {
         return Ok(Some(0));
     }
-    let mut body = b"\"relationship\":".to_vec();
-    json::write_string(&mut body, &plan.relation.key);
-    body.extend_from_slice(b",\"targetObject\":");
-    json::write_string(&mut body, plan.target.name());
-    body.extend_from_slice(b",\"targetIds\":[");
-    for (place, id) in plan.target_ids.iter().filter(|id| changed.contains(id)).enumerate() {
-        body.extend_from_slice(if place > 0 { b",\"" } else { b"\"" });
-        body.extend_from_slice(id.hyphenated().to_string().as_bytes());
-        body.push(b'"');
-    }
-    body.push(b']');
+    let targets: Vec<Uuid> = plan.target_ids.iter().filter(|id| changed.contains(id)).copied().collect();
+    let body = event_body(&plan.relation.key, plan.target.name(), &targets);
     let op = if change == LinkChange::Add { "linked" } else { "unlinked" };
     if let Some(event) = context.event_of(object, plan.record.id, op, &body, owner(object, &record))? {
         connection.emit(event).await?;
     }
     Ok(Some(changed.len()))
+}
+
+/// What the payloads of `linked` and `unlinked` have beside the others.
+fn event_body(relation: &str, target: &str, target_ids: &[Uuid]) -> Vec<u8> {
+    let mut body = b"\"relationship\":".to_vec();
+    json::write_string(&mut body, relation);
+    body.extend_from_slice(b",\"targetObject\":");
+    json::write_string(&mut body, target);
+    body.extend_from_slice(b",\"targetIds\":[");
+    for (place, id) in target_ids.iter().enumerate() {
+        body.extend_from_slice(if place > 0 { b",\"" } else { b"\"" });
+        body.extend_from_slice(id.hyphenated().encode_lower(&mut [0; 36]).as_bytes());
+        body.push(b'"');
+    }
+    body.push(b']');
+    body
+}
+
+/// Links that a deletion removes with one statement.
+const TAKEN_LINKS_MAX: usize = 50_000;
+/// Target ids of one `unlinked` event of a deletion.
+const EVENT_TARGETS_MAX: usize = 1000;
+
+/// Removes the links of records that are about to be deleted, and emits `unlinked` for them. The engines' foreign keys would remove
+/// them too, unseen.
+///
+/// Each link is in one event: of the deleted record; of the link's source where both records go; and of the source that stays
+/// where the relation shows on the source's side only, because it is between an object and itself.
+pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
+    if !context.emits_events() {
+        return Ok(());
+    }
+    let registry = Arc::clone(&context.registry);
+    let dialect = connection.dialect();
+    let linked = registry.relationships().iter().filter(|known| known.definition.kind == RelationshipKind::ManyToMany);
+    for relationship in linked {
+        let known = &relationship.definition;
+        let of = |name: &str| gone.iter().filter(|gone| gone.object.name() == name).map(|gone| gone.id).collect::<Vec<_>>();
+        let (sources, targets) = (of(&known.source), of(&known.target));
+        if sources.is_empty() && targets.is_empty() {
+            continue;
+        }
+        let (Some(source), Some(target)) = (registry.object(&known.source), registry.object(&known.target)) else { continue };
+        let owners: HashMap<(i64, Uuid), &Option<String>> =
+            gone.iter().map(|gone| ((gone.object.id, gone.id), &gone.owner)).collect();
+        loop {
+            let most = i64::try_from(TAKEN_LINKS_MAX).unwrap_or(i64::MAX);
+            let statement = sql::take_links(dialect, source, relationship.id, sources.clone(), targets.clone(), most);
+            let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(source))?;
+            let is_last = rows.len() < TAKEN_LINKS_MAX;
+            let mut links = Vec::with_capacity(rows.len());
+            for row in rows {
+                links.push((row.uuid(0)?, row.uuid(1)?));
+            }
+            links.sort_unstable();
+            // By the object and the record that the event is of, the source's side first.
+            let mut unlinked: BTreeMap<(bool, Uuid), Vec<Uuid>> = BTreeMap::new();
+            for (from, to) in links {
+                let is_of_target = source.id != target.id && !owners.contains_key(&(source.id, from));
+                let (near, far) = if is_of_target { (to, from) } else { (from, to) };
+                unlinked.entry((is_of_target, near)).or_default().push(far);
+            }
+            let staying: Vec<Uuid> = unlinked
+                .keys()
+                .filter(|(of_target, id)| !of_target && !owners.contains_key(&(source.id, *id)))
+                .map(|(_, id)| *id)
+                .collect();
+            let staying = owners_of(connection, source, staying).await?;
+            let mut events = Vec::new();
+            for ((is_of_target, id), far) in unlinked {
+                let (near, other) = if is_of_target { (target, source) } else { (source, target) };
+                let owner = owners.get(&(near.id, id)).map(|owner| (*owner).clone());
+                let owner = owner.or_else(|| staying.get(&id).cloned()).flatten();
+                for targets in far.chunks(EVENT_TARGETS_MAX) {
+                    let body = event_body(&known.name, other.name(), targets);
+                    events.extend(context.event_of(near, id, "unlinked", &body, owner.clone())?);
+                }
+            }
+            connection.emit_all(events).await?;
+            if is_last {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A record that is about to be deleted.
+pub(crate) struct Gone<'a> {
+    pub(crate) object: &'a Object,
+    pub(crate) id: Uuid,
+    /// `created_by` of the record.
+    pub(crate) owner: Option<String>,
+}
+
+/// Who the records belong to.
+async fn owners_of(connection: &mut Connection, object: &Object, ids: Vec<Uuid>) -> Result<HashMap<Uuid, Option<String>>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let statement = sql::owners(connection.dialect(), object, ids);
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+    Ok(rows.iter().map(|row| Ok((row.uuid(0)?, row.optional_text(1)?))).collect::<Result<_, DbError>>()?)
 }
 
 fn ids(rows: Vec<blockbase_store::Row>) -> Result<HashSet<Uuid>> {

@@ -6,6 +6,8 @@ use blockbase_query::{Action, Grant, RowPolicy};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::webhooks::HIDDEN;
+
 /// Whose rights bound a data permission, beside the block's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -176,6 +178,15 @@ impl Manifest {
     /// The configuration that the schema's defaults make, what was set over them.
     pub fn configured(&self, set: Value) -> Value {
         with_defaults(self.config.as_ref(), set)
+    }
+
+    /// The manifest as it is stored and shown: the webhooks have the values of headers, sealed.
+    pub fn without_header_values(&self) -> Manifest {
+        let mut manifest = self.clone();
+        for webhook in &mut manifest.webhooks {
+            webhook.headers.values_mut().for_each(|value| *value = Value::from(HIDDEN));
+        }
+        manifest
     }
 
     /// Whether a handler of this name is declared, of whatever kind.

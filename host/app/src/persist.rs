@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_query::plan::{CreatePlan, Stamp};
-use blockbase_schema::json::Members;
+use blockbase_schema::json::{Members, strict_from_value};
 use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, time};
 use blockbase_store::{ClaimedDelivery, ClaimedEvent, Connection};
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use crate::App;
 use crate::caller::Caller;
 use crate::deliveries::{Attempt, Ended, outcome};
+use crate::judge::Judge;
 use crate::record_events::WriteContext;
 use crate::writes::{create, insert_many};
 
@@ -54,8 +55,8 @@ impl PersistConfig {
     /// # Errors
     /// `invalid_value` where it has another form, or a token that there is not.
     pub(crate) fn read(config: &Value) -> Result<PersistConfig> {
-        let config: PersistConfig = serde_json::from_value(config.clone())
-            .map_err(|error| refused(format!("`config` is {{ object, map: {{ <column>: <token> }} }}: {error}.")))?;
+        let config: PersistConfig = strict_from_value(config.clone())
+            .map_err(|misfit| refused(format!("`config` is {{ object, map: {{ <column>: <token> }} }}: {misfit}.")))?;
         if config.map.is_empty() {
             return Err(refused("`config.map` is empty: it names at least one column with its token.".to_owned()));
         }
@@ -132,12 +133,14 @@ struct Persisted {
 
 impl App {
     /// Writes the events of claimed deliveries as records, and settles the deliveries in the same transaction: each event is
-    /// written once, wherever the process ends. How each attempt ended; those whose claim did not hold are left out.
+    /// written once, wherever the process ends. What `judge` does not let pass is settled with them, and not written. How each
+    /// attempt ended; those whose claim did not hold are left out.
     pub async fn persist_deliveries(
         &self,
         consumer: &str,
         token: &str,
         config: &PersistConfig,
+        judge: &Judge,
         deliveries: &[ClaimedDelivery],
     ) -> Result<Vec<Ended>> {
         let system = Caller::system();
@@ -147,16 +150,20 @@ impl App {
                 let object = registry.object(&config.object).cloned();
                 // No event tells of what is written here.
                 let context = self.context_of(system, &registry, false);
-                let (mut failed, mut plans) = (Vec::new(), Vec::new());
+                let (mut unwritten, mut plans) = (Vec::new(), Vec::new());
                 for delivery in deliveries {
                     let ended = |attempt| Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
                     let Some(event) = &delivery.event else {
-                        failed.push(ended(Attempt::Dead(UNDECODABLE.to_owned())));
+                        unwritten.push(ended(Attempt::Dead(UNDECODABLE.to_owned())));
                         continue;
                     };
+                    if let Some(why) = judge.why_skipped(event) {
+                        unwritten.push(ended(Attempt::Skipped(why)));
+                        continue;
+                    }
                     match self.persist_plan(system, object.as_ref(), config, event, &context) {
                         Ok(plan) => plans.push(Persisted { ended: ended(Attempt::Delivered), plan }),
-                        Err(error) => failed.push(ended(Attempt::Failed(error.message))),
+                        Err(error) => unwritten.push(ended(Attempt::Failed(error.message))),
                     }
                 }
                 let (consumer, token) = (consumer.to_owned(), token.to_owned());
@@ -164,11 +171,12 @@ impl App {
                 self.store
                     .write(move |connection| {
                         Box::pin(async move {
-                            let seqs = failed.iter().chain(plans.iter().map(|plan| &plan.ended)).map(|ended| ended.seq).collect();
+                            let all = unwritten.iter().chain(plans.iter().map(|plan| &plan.ended));
+                            let seqs = all.map(|ended| ended.seq).collect();
                             let held = connection.held_claims(&consumer, &token, seqs).await?;
-                            failed.retain(|ended| held.contains(&ended.seq));
+                            unwritten.retain(|ended| held.contains(&ended.seq));
                             plans.retain(|plan| held.contains(&plan.ended.seq));
-                            let mut all = failed;
+                            let mut all = unwritten;
                             all.extend(write_plans(connection, context, plans).await?);
                             let outcomes = all.iter().cloned().map(|ended| outcome(retry_base, ended)).collect();
                             connection.settle_deliveries(&consumer, &token, outcomes).await?;
@@ -191,7 +199,7 @@ impl App {
     ) -> Result<CreatePlan> {
         let object = object.ok_or_else(|| Error::unknown_object(&config.object))?;
         let access = system.access(object.name(), Action::Create)?;
-        let stamp = Stamp { actor_id: None, now: context.now };
+        let stamp = Stamp { actor_id: None, now: context.now, texts: context.texts };
         CreatePlan::new(object, &access, &config.values(object, event)?, self.clock.id(context.now), &stamp)
     }
 }
@@ -218,7 +226,9 @@ async fn write_plans(connection: &mut Connection, mut context: WriteContext, pla
         connection.savepoint().await?;
         match create(connection, plan, &context).await {
             Ok(_) => {}
-            Err(error) if error.retry.is_some() || error.code == Code::Internal || error.code == Code::Unavailable => {
+            Err(error)
+                if error.retry.is_some() || matches!(error.code, Code::Internal | Code::Unavailable | Code::StorageFull) =>
+            {
                 return Err(error);
             }
             Err(error) => {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use blockbase_schema::Result;
 use blockbase_store::{Connection, NewEvent};
+use serde_json::Value;
 
 use crate::App;
 use crate::caller::Caller;
@@ -21,7 +22,30 @@ pub(crate) struct PlatformEvent {
     subscriptions: Arc<Subscriptions>,
 }
 
+/// Writes any number of events of one request, each with the actor of the request.
+#[derive(Clone)]
+pub(crate) struct Announcer {
+    /// `None` where events are off.
+    template: Option<PlatformEvent>,
+    actor: Value,
+}
+
+impl Announcer {
+    /// Writes an event in the transaction of what it tells of; `payload` is an object, and gets the actor.
+    pub(crate) async fn emit(&self, connection: &mut Connection, topic: String, mut payload: Value) -> Result<()> {
+        let Some(template) = &self.template else { return Ok(()) };
+        payload["actor"] = self.actor.clone();
+        PlatformEvent { topic, payload: payload.to_string(), ..template.clone() }.emit(connection).await
+    }
+}
+
 impl App {
+    /// For events whose number or topics are known in the transaction only.
+    pub(crate) fn announcer(&self, caller: &Caller) -> Announcer {
+        let actor = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
+        Announcer { template: self.platform_event(caller, String::new(), String::new()), actor }
+    }
+
     /// An event that is not of a record; none where events are off.
     pub(crate) fn platform_event(&self, caller: &Caller, topic: String, payload: String) -> Option<PlatformEvent> {
         self.settings.events_enabled.then(|| PlatformEvent {

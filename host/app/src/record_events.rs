@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blockbase_schema::{Code, Error, Object, Registry, Result, system};
+use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
 
@@ -19,6 +19,8 @@ pub(crate) struct WriteContext {
     pub(crate) now: i64,
     pub(crate) actor_id: Option<String>,
     pub(crate) caller: Caller,
+    /// How long texts may be.
+    pub(crate) texts: TextBounds,
     clock: Clock,
     events_enabled: bool,
     actor: String,
@@ -49,6 +51,7 @@ impl App {
             now: self.clock.now(),
             actor_id: caller.actor_id().map(str::to_owned),
             caller: caller.clone(),
+            texts: TextBounds { plain: self.settings.text_bytes_max, most: self.settings.body_bytes_max },
             clock: self.clock.clone(),
             events_enabled,
             actor: caller.actor_json(),
@@ -92,6 +95,11 @@ impl WriteContext {
             self.subscriptions = Arc::new(Subscriptions::load(connection).await?);
         }
         Ok(())
+    }
+
+    /// Whether the writes leave events.
+    pub(crate) fn emits_events(&self) -> bool {
+        self.events_enabled
     }
 
     /// The event of a record that was created, updated or deleted; `None` where events are off.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
-use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy};
+use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
-use blockbase_schema::{Column, Error, Registry, Result, json};
-use blockbase_store::{Connection, DbError};
+use blockbase_schema::{Column, Error, Object, Registry, Result, json};
+use blockbase_store::{Connection, Cost, DbError, Read};
 use uuid::Uuid;
 
 use crate::App;
@@ -60,12 +60,22 @@ impl App {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), &request.expand)?;
             let plan = Arc::new(ListPlan::new(&object, &access, request, expand)?);
-            self.store
-                .read_of_unknown_cost(registry.version, move |connection| {
+            let bytes_max = self.answer_bytes_left(caller);
+            let has_several = !plan.expand.is_empty() || (plan.with_count && !plan.knows_total(self.store.dialect()));
+            let read = Read {
+                schema: registry.version,
+                cost: cost(&plan.selection),
+                tables_of_one_moment: has_several.then(|| tables(&plan.object, &plan.expand)),
+            };
+            let answer = self
+                .store
+                .read_metered(read, self.scan_permit(caller), move |connection| {
                     let plan = Arc::clone(&plan);
-                    Box::pin(async move { run_list(connection, &plan).await })
+                    Box::pin(async move { run_list(connection, &plan, bytes_max).await })
                 })
-                .await
+                .await?;
+            caller.spend_answer(answer.rows.len());
+            Ok(answer)
         })
         .await
     }
@@ -89,13 +99,19 @@ impl App {
                     })
                     .await;
             }
+            let bytes_max = self.answer_bytes_left(caller);
+            let tables = Some(tables(&object, &expand));
             let plan = Arc::new((plan, expand));
-            self.store
-                .read_of_unknown_cost(registry.version, move |connection| {
+            let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: tables };
+            let record = self
+                .store
+                .read_metered(read, self.scan_permit(caller), move |connection| {
                     let plan = Arc::clone(&plan);
-                    Box::pin(async move { run_get(connection, &plan.0, &plan.1).await })
+                    Box::pin(async move { run_get(connection, &plan.0, &plan.1, bytes_max).await })
                 })
-                .await
+                .await?;
+            caller.spend_answer(record.as_ref().map_or(0, Vec::len));
+            Ok(record)
         })
         .await
     }
@@ -106,8 +122,9 @@ impl App {
         self.on_schema(move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let plan = Arc::new(AggregatePlan::new(&object, &access, request.clone())?);
+            let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
             self.store
-                .read_of_unknown_cost(registry.version, move |connection| {
+                .read_metered(read, self.scan_permit(caller), move |connection| {
                     let plan = Arc::clone(&plan);
                     Box::pin(async move { run_aggregate(connection, &plan).await })
                 })
@@ -125,23 +142,40 @@ impl App {
     }
 }
 
+/// What the plan tells of a read's cost: texts are as long as their writers made them.
+fn cost(selection: &Selection) -> Cost {
+    if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
+}
+
+/// The tables of an object's records and of those that are related to them.
+fn tables(object: &Object, expand: &[ExpandPlan]) -> Vec<String> {
+    let mut names = vec![object.name().to_owned()];
+    names.extend(expand.iter().flat_map(|plan| tables(&plan.object, &plan.children)));
+    names
+}
+
 /// An id in any usual spelling; what is none cannot be the id of a record.
 pub(crate) fn record_id(text: &str) -> Option<Uuid> {
     text.parse().ok()
 }
 
-async fn run_get(connection: &mut Connection, plan: &RecordPlan, expand: &[ExpandPlan]) -> Result<Option<Vec<u8>>> {
+async fn run_get(
+    connection: &mut Connection,
+    plan: &RecordPlan,
+    expand: &[ExpandPlan],
+    bytes_max: usize,
+) -> Result<Option<Vec<u8>>> {
     let statement = sql::get(connection.dialect(), plan, false);
     let record = connection.fetch_record(statement, &plan.object.columns).await.map_err(|error| error.on(&plan.object))?;
     let Some(record) = record else { return Ok(None) };
-    Ok(expanded(connection, expand, vec![record], &Some, &mut Budget::default()).await?.pop())
+    Ok(expanded(connection, expand, vec![record], &Some, &mut Budget::new(bytes_max)).await?.pop())
 }
 
 /// Rows that the search index of SQLite may find before it is quicker to go through the list in its order: each candidate is
 /// read and sorted, while a list that many rows match is soon full.
 const CANDIDATES_MAX: i64 = 5000;
 
-async fn run_list(connection: &mut Connection, plan: &ListPlan) -> Result<ListAnswer> {
+async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize) -> Result<ListAnswer> {
     let object = &plan.object;
     let on = |error: DbError| error.on(object);
     let paging = plan.paging;
@@ -162,24 +196,31 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan) -> Result<ListAn
     let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
     let statement = sql::list(connection.dialect(), &plan);
     let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
-    let (rows, count, has_more) = match plan.expand.is_empty() {
+    let (rows, count, has_more, kept) = match plan.expand.is_empty() {
         true => {
-            let page = connection.fetch_json(statement, &columns, rows_max).await.map_err(on)?;
-            (page.rows, page.count, page.has_more)
+            let page = connection.fetch_json(statement, &columns, rows_max, bytes_max).await.map_err(on)?;
+            (page.rows, page.count, page.has_more, page.tail)
         }
         false => {
-            let mut records = connection.fetch_records(statement, &columns, plan.hidden.len()).await.map_err(on)?;
+            let mut budget = Budget::new(bytes_max);
+            let mut records = budget.fetch(connection, statement, &columns, plan.hidden.len()).await.map_err(on)?;
             let has_more = records.len() > rows_max;
             records.truncate(rows_max);
             let place_of = |column| plan.columns.iter().chain(&plan.hidden).position(|index| *index == column);
             let count = records.len();
-            (expanded(connection, &plan.expand, records, &place_of, &mut Budget::default()).await?.join(&b','), count, has_more)
+            let texts = expanded(connection, &plan.expand, records, &place_of, &mut budget).await?;
+            (texts.join(&b','), count, has_more, None)
         }
     };
     if !plan.with_count {
         return Ok(ListAnswer { rows, total: None, has_next_page: has_more, paging });
     }
-    let total = if counted.is_everything() {
+    let total = if let Some(kept) = kept {
+        u64::try_from(kept).unwrap_or(0)
+    } else if plan.knows_total(connection.dialect()) {
+        // The first page of an object without records.
+        0
+    } else if counted.is_everything() {
         u64::try_from(connection.kept_count(object.id).await?).unwrap_or(0)
     } else if count < rows_max && (count > 0 || paging.offset == 0) {
         // The page ends before it is full, so it tells how many there are.

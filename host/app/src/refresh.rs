@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_schema::{Error, Registry, Relationship, Result, Retry, StoredObject};
-use blockbase_store::{Connection, ObjectRow, ReadCost};
+use blockbase_store::{Connection, ObjectRow, ReadCost, Versions};
 
 use crate::App;
 use crate::blocks::InstalledBlock;
@@ -57,15 +57,10 @@ fn stored_object(row: ObjectRow) -> Result<StoredObject> {
 impl App {
     /// Loads what changed since the last time: here after a commit, on other instances by polling.
     pub async fn refresh(&self) -> Result<()> {
-        let (schema, blocks, subscriptions) = self
-            .store
-            .read(ReadCost::Rows, |connection| {
-                Box::pin(async move {
-                    let schema = connection.version("schema").await?;
-                    Ok((schema, connection.version("blocks").await?, connection.version("subscriptions").await?))
-                })
-            })
-            .await?;
+        let versions =
+            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.versions().await?) })).await?;
+        let Versions { schema, blocks, subscriptions, accounts } = versions;
+        self.identities.follow(accounts);
         let known = self.registry.read().version;
         if schema != known || schema == 0 {
             self.refresh_registry().await?;
@@ -110,6 +105,20 @@ impl App {
             answer = operation(self.registry()).await;
         }
         answer
+    }
+
+    /// Looks once whether another instance installed a block, or another version of one, a moment ago: whether the blocks are other
+    /// ones now. Requests that ask for what there is not look one after the other, so that they keep one connection at most.
+    pub(crate) async fn looked_for_blocks(&self) -> Result<bool> {
+        if !self.is_shared() {
+            return Ok(false);
+        }
+        let before = *self.blocks_version.lock();
+        let _turn = self.looking_for_blocks.lock().await;
+        if *self.blocks_version.lock() == before {
+            self.refresh().await?;
+        }
+        Ok(*self.blocks_version.lock() != before)
     }
 
     /// Runs a transaction that no schema bears on; again where another one was in its way.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::App;
 use crate::accounts::{ADMIN, ANONYMOUS};
+use crate::api_keys::keys_are_gone;
 use crate::caller::Caller;
 use crate::identity::grants;
 
@@ -19,8 +20,13 @@ const DESCRIPTION_CHARS_MAX: usize = 1000;
 const RESOURCE_CHARS_MAX: usize = 128;
 /// Most grants of one role.
 const GRANTS_MAX: usize = 1000;
+/// Most roles in all, the seeded ones among them.
+const ROLES_MAX: i64 = 1000;
 /// Roles that the service itself refers to by their names.
 const SEEDED: [&str; 3] = [ADMIN, "public", ANONYMOUS];
+/// The refusal to list them all.
+const ROLES_TOO_LARGE: &str =
+    "The roles together have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Read a role by its name or id.";
 
 /// What creating or changing a role takes; what is left out stays as it is.
 #[derive(Clone, Debug, Default)]
@@ -104,9 +110,25 @@ fn taken(name: &str) -> Error {
 }
 
 impl App {
+    /// All roles, the oldest first.
+    ///
+    /// # Errors
+    /// `forbidden`; `answer_too_large`.
     pub async fn list_roles(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(ROLES, Action::Read)?;
-        let roles = self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.roles().await?) })).await?;
+        let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
+        let roles = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    // Before any is read: a role can have some hundred kilobytes of grants.
+                    match connection.roles_length().await? > bytes_max {
+                        true => Err(Error::new(Code::AnswerTooLarge, ROLES_TOO_LARGE)),
+                        false => Ok(connection.roles().await?),
+                    }
+                })
+            })
+            .await?;
         roles.iter().map(render).collect()
     }
 
@@ -124,7 +146,8 @@ impl App {
     }
 
     /// # Errors
-    /// `forbidden` where a grant gives more than the caller holds; `unique_violation` where the name is taken.
+    /// `forbidden` where a grant gives more than the caller holds; `unique_violation` where the name is taken; `conflict` where
+    /// there are as many roles as there may be.
     pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<Value> {
         caller.require(ROLES, Action::Create)?;
         let name = changes.name.ok_or_else(|| Error::new(Code::NotNullViolation, "`name` is required.").with_field("name"))?;
@@ -144,16 +167,23 @@ impl App {
         };
         let answer = render(&role)?;
         self.change_accounts(move |connection| {
-            Box::pin(async move { if connection.insert_role(&role).await? { Ok(()) } else { Err(taken(&role.name)) } })
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                if connection.roles_count().await? >= ROLES_MAX {
+                    let message = format!("There are {ROLES_MAX} roles, the most that there may be. Delete one first.");
+                    return Err(Error::new(Code::Conflict, message));
+                }
+                if connection.insert_role(&role).await? { Ok(()) } else { Err(taken(&role.name)) }
+            })
         })
         .await?;
         Ok(answer)
     }
 
-    /// Changes a role. Grants may be taken away by whoever may change roles; whoever adds one has to hold it.
+    /// Changes a role.
     ///
     /// # Errors
-    /// `forbidden` where a grant gives more than the caller holds; `conflict` where the service needs it as it is.
+    /// `forbidden` where the role, somebody who has it or a new grant gives more than the caller holds; `conflict` where the service needs it as it is.
     pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<Value> {
         caller.require(ROLES, Action::Update)?;
         if let Some(name) = &changes.name {
@@ -161,19 +191,20 @@ impl App {
         }
         check_description(changes.description.as_ref().and_then(Option::as_deref))?;
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
-        let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
+        let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
         let role = self
             .change_accounts(move |connection| {
                 Box::pin(async move {
+                    connection.lock_accounts().await?;
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                    // A name can stand for a role in the configuration, so that a new name may be a gift to others.
+                    app.require_strength_over_role(connection, &caller, &role).await?;
                     let is_seeded = SEEDED.contains(&role.name.as_str());
                     if let Some(name) = changes.name.filter(|name| *name != role.name) {
                         if is_seeded {
                             let message = format!("The service needs the role `{}` by this name.", role.name);
                             return Err(Error::new(Code::Conflict, message));
                         }
-                        // A name can stand for a role in the configuration, so that a new name may be a gift to others.
-                        caller.covers(&grants(&role.permissions)?)?;
                         if connection.role_named(&name).await?.is_some() {
                             return Err(taken(&name));
                         }
@@ -214,19 +245,23 @@ impl App {
     /// Deletes a role: nobody has it any more, and its keys are gone.
     ///
     /// # Errors
-    /// `conflict` for a role that the service needs.
+    /// `forbidden` where the role, or somebody who has it, holds more than the caller; `conflict` for a role that the service needs.
     pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(ROLES, Action::Delete)?;
-        let key = id_or_name.to_owned();
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts(move |connection| {
             Box::pin(async move {
+                connection.lock_accounts().await?;
                 let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                app.require_strength_over_role(connection, &caller, &role).await?;
                 if SEEDED.contains(&role.name.as_str()) {
                     let message = format!("The service needs the role `{}`; take its grants away instead.", role.name);
                     return Err(Error::new(Code::Conflict, message));
                 }
+                let keys = connection.api_keys_of_role(&role.id).await?;
                 connection.delete_role(&role.id).await?;
-                Ok(())
+                keys_are_gone(connection, &announcer, keys, now).await
             })
         })
         .await

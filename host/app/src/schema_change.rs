@@ -17,8 +17,7 @@ use blockbase_schema::{
 };
 use blockbase_store::{Connection, ReadCost, SchemaChangeRow};
 use futures_util::future::BoxFuture;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use crate::App;
 use crate::blocks::check_objects;
@@ -33,13 +32,35 @@ pub type FieldChanges = Members;
 
 /// What an edit of the catalogue did: its entry in the history, the object that its event is about, and what its caller gets.
 struct Edited<T> {
-    entry: Value,
+    /// JSON text.
+    entry: String,
     object: String,
     /// What became of the object: `created`, `updated` or `deleted`.
     op: &'static str,
     /// New field numbers that the object took.
     fields_added: i64,
     answer: T,
+}
+
+/// A value that can be written as JSON text.
+trait Shown {
+    fn json(&self) -> serde_json::Result<String>;
+}
+
+impl<T: Serialize> Shown for T {
+    fn json(&self) -> serde_json::Result<String> {
+        serde_json::to_string(self)
+    }
+}
+
+/// An entry of the history: `{ op, … }`. As text and not as a tree, in which numbers would lose digits.
+fn entry(op: &str, members: &[(&str, &dyn Shown)]) -> Result<String> {
+    let mut text = format!("{{\"op\":\"{op}\"");
+    for (name, value) in members {
+        text.push_str(&format!(",\"{name}\":{}", value.json().map_err(Error::internal)?));
+    }
+    text.push('}');
+    Ok(text)
 }
 
 /// The whole schema at one version.
@@ -105,7 +126,7 @@ impl App {
                 let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
                 let id = connection.insert_object(&definition.name, text, keys_text, next_key).await?;
                 catalogue.objects.push(StoredObject { id, revision: 1, definition: definition.clone(), keys });
-                let entry = json!({ "op": "create_object", "object": definition });
+                let entry = entry("create_object", &[("object", &definition)])?;
                 Ok(Edited { entry, object: definition.name.clone(), op: "created", fields_added: 0, answer: definition })
             })
         })
@@ -125,14 +146,15 @@ impl App {
                 let before = object.definition.clone();
                 lay_over(&mut object.definition, &changes)?;
                 let after = object.definition.clone();
-                let entry = json!({ "op": "update_object", "object": name, "before": before, "after": after });
+                let entry = entry("update_object", &[("object", &name), ("before", &before), ("after", &after)])?;
                 Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: after })
             })
         })
         .await
     }
 
-    /// Drops an object with its records, its own relationships included; with `cascade` those of others too.
+    /// Drops an object with its records, its own relationships included; with `cascade` those of others too, together with the
+    /// groups of `uniqueTogether` and `indexes` that name their keys.
     ///
     /// # Errors
     /// `object_in_use` where a relationship of another object needs it.
@@ -159,11 +181,15 @@ impl App {
                     .partition(|relationship| relationship.definition.involves(&name));
                 catalogue.relationships = kept;
                 for relationship in gone {
+                    // Groups of columns that name a key which goes go with it: a smaller group would be another promise.
+                    if let Some(holder) = relationship.definition.holder().filter(|holder| **holder != name) {
+                        drop_groups(&mut stored(catalogue, holder)?.definition, &format!("{}_id", relationship.definition.name));
+                    }
                     connection.delete_relationship(relationship.id).await?;
                 }
                 catalogue.objects.retain(|object| object.id != id);
                 connection.delete_object(id).await?;
-                let entry = json!({ "op": "delete_object", "object": name, "cascade": cascade });
+                let entry = entry("delete_object", &[("object", &name), ("cascade", &cascade)])?;
                 Ok(Edited { entry, object: name, op: "deleted", fields_added: 0, answer: () })
             })
         })
@@ -180,25 +206,42 @@ impl App {
     async fn change_schema<T, F>(&self, caller: &Caller, edit: F) -> Result<T>
     where
         T: Send + 'static,
-        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> BoxFuture<'c, Result<Edited<T>>> + Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + 'static,
     {
         let _gate = self.schema_gate.write().await;
+        // Readers lock their tables in another order than a change needs them, so that one of them may have to begin anew.
+        let answer = self.until_uncontended(|| self.try_change_schema(caller, edit.clone())).await;
+        if let Err(error) = self.refresh_registry().await {
+            // The change stands; the next comparison with the database serves it.
+            tracing::warn!(error.cause = %error, "a change of the schema is not served yet");
+        }
+        answer
+    }
+
+    async fn try_change_schema<T, F>(&self, caller: &Caller, edit: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> BoxFuture<'c, Result<Edited<T>>> + Send + 'static,
+    {
         let can_index = self.store.can_index_search();
         let (actor, applied_by, applied_at) = (caller.actor_json(), caller.actor_id().map(str::to_owned), self.clock.now());
         let event = self.platform_event(caller, String::new(), String::new());
-        let blocks = Arc::clone(&self.blocks.read());
-        let answer = self
-            .store
+        let (blocks, caller) = (Arc::clone(&self.blocks.read()), caller.clone());
+        let store = self.store.clone();
+        self.store
             .write_schema(move |connection| {
                 Box::pin(async move {
                     let version = connection.raise_version("schema").await?;
                     let mut catalogue = Catalogue::load(connection).await?;
                     let before = catalogue.clone().registry().map_err(Error::internal)?;
                     let edited = edit(connection, &mut catalogue).await?;
+                    if edited.op != "deleted" {
+                        store.check_room()?;
+                    }
                     catalogue.version = version;
                     check_objects(&before, &catalogue.clone().registry()?, &blocks)?;
-                    apply(connection, before, catalogue, edited.fields_added, can_index).await?;
-                    let change = edited.entry.to_string();
+                    apply(connection, &caller, before, catalogue, edited.fields_added, can_index).await?;
+                    let change = edited.entry.clone();
                     connection.record_schema_change(SchemaChangeRow { version, change, applied_by, applied_at }).await?;
                     if let Some(mut event) = event {
                         let Edited { object, op, .. } = &edited;
@@ -209,15 +252,11 @@ impl App {
                     Ok(edited.answer)
                 })
             })
-            .await;
-        if let Err(error) = self.refresh_registry().await {
-            // The change stands; the next comparison with the database serves it.
-            tracing::warn!(error.cause = %error, "a change of the schema is not served yet");
-        }
-        answer
+            .await
     }
 
-    /// Makes the search indexes that are lacking: the database was made before there were any, or had no pg_trgm then.
+    /// Makes the search indexes that are lacking: the database was made before there were any, before the fold that they have
+    /// now, or had no pg_trgm then.
     pub(crate) async fn ensure_search_indexes(&self) -> Result<()> {
         if !self.store.can_index_search() {
             return Ok(());
@@ -241,6 +280,7 @@ impl App {
                         if revision != Some(object.revision) || connection.table_exists(&name).await? {
                             return Ok(false);
                         }
+                        connection.define(ddl::drop_upper_case_index(dialect, &object)).await?;
                         for statement in ddl::create_search_index(dialect, &object) {
                             connection.define(statement).await?;
                         }
@@ -254,6 +294,13 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Takes away the groups of `uniqueTogether` and `indexes` that name a column.
+fn drop_groups(object: &mut ObjectDefinition, column: &str) {
+    let is_kept = |group: &Vec<String>| !group.iter().any(|name| name == column);
+    object.constraints.unique_together.retain(is_kept);
+    object.indexes.retain(is_kept);
 }
 
 /// Lays the keys of a PATCH over a definition.
@@ -278,7 +325,8 @@ fn lay_over(object: &mut ObjectDefinition, changes: &ObjectChanges) -> Result<()
 }
 
 fn read<T: for<'de> Deserialize<'de>>(key: &str, raw: &str) -> Result<T> {
-    serde_json::from_str(raw).map_err(|error| Error::new(Code::InvalidSchema, format!("`{key}`: {error}.")).with_field(key))
+    json_text::strict_from_str(raw)
+        .map_err(|misfit| Error::new(Code::InvalidSchema, format!("`{key}`: {misfit}.")).with_field(key))
 }
 
 fn stored<'a>(catalogue: &'a mut Catalogue, name: &str) -> Result<&'a mut StoredObject> {
@@ -286,10 +334,10 @@ fn stored<'a>(catalogue: &'a mut Catalogue, name: &str) -> Result<&'a mut Stored
 }
 
 /// The error for a body that is not the document that a schema operation needs.
-pub(crate) fn not_a_definition(what: &str, error: &serde_json::Error) -> Error {
+pub(crate) fn not_a_definition(what: &str, misfit: &json_text::Misfit) -> Error {
     // JSON that is not JSON is a bad request; JSON that is no definition is an invalid schema.
-    match error.is_data() {
-        true => Error::new(Code::InvalidSchema, format!("The body is not {what}: {error}.")),
-        false => json_text::malformed(error),
+    match misfit.error.is_data() {
+        true => Error::new(Code::InvalidSchema, format!("The body is not {what}: {misfit}.")),
+        false => misfit.malformed(),
     }
 }

@@ -1,25 +1,31 @@
 //! Open streams of the feed, as every surface has them: frames until the reader falls behind, its session ends or the server
 //! drains.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::CommittedEvent;
 use bytes::Bytes;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
-use crate::feed::FeedReader;
-use crate::identity::RenewalSlot;
+use crate::feed::{FeedReader, event_shows};
+use crate::frames::{FrameSender, Frames, frames};
+use crate::shares::Payer;
+use crate::standing::Standing;
 use crate::topic::TopicPattern;
 
 /// How often a comment shows that the stream lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Event streams open at a time, on all surfaces together.
-pub(crate) const STREAMS_MAX: usize = 10_000;
+const STREAMS_MAX: usize = 10_000;
+/// What a client is told to wait before it tries to open another one.
+const RETRY_AFTER_S: u16 = 5;
 /// How often the caller is looked at again, so that an ended session ends its streams.
 const RECHECK: Duration = Duration::from_secs(1);
 /// Frames made before the client has taken them.
@@ -52,23 +58,64 @@ pub struct StreamForm {
     pub frame: Box<dyn Fn(&CommittedEvent) -> Bytes + Send>,
 }
 
+/// The open streams of all surfaces.
+pub(crate) struct Streams {
+    all: Arc<Semaphore>,
+    of_one_max: usize,
+    payers: Mutex<HashMap<Payer, usize>>,
+}
+
+impl Streams {
+    pub(crate) fn new(of_one_max: usize) -> Streams {
+        Streams { all: Arc::new(Semaphore::new(STREAMS_MAX)), of_one_max, payers: Mutex::default() }
+    }
+}
+
 /// A place among the open streams, which are counted on all surfaces together, for as long as it is held.
 pub struct StreamPlace {
+    streams: Arc<Streams>,
+    payer: Payer,
     _permit: OwnedSemaphorePermit,
     /// The same for telemetry.
     _counted: blockbase_telemetry::OpenStream,
+}
+
+impl Drop for StreamPlace {
+    fn drop(&mut self) {
+        let mut payers = self.streams.payers.lock();
+        if let Some(open) = payers.get_mut(&self.payer) {
+            *open -= 1;
+            if *open == 0 {
+                payers.remove(&self.payer);
+            }
+        }
+    }
 }
 
 impl App {
     /// A place for one more stream.
     ///
     /// # Errors
-    /// `unavailable` where there are as many as may be.
-    pub fn stream_place(&self) -> Result<StreamPlace> {
-        let permit = Arc::clone(&self.streams).try_acquire_owned().map_err(|_| {
-            Error::new(Code::Unavailable, "This server has as many event streams open as it allows. Try again later.")
+    /// `rate_limited` where the payer has as many as one may have, `unavailable` where the process has as many as may be.
+    pub fn stream_place(&self, payer: &Payer) -> Result<StreamPlace> {
+        let most = self.streams.of_one_max;
+        let mut payers = self.streams.payers.lock();
+        if payers.get(payer).is_some_and(|open| *open >= most) {
+            let message =
+                format!("You have {most} streams open, the most that one caller may have. Close one, or try again later.");
+            return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
+        }
+        let permit = Arc::clone(&self.streams.all).try_acquire_owned().map_err(|_| {
+            let message = "This server has as many event streams open as it allows. Try again later.";
+            Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
         })?;
-        Ok(StreamPlace { _permit: permit, _counted: blockbase_telemetry::stream_opened() })
+        *payers.entry(payer.clone()).or_default() += 1;
+        Ok(StreamPlace {
+            streams: Arc::clone(&self.streams),
+            payer: payer.clone(),
+            _permit: permit,
+            _counted: blockbase_telemetry::stream_opened(),
+        })
     }
 
     /// Whether the caller is one who may have streams.
@@ -88,13 +135,13 @@ impl App {
     ///
     /// # Errors
     /// `unauthorized` for callers that nobody knows, under enforcement; `invalid_request` for topics that are none, `not_found`
-    /// for an event that the outbox does not hold, `unavailable` where there are as many streams as may be.
+    /// for an event that the outbox does not hold, `rate_limited` and `unavailable` where there are as many streams as may be.
     pub async fn open_stream(
         self: &Arc<Self>,
         caller: Caller,
         credentials: &Credentials,
         request: StreamRequest,
-    ) -> Result<mpsc::Receiver<Bytes>> {
+    ) -> Result<Frames> {
         self.may_stream(&caller)?;
         if request.needs_platform {
             caller.require_platform()?;
@@ -111,7 +158,7 @@ impl App {
             Some(since) => Some(self.event_seq(&since).await?),
             None => None,
         };
-        let place = self.stream_place()?;
+        let place = self.stream_place(caller.payer())?;
         let interval = |period: Duration| {
             let mut interval = interval_at(Instant::now() + period, period);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -123,9 +170,7 @@ impl App {
                 None => self.feed().read(patterns),
             },
             app: Arc::clone(self),
-            // What looks again later has no answer left to tell a client by that its session was extended.
-            credentials: Credentials { renewal: RenewalSlot::default(), ..credentials.clone() },
-            caller,
+            standing: Standing::new(self, caller, credentials),
             needs_platform: request.needs_platform,
             heartbeat: interval(HEARTBEAT),
             recheck: interval(RECHECK),
@@ -135,7 +180,7 @@ impl App {
         };
         // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
         // client reads nothing.
-        let (sender, frames) = mpsc::channel(FRAMES_AHEAD);
+        let (sender, frames) = frames(FRAMES_AHEAD);
         tokio::spawn(open.run(sender));
         Ok(frames)
     }
@@ -144,8 +189,7 @@ impl App {
 struct OpenStream {
     reader: FeedReader,
     app: Arc<App>,
-    credentials: Credentials,
-    caller: Caller,
+    standing: Standing,
     needs_platform: bool,
     heartbeat: Interval,
     recheck: Interval,
@@ -156,7 +200,7 @@ struct OpenStream {
 
 impl OpenStream {
     /// Sends frames until the stream ends or the client has taken none for too long.
-    async fn run(mut self, sender: mpsc::Sender<Bytes>) {
+    async fn run(mut self, sender: FrameSender) {
         loop {
             let frame = tokio::select! {
                 frame = self.next_frame() => frame,
@@ -176,10 +220,10 @@ impl OpenStream {
                             return;
                         }
                     }
-                    place = sender.reserve() => break place,
+                    place = sender.room(frame.len()) => break place,
                 }
             };
-            let Ok(place) = place else { return };
+            let Some(place) = place else { return };
             place.send(frame);
         }
     }
@@ -188,9 +232,10 @@ impl OpenStream {
     ///
     /// Boxed where it is called: its state is larger than all else that a stream needs, and is there for a moment a second.
     async fn look_again(&mut self) -> Option<()> {
-        self.caller = self.app.authenticate(&self.credentials).await.ok()?;
-        self.app.may_stream(&self.caller).ok()?;
-        (!self.needs_platform || self.caller.require_platform().is_ok()).then_some(())
+        self.standing.renew().await?;
+        let caller = self.standing.caller();
+        self.app.may_stream(caller).ok()?;
+        (!self.needs_platform || caller.require_platform().is_ok()).then_some(())
     }
 
     /// The next frame; `None` ends the stream: the reader fell behind, the session ended, or the server drains.
@@ -204,8 +249,16 @@ impl OpenStream {
                 biased;
                 () = drained(&mut self.draining) => return None,
                 _ = self.recheck.tick() => Box::pin(self.look_again()).await?,
-                event = self.reader.next(&self.caller) => {
-                    return Some((self.form.frame)(&*event?));
+                event = self.reader.next(self.standing.caller()) => {
+                    let event = event?;
+                    // Nothing that was committed after the caller lost a right is shown, so the look is before each event.
+                    if !self.standing.is_current() {
+                        Box::pin(self.look_again()).await?;
+                        if !event_shows(self.standing.caller(), &event) {
+                            continue;
+                        }
+                    }
+                    return Some((self.form.frame)(&event));
                 }
                 _ = self.heartbeat.tick() => {
                     if let Some(heartbeat) = &self.form.heartbeat {

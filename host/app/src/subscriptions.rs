@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, NewDelivery, ReadCost, SubscriptionRow};
+use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, SubscriptionRow};
 use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
 use crate::App;
 use crate::caller::Caller;
+use crate::makers::{keep_maker, render_suspension};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::topic::{Reach, TopicPattern};
 use crate::webhooks::Webhook;
@@ -67,6 +68,7 @@ pub struct Subscription {
     /// Every instance gets each event, not one of them.
     pub per_instance: bool,
     patterns: Vec<TopicPattern>,
+    pub(crate) maker: Maker,
 }
 
 impl Subscription {
@@ -91,6 +93,7 @@ impl Subscription {
             target,
             per_instance: row.per_instance,
             patterns: pattern.into_iter().collect(),
+            maker: row.maker,
         }
     }
 
@@ -99,6 +102,7 @@ impl Subscription {
             consumer: format!("{WEBHOOK_CONSUMER}{}", webhook.id),
             handler: WEBHOOK.to_owned(),
             patterns: webhook.topics.iter().filter_map(|topic| TopicPattern::parse(topic).ok()).collect(),
+            maker: webhook.maker.clone(),
             target: Target::Webhook(Arc::new(webhook)),
             per_instance: false,
         }
@@ -107,6 +111,22 @@ impl Subscription {
     /// Whether so many handlers' writes led to an event that a block does not get it any more.
     pub fn is_too_deep(&self, depth: i64) -> bool {
         depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. })
+    }
+
+    pub(crate) fn is_webhook(&self) -> bool {
+        matches!(self.target, Target::Webhook(_))
+    }
+
+    /// Demands what it needs of its maker: read on what it gets, create on what it writes.
+    ///
+    /// # Errors
+    /// `forbidden`, naming what the maker does not hold.
+    pub(crate) fn require_needs(&self, maker: &Caller) -> Result<()> {
+        self.patterns.iter().try_for_each(|pattern| may_subscribe(maker, pattern))?;
+        match &self.target {
+            Target::PersistEvent(config) => maker.require(&config.object, Action::Create),
+            _ => Ok(()),
+        }
     }
 
     pub fn patterns(&self) -> &[TopicPattern] {
@@ -202,7 +222,15 @@ pub struct NewSubscription {
     pub per_instance: bool,
 }
 
-/// `{ event, consumer, handler, config, perInstance, source }`.
+/// What making or changing something answers, with what may not be as it was meant.
+#[derive(Clone, Debug)]
+pub struct Answered {
+    pub thing: Value,
+    /// Sentences; empty where nothing is striking.
+    pub warnings: Vec<String>,
+}
+
+/// `{ event, consumer, handler, config, perInstance, source, suspended }`.
 fn render(row: &SubscriptionRow) -> Value {
     let config: Value = serde_json::from_str(&row.config).unwrap_or_default();
     json!({
@@ -212,6 +240,7 @@ fn render(row: &SubscriptionRow) -> Value {
         "config": config,
         "perInstance": row.per_instance,
         "source": row.source,
+        "suspended": render_suspension(row.suspension),
     })
 }
 
@@ -252,18 +281,57 @@ pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<(
     }
 }
 
+/// Demands the rights that a stored subscription carries: read on what it gets, create on what it writes.
+///
+/// # Errors
+/// `forbidden`, naming what the caller does not hold.
+pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
+    // What cannot be read here is not served here.
+    if let Ok(pattern) = TopicPattern::parse(&row.topic) {
+        may_subscribe(caller, &pattern)?;
+    }
+    match PersistConfig::read(&serde_json::from_str(&row.config).unwrap_or_default()) {
+        Ok(config) if row.handler == PERSIST_EVENT => caller.require(&config.object, Action::Create),
+        _ => Ok(()),
+    }
+}
+
 impl App {
     /// The subscriptions that get events, as this instance knows them.
     pub fn subscriptions(&self) -> Arc<Subscriptions> {
         Arc::clone(&self.subscriptions.read())
     }
 
+    /// Sentences about topic patterns that match nothing at this moment.
+    pub(crate) fn warnings_of_topics(&self, topics: &[String]) -> Vec<String> {
+        let registry = self.registry();
+        let mut warnings = Vec::new();
+        for topic in topics {
+            let Ok(pattern) = TopicPattern::parse(topic) else { continue };
+            if let Reach::Object(object) = pattern.reach()
+                && registry.object(object).is_none()
+            {
+                warnings.push(format!("There is no object `{object}`: `{topic}` matches nothing until there is one."));
+            }
+        }
+        warnings
+    }
+
     /// All stored subscriptions but those of webhooks.
     pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(EVENTS, Action::Read)?;
-        let rows =
-            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await?;
-        Ok(rows.iter().map(render).collect())
+        Ok(self.shown_subscriptions().await?.iter().map(render).collect())
+    }
+
+    async fn shown_subscriptions(&self) -> Result<Vec<SubscriptionRow>> {
+        self.settle_rights_shown().await;
+        self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await
+    }
+
+    pub(crate) async fn shown_subscription(&self, consumer: &str) -> Result<Value> {
+        let rows = self.shown_subscriptions().await?;
+        let row = rows.iter().find(|row| row.consumer == consumer);
+        row.map(render).ok_or_else(|| Error::not_found("subscription"))
     }
 
     /// Makes a subscription that a built-in handler serves.
@@ -271,8 +339,9 @@ impl App {
     /// # Errors
     /// `invalid_value` naming what does not fit; `unique_violation` where the group exists; `forbidden` where the caller may not
     /// read what it would get, or not write where it would go.
-    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Value> {
+    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered> {
         caller.require(EVENTS, Action::Create)?;
+        let warnings = self.warnings_of_topics(std::slice::from_ref(&new.event));
         check_consumer(&new.consumer)?;
         let pattern = TopicPattern::parse(&new.event).map_err(|error| refused("event", error.message))?;
         if !is_built_in(&new.handler) {
@@ -303,11 +372,14 @@ impl App {
             config: config.to_string(),
             per_instance: new.per_instance,
             source: None,
+            maker: caller.maker(),
+            suspension: None,
         };
-        let answer = render(&row);
+        let answer = Answered { thing: render(&row), warnings };
         self.store
             .write(move |connection| {
                 Box::pin(async move {
+                    keep_maker(connection, &row.maker).await?;
                     connection.raise_version("subscriptions").await?;
                     if connection.subscriptions().await?.len() >= SUBSCRIPTIONS_MAX {
                         let message = format!("There are {SUBSCRIPTIONS_MAX} subscriptions, the most that there can be.");
@@ -331,20 +403,20 @@ impl App {
     /// Deletes a subscription that was made over the API; what it still had to get is dropped.
     ///
     /// # Errors
-    /// `conflict` for one that a block declared.
+    /// `forbidden` where the caller does not hold the rights that it carries; `conflict` for one that a block declared.
     pub async fn delete_subscription(&self, caller: &Caller, consumer: &str) -> Result<()> {
         caller.require(EVENTS, Action::Delete)?;
-        let consumer = consumer.to_owned();
+        let (consumer, caller) = (consumer.to_owned(), caller.clone());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
-                    if connection.delete_subscription(&consumer).await? {
-                        return Ok(());
-                    }
-                    match connection.subscriptions().await?.iter().any(|row| row.consumer == consumer) {
-                        true => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),
-                        false => Err(Error::not_found("subscription")),
+                    let known = connection.subscriptions().await?.into_iter().find(|row| row.consumer == consumer);
+                    let row = known.ok_or_else(|| Error::not_found("subscription"))?;
+                    may_act(&caller, &row)?;
+                    match connection.delete_subscription(&consumer).await? {
+                        true => Ok(()),
+                        false => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),
                     }
                 })
             })

@@ -2,6 +2,8 @@
 
 use blockbase_query::Action;
 use blockbase_schema::{Error, Result};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::App;
@@ -15,6 +17,22 @@ pub struct Invoker {
     pub credentials: Credentials,
     /// Names the request in logs and spans.
     pub request_id: String,
+}
+
+/// A request's body, which is read once a surface asks for it: after it has let the caller in.
+pub struct IncomingBody(BoxFuture<'static, Result<Bytes>>);
+
+impl IncomingBody {
+    pub fn new(reading: impl Future<Output = Result<Bytes>> + Send + 'static) -> IncomingBody {
+        IncomingBody(Box::pin(reading))
+    }
+
+    /// # Errors
+    /// `payload_too_large`, `invalid_request` for one that was cut short or is too slow, `unavailable` where too many bytes of
+    /// bodies are in flight.
+    pub async fn read(self) -> Result<Bytes> {
+        self.0.await
+    }
 }
 
 /// The platform data resource: whoever is signed in needs read on it to use GraphQL or MCP.

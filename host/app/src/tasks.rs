@@ -6,17 +6,18 @@ mod schedule;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{ReadCost, TaskRow, TaskRunRow};
+use blockbase_store::{Connection, Made, ReadCost, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 
 use crate::App;
 use crate::caller::Caller;
+use crate::makers::{keep_maker, render_suspension};
 use crate::records::pagination_json;
 use kind::Kind;
 pub(crate) use runner::RunsUnderWay;
 use schedule::next_run;
 
-const TASKS: &str = "tasks";
+pub(crate) const TASKS: &str = "tasks";
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 64;
 /// Most tasks, those of the service among them.
@@ -46,7 +47,7 @@ pub struct NewTask {
     pub enabled: bool,
 }
 
-/// `{ id, name, type, enabled, schedule, config, lastRunAt, lastStatus, nextRunAt }`.
+/// `{ id, name, type, enabled, schedule, config, lastRunAt, lastStatus, nextRunAt, suspended }`.
 fn render(task: &TaskRow) -> Value {
     let config: Value = serde_json::from_str(&task.config).unwrap_or_default();
     json!({
@@ -59,6 +60,7 @@ fn render(task: &TaskRow) -> Value {
         "lastRunAt": task.last_run_at.map(time::format_datetime),
         "lastStatus": task.last_status,
         "nextRunAt": task.next_run_at.filter(|_| task.enabled).map(time::format_datetime),
+        "suspended": render_suspension(task.suspension),
     })
 }
 
@@ -99,38 +101,57 @@ fn check_name(name: &str) -> Result<()> {
 impl App {
     pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(TASKS, Action::Read)?;
+        self.settle_rights_shown().await;
         let tasks = self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.tasks().await?) })).await?;
-        Ok(tasks.iter().map(render).collect())
+        Ok(tasks.iter().map(|task| self.render_to(caller, task)).collect())
     }
 
     /// A task by its id or its name.
     pub async fn task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
         caller.require(TASKS, Action::Read)?;
-        Ok(render(&self.find_task(id_or_name).await?))
+        self.shown_task(caller, id_or_name).await
     }
 
-    async fn find_task(&self, id_or_name: &str) -> Result<TaskRow> {
+    pub(crate) async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+        self.settle_rights_shown().await;
+        Ok(self.render_to(caller, &self.find_task(id_or_name).await?))
+    }
+
+    /// The task as the caller may see it: the input of a block's action is for those alone who may call the action.
+    fn render_to(&self, caller: &Caller, task: &TaskRow) -> Value {
+        let mut json = render(task);
+        if self.may_act_on_task(caller, task).is_err()
+            && let Some(input) = json.pointer_mut("/config/input")
+        {
+            *input = Value::Null;
+        }
+        json
+    }
+
+    pub(crate) async fn find_task(&self, id_or_name: &str) -> Result<TaskRow> {
         let key = id_or_name.to_owned();
         let found =
             self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.task(&key).await?) })).await?;
         found.ok_or_else(|| Error::not_found("task"))
     }
 
-    /// Makes a task that calls a block's action, with the rights that its maker has at each run.
+    /// Makes a task that calls a block's action or erases a user, with the rights that its maker has at each run.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not call the action; `unique_violation` where the name is taken.
+    /// `forbidden` where the caller may not do that, or holds less than the user to erase; `unique_violation` where the name is
+    /// taken.
     pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<Value> {
         caller.require(TASKS, Action::Create)?;
         check_name(&new.name)?;
-        if new.kind != kind::BLOCK_ACTION {
-            let message = format!("`type`: only `{}` can be made; the others come with the service.", kind::BLOCK_ACTION);
+        if !kind::MADE.contains(&new.kind.as_str()) {
+            let message = format!("`type`: {} can be made; the others come with the service.", kind::MADE.join(" and "));
             return Err(Error::new(Code::InvalidValue, message).with_field("type"));
         }
         let config = self.task_config(caller, &new.kind, &new.config)?;
         let now = self.clock.now();
         let next = next_run(&new.schedule, now)?;
-        let (user_id, api_key_id) = actor_of(caller);
+        let maker = caller.maker();
+        let (user_id, api_key_id) = (maker.user_id.clone(), maker.api_key_id.clone());
         let task = TaskRow {
             id: self.clock.id(now).to_string(),
             name: new.name,
@@ -145,11 +166,15 @@ impl App {
             next_run_at: Some(next),
             created_at: now,
             updated_at: now,
+            suspension: None,
         };
         let answer = render(&task);
+        let (app, acting) = (self.itself()?, caller.clone());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
+                    keep_maker(connection, &maker).await?;
+                    app.require_strength_over_erased(connection, &acting, &task).await?;
                     if connection.count_tasks().await? >= TASKS_MAX {
                         return Err(Error::new(Code::Conflict, format!("There are {TASKS_MAX} tasks, the most there may be.")));
                     }
@@ -167,27 +192,43 @@ impl App {
     }
 
     /// Enables, disables or tunes a task. Whoever changes what a block's task does, lends it their rights from then on.
+    ///
+    /// # Errors
+    /// `forbidden` where the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
+    /// or would erase, or changes how guests are deleted and may not delete users.
     pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<Value> {
         caller.require(TASKS, Action::Update)?;
         let known = self.find_task(id_or_name).await?;
+        self.may_act_on_task(caller, &known)?;
         let config = changes.config.as_ref().map(|config| self.task_config(caller, &known.kind, config)).transpose()?;
         let now = self.clock.now();
         if let Some(schedule) = &changes.schedule {
             next_run(schedule, now)?;
         }
-        let owner = config.as_ref().filter(|_| known.kind == kind::BLOCK_ACTION).map(|_| actor_of(caller));
+        let maker = match &config {
+            Some(_) if kind::MADE.contains(&known.kind.as_str()) => Some(caller.maker()),
+            _ => None,
+        };
+        let (app, acting) = (self.itself()?, caller.clone());
         let task = self
             .store
             .write(move |connection| {
                 Box::pin(async move {
+                    if let Some(maker) = &maker {
+                        keep_maker(connection, maker).await?;
+                    }
                     let mut task = connection.held_task(&known.id).await?.ok_or_else(|| Error::not_found("task"))?;
+                    // Somebody else may have led it to another action meanwhile.
+                    app.require_task(connection, &acting, &task).await?;
                     let was_enabled = task.enabled;
                     task.enabled = changes.enabled.unwrap_or(task.enabled);
                     if let Some(config) = config {
                         task.config = config.to_string();
+                        app.require_strength_over_erased(connection, &acting, &task).await?;
                     }
-                    if let Some((user_id, api_key_id)) = owner {
-                        (task.user_id, task.api_key_id) = (user_id, api_key_id);
+                    if let Some(maker) = maker {
+                        connection.set_maker(Made::Task, &task.id, &maker).await?;
+                        (task.user_id, task.api_key_id, task.suspension) = (maker.user_id, maker.api_key_id, None);
                     }
                     let moves = changes.schedule.is_some() || (task.enabled && !was_enabled);
                     task.schedule = changes.schedule.unwrap_or(task.schedule);
@@ -206,33 +247,89 @@ impl App {
     /// Deletes a task that somebody made, with its runs.
     ///
     /// # Errors
-    /// `conflict` for those that come with the service; they can be disabled.
+    /// `forbidden` where the caller may not call its action, or holds less than the user whom it erases; `conflict` for those that
+    /// come with the service, which can be disabled.
     pub async fn delete_task(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(TASKS, Action::Delete)?;
         let task = self.find_task(id_or_name).await?;
-        if task.kind != kind::BLOCK_ACTION {
+        if !kind::MADE.contains(&task.kind.as_str()) {
             return Err(Error::new(Code::Conflict, "This task comes with the service. Disable it instead."));
         }
-        let deleted =
-            self.store.write(move |connection| Box::pin(async move { Ok(connection.delete_task(&task.id).await?) })).await?;
-        if deleted { Ok(()) } else { Err(Error::not_found("task")) }
+        let (app, caller) = (self.itself()?, caller.clone());
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    let task = connection.held_task(&task.id).await?.ok_or_else(|| Error::not_found("task"))?;
+                    app.require_task(connection, &caller, &task).await?;
+                    match connection.delete_task(&task.id).await? {
+                        true => Ok(()),
+                        false => Err(Error::not_found("task")),
+                    }
+                })
+            })
+            .await
     }
 
-    /// Runs of a task, the newest first: `{ data, pagination }`.
+    /// Runs of a task, the newest first: `{ data, pagination }`. What a block's action answered shows to those alone who may call it.
     pub async fn task_runs(&self, caller: &Caller, id_or_name: &str, paging: Paging) -> Result<String> {
         caller.require(TASKS, Action::Read)?;
         let task = self.find_task(id_or_name).await?;
+        let shows_outcome = self.may_act_on_task(caller, &task).is_ok();
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
-        let (runs, total) = self
+        let (mut runs, total) = self
             .store
             .read(ReadCost::Rows, move |connection| {
                 Box::pin(async move { Ok(connection.task_runs(&task.id, limit, offset).await?) })
             })
             .await?;
+        if !shows_outcome {
+            runs.iter_mut().for_each(|run| (run.result, run.error) = (None, None));
+        }
         let total = u64::try_from(total).unwrap_or(0);
         let has_next = paging.offset + (runs.len() as u64) < total;
         let runs = Value::Array(runs.iter().map(render_run).collect());
         Ok(format!("{{\"data\":{runs},\"pagination\":{}}}", pagination_json(paging, Some(total), has_next)))
+    }
+
+    /// Demands the rights that a task carries: those to call its action. The service's own tasks carry none beside `tasks`.
+    ///
+    /// # Errors
+    /// `forbidden` where the caller may not call the action.
+    pub(crate) fn may_act_on_task(&self, caller: &Caller, task: &TaskRow) -> Result<()> {
+        if !kind::MADE.contains(&task.kind.as_str()) {
+            return Ok(());
+        }
+        let config: Value = serde_json::from_str(&task.config).map_err(Error::internal)?;
+        match Kind::read(&task.kind, &config)? {
+            Kind::BlockAction { block, action, .. } if !self.may_call_declared(caller, &block, &action) => {
+                Err(Error::new(Code::Forbidden, "The task calls an action that you may not call."))
+            }
+            Kind::EraseUser(_) => self.require_erasure(caller),
+            Kind::BlockAction { .. } | Kind::AnonymousCleanup { .. } | Kind::EventRetention => Ok(()),
+        }
+    }
+
+    /// As [`App::may_act_on_task`], and demands that a caller holds what the user holds whom the task erases. A run has the rights of
+    /// the task's maker, so without this the caller would borrow them.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub(crate) async fn require_task(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
+        self.may_act_on_task(caller, task)?;
+        self.require_strength_over_erased(connection, caller, task).await
+    }
+
+    /// Demands what the user holds whom the task erases. A user who is gone holds nothing.
+    async fn require_strength_over_erased(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
+        if !kind::MADE.contains(&task.kind.as_str()) {
+            return Ok(());
+        }
+        let config: Value = serde_json::from_str(&task.config).map_err(Error::internal)?;
+        let Kind::EraseUser(erasure) = Kind::read(&task.kind, &config)? else { return Ok(()) };
+        match connection.user(&erasure.user_id).await? {
+            Some(user) => self.require_strength_over_user(connection, caller, &user).await,
+            None => Ok(()),
+        }
     }
 
     /// Makes the tasks that come with the service, where they are not there yet.
@@ -259,10 +356,11 @@ impl App {
                 next_run_at: Some(next_run(schedule, now)?),
                 created_at: now,
                 updated_at: now,
+                suspension: None,
             });
         }
         self.store
-            .write(move |connection| {
+            .write_in_reserve(move |connection| {
                 Box::pin(async move {
                     for task in &tasks {
                         connection.insert_task(task).await?;
@@ -281,6 +379,11 @@ impl App {
             let declared = &installed.manifest.actions[place];
             self.runtime()?.validate_input(&installed, declared, input)?;
         }
+        match &kind {
+            Kind::EraseUser(_) => self.require_erasure(caller)?,
+            Kind::AnonymousCleanup { .. } => may_delete_guests(caller)?,
+            Kind::BlockAction { .. } | Kind::EventRetention => {}
+        }
         let config = kind.config();
         match config.to_string().len() <= CONFIG_BYTES_MAX {
             true => Ok(config),
@@ -292,7 +395,21 @@ impl App {
     }
 }
 
-/// The user behind a caller, and the key that they used.
-fn actor_of(caller: &Caller) -> (Option<String>, Option<String>) {
-    caller.principal.actor().map_or((None, None), |actor| (actor.user_id.clone(), actor.api_key_id.clone()))
+/// Demands the right to delete users of a caller who has guests deleted, or changes which ones are.
+///
+/// # Errors
+/// `forbidden`.
+fn may_delete_guests(caller: &Caller) -> Result<()> {
+    caller.require("users", Action::Delete).map_err(|error| error.within("The task deletes guests"))
+}
+
+/// Demands that a task is one that somebody made.
+///
+/// # Errors
+/// `conflict` for those that come with the service.
+pub(crate) fn made_by_somebody(task: &TaskRow) -> Result<()> {
+    match kind::MADE.contains(&task.kind.as_str()) {
+        true => Ok(()),
+        false => Err(Error::new(Code::Conflict, "This task belongs to the service and cannot be adopted.")),
+    }
 }

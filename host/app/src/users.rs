@@ -2,22 +2,39 @@
 
 use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, ReadCost, RoleRow, UserRow};
+use blockbase_store::{Connection, Made, Maker, MakerPart, ReadCost, RoleRow, Thing, UserRow};
 use serde_json::{Value, json};
 
 use crate::App;
 use crate::accounts::{ADMIN, ANONYMOUS, check_name, render_user};
+use crate::api_keys::keys_are_gone;
 use crate::caller::Caller;
 use crate::identity::grants;
+use crate::makers::{owns_things, raise_versions_of, settle};
+use crate::platform_event::Announcer;
 use crate::records::pagination_json;
 
 const USERS: &str = "users";
+/// Most roles of one user.
+const ROLES_OF_USER_MAX: i64 = 100;
 
 /// What changing a user takes; what is left out stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct UserChanges {
     pub name: Option<String>,
     pub banned: Option<bool>,
+}
+
+/// What becomes of what a user made when they are deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OnDeletion {
+    /// They are not deleted while there is any.
+    #[default]
+    Refuse,
+    /// Another user, by their id, becomes its maker.
+    HandOver(String),
+    /// It stays without power until somebody adopts it.
+    Suspend,
 }
 
 /// The user with `banned` and `roles: [{ id, name }]`.
@@ -38,7 +55,7 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
 }
 
 /// Refuses what would leave nobody who may do everything.
-async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -> Result<()> {
+pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -> Result<()> {
     connection.lock_accounts().await?;
     let roles = connection.roles_of(&user.id).await?;
     let Some(admin) = roles.iter().find(|role| role.name == ADMIN) else { return Ok(()) };
@@ -50,11 +67,24 @@ async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -> Result<()
     Ok(())
 }
 
+/// Deletes a user with their sessions, roles and the keys that act as them, and suspends what they made.
+pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announcer, id: &str, now: i64) -> Result<bool> {
+    let keys = connection.api_keys_of_user(id).await?;
+    if !connection.delete_user(id).await? {
+        return Ok(false);
+    }
+    // The user before their keys: that they are gone is why their things stop.
+    settle(connection, announcer, MakerPart::User(id.to_owned()), now).await?;
+    keys_are_gone(connection, announcer, keys, now).await?;
+    Ok(true)
+}
+
 impl App {
     /// A page of users, the newest first: those whose address or name contains `search`.
     pub async fn list_users(&self, caller: &Caller, search: Option<String>, paging: Paging) -> Result<String> {
         let only = caller.access(USERS, Action::Read)?.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
+        let _permit = self.scan_permit(caller).await?;
         let (users, total) = self
             .store
             .read(ReadCost::Scan, move |connection| {
@@ -90,19 +120,23 @@ impl App {
             .await
     }
 
-    /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions; their keys do not hold while it lasts.
+    /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions; their keys do not hold while it lasts, and
+    /// what they made is suspended.
     ///
     /// # Errors
-    /// `conflict` where it would ban the last admin.
+    /// `forbidden` where the user holds more than the caller; `conflict` where it would ban the last admin.
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<Value> {
         let access = caller.access(USERS, Action::Update)?;
         if changes.name.as_deref().is_some_and(|name| check_name(name).is_err()) {
             return Err(Error::new(Code::InvalidValue, "`name` holds 200 characters at most, and no NUL.").with_field("name"));
         }
-        let (id, now) = (id.to_owned(), self.clock.now());
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts(move |connection| {
             Box::pin(async move {
+                connection.lock_accounts().await?;
                 let mut user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
                 if changes.banned == Some(true) {
                     keep_an_admin(connection, &user).await?;
                     connection.delete_sessions_of(&id, None).await?;
@@ -112,6 +146,7 @@ impl App {
                     user.banned = changes.banned.unwrap_or(user.banned);
                     user.updated_at = now;
                     connection.update_user(&user).await?;
+                    settle(connection, &announcer, MakerPart::User(id.clone()), now).await?;
                 }
                 Ok(render(&user, &connection.roles_of(&id).await?))
             })
@@ -122,38 +157,109 @@ impl App {
     /// Deletes a user with their sessions, roles and keys. Records that they created keep their stamps.
     ///
     /// # Errors
-    /// `conflict` where it is the last admin.
-    pub async fn delete_user(&self, caller: &Caller, id: &str) -> Result<()> {
+    /// `forbidden` where the user, or something to be handed over, holds more than the caller or the heir, and where the caller
+    /// may not update the heir or holds less than the heir; `owns_things` where the user made something and nothing says what
+    /// becomes of it; `conflict` where it is the last admin.
+    pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
         let access = caller.access(USERS, Action::Delete)?;
-        let event = self.user_event(caller, "deleted", id, json!({}));
-        let id = id.to_owned();
+        if on_deletion == OnDeletion::HandOver(id.to_owned()) {
+            return Err(Error::invalid_request("`handOverTo` is the user who is to be deleted."));
+        }
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+        let hands_over = matches!(on_deletion, OnDeletion::HandOver(_));
         self.change_accounts(move |connection| {
             Box::pin(async move {
+                connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
                 keep_an_admin(connection, &user).await?;
-                connection.delete_user(&id).await?;
-                if let Some(event) = event {
-                    event.emit(connection).await?;
+                let things = connection.things_made_by(&id).await?;
+                match on_deletion {
+                    OnDeletion::Refuse if !things.is_empty() => return Err(owns_things(&things)),
+                    OnDeletion::Refuse | OnDeletion::Suspend => {}
+                    OnDeletion::HandOver(heir) => {
+                        app.hand_over(connection, &announcer, &caller, &user, &heir, things, now).await?;
+                    }
                 }
-                Ok(())
+                remove_user(connection, &announcer, &id, now).await?;
+                announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await
             })
         })
-        .await
+        .await?;
+        // What is kept in memory still names the user as the maker.
+        if hands_over { self.refresh().await } else { Ok(()) }
+    }
+
+    /// Makes `heir` the maker of what `user` made. Keys that act as the user are left out: they end with the user.
+    ///
+    /// What is handed over acts with the rights of the heir. So a caller who is not the heir has to be allowed to act on them.
+    #[allow(clippy::too_many_arguments)]
+    async fn hand_over(
+        &self,
+        connection: &mut Connection,
+        announcer: &Announcer,
+        caller: &Caller,
+        user: &UserRow,
+        heir: &str,
+        things: Vec<Thing>,
+        now: i64,
+    ) -> Result<()> {
+        let is_to_oneself = caller.is_session_of(heir);
+        if !is_to_oneself {
+            caller.require(USERS, Action::Update).map_err(|error| error.within("`handOverTo`"))?;
+        }
+        let unknown = || Error::new(Code::ForeignKeyViolation, "`handOverTo`: there is no such user.").with_field("handOverTo");
+        if !connection.keep_user(heir).await? {
+            return Err(unknown());
+        }
+        if !is_to_oneself {
+            let row = connection.user(heir).await?.ok_or_else(unknown)?;
+            self.require_strength_over_user(connection, caller, &row).await.map_err(|error| error.within("`handOverTo`"))?;
+        }
+        let maker = Maker { user_id: Some(heir.to_owned()), api_key_id: None };
+        let heir = self.rights_of_maker_in(connection, &maker).await?.caller();
+        let heir = heir.ok_or_else(|| Error::new(Code::Forbidden, "`handOverTo`: this user is banned."))?;
+        raise_versions_of(connection, &things).await?;
+        let ending: Vec<String> = connection.api_keys_of_user(&user.id).await?.into_iter().map(|holder| holder.key.id).collect();
+        for thing in things {
+            if thing.kind == Made::ApiKey && ending.contains(&thing.id) {
+                continue;
+            }
+            let what = || format!("`{}` of {}", thing.id, thing.kind.name());
+            self.require_carried(connection, caller, &thing).await.map_err(|error| error.within(what()))?;
+            self.require_carried(connection, &heir, &thing).await.map_err(|error| match error.code {
+                // Which rights the heir has is not for every caller.
+                Code::Forbidden => Error::new(Code::Forbidden, format!("`handOverTo` lacks a right that {} needs.", what())),
+                _ => error,
+            })?;
+            connection.set_maker(thing.kind, &thing.id, &maker).await?;
+            if thing.kind == Made::ApiKey {
+                settle(connection, announcer, MakerPart::ApiKey(thing.id), now).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Gives a user a role, none of whose rights the caller lacks: the user with their roles.
     ///
     /// # Errors
-    /// `forbidden` where the role gives more than the caller holds.
+    /// `forbidden` where the role gives more than the caller holds, or the user holds more; `conflict` where the user has 100 roles.
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<Value> {
         caller.require(USERS, Action::Update)?;
-        let (user_id, role, caller) = (user_id.to_owned(), role.to_owned(), caller.clone());
+        let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
         self.change_accounts(move |connection| {
             Box::pin(async move {
+                connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
                 // Held: what the role gives does not change until it is given.
                 let role = connection.held_role(&role).await?.ok_or_else(|| unknown_role(&caller))?;
                 caller.covers(&grants(&role.permissions)?)?;
+                if connection.roles_count_beside(&user_id, &role.id).await? >= ROLES_OF_USER_MAX {
+                    let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
+                    return Err(Error::new(Code::Conflict, message));
+                }
                 connection.give_role(&user_id, &role.id).await?;
                 Ok(render(&user, &connection.roles_of(&user_id).await?))
             })
@@ -164,13 +270,15 @@ impl App {
     /// Takes a role away from a user.
     ///
     /// # Errors
-    /// `not_found` where they do not have it; `conflict` for the last admin, and for the role that makes a guest one.
+    /// `forbidden` where the user holds more than the caller; `not_found` where they do not have the role; `conflict` for the last admin, and for the role that makes a guest one.
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(USERS, Action::Update)?;
-        let (user_id, role) = (user_id.to_owned(), role.to_owned());
+        let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
         self.change_accounts(move |connection| {
             Box::pin(async move {
+                connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
                 let role = connection.role(&role).await?.ok_or_else(|| Error::not_found("role"))?;
                 if role.name == ADMIN {
                     keep_an_admin(connection, &user).await?;

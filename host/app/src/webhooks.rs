@@ -1,21 +1,28 @@
 //! Outbound webhooks: made, changed, tried out, and what sending one takes.
+//!
+//! A webhook sends what its topics match, so acting on one takes the same rights as making it: read on all of that.
+
+mod headers;
 
 use std::time::Duration;
 
 use blockbase_auth::{Sealed, SecretBox, Unsealed, new_webhook_secret};
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{Connection, PreviousSecret, ReadCost, WebhookRow};
+use blockbase_schema::{Code, Error, Result, is_url, time};
+use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, WebhookRow};
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::subscriptions::{WEBHOOK_CONSUMER, may_subscribe};
+use crate::makers::{keep_maker, render_suspension};
+use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
 use crate::topic::TopicPattern;
+pub(crate) use headers::HIDDEN;
+use headers::Headers;
 
 /// Permission resource.
-const WEBHOOKS: &str = "webhooks";
+pub(crate) const WEBHOOKS: &str = "webhooks";
 /// How long a secret signs beside the one that replaced it.
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
 const WEBHOOKS_MAX: i64 = 1000;
@@ -24,42 +31,17 @@ const NAME_CHARS_MAX: usize = 200;
 const URL_BYTES_MAX: usize = 2048;
 /// Most topic patterns of one webhook.
 const TOPICS_MAX: usize = 50;
-const HEADERS_MAX: usize = 50;
-/// Names and values of all headers together.
-const HEADERS_BYTES_MAX: usize = 8 * 1024;
-/// Headers that the service sets itself, or that belong to the connection.
-const HEADERS_RESERVED: [&str; 18] = [
-    "host",
-    "content-length",
-    "content-type",
-    "content-encoding",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authorization",
-    "proxy-authenticate",
-    "te",
-    "trailer",
-    "trailers",
-    "upgrade",
-    "expect",
-    "accept-encoding",
-    "range",
-    "http2-settings",
-];
-/// Prefix of the service's own headers.
-const HEADER_PREFIX: &str = "x-svc-";
 
 /// A webhook as it is served.
 #[derive(Clone, Debug)]
 pub struct Webhook {
     pub id: String,
     pub url: Url,
-    pub headers: Vec<(String, String)>,
+    headers: Headers,
     pub(crate) topics: Vec<String>,
     secret: Sealed,
     previous: Option<(Sealed, i64)>,
+    pub(crate) maker: Maker,
 }
 
 fn sealed((ciphertext, key_id): &(String, String)) -> Sealed {
@@ -73,16 +55,23 @@ fn purpose(id: &str) -> String {
 
 impl Webhook {
     pub(crate) fn of_row(row: WebhookRow) -> Result<Webhook> {
-        let headers: Map<String, Value> = serde_json::from_str(&row.headers).map_err(Error::internal)?;
-        let text = |(name, value): (String, Value)| (name, value.as_str().unwrap_or_default().to_owned());
         Ok(Webhook {
             url: Url::parse(&row.url).map_err(Error::internal)?,
-            headers: headers.into_iter().map(text).collect(),
+            headers: Headers::read(&row.headers)?,
             topics: serde_json::from_str(&row.topics).map_err(Error::internal)?,
             secret: sealed(&row.secret),
             previous: row.previous.map(|previous| (sealed(&previous.secret), previous.until)),
+            maker: row.maker,
             id: row.id,
         })
+    }
+
+    /// Its own headers, to be sent.
+    ///
+    /// # Errors
+    /// A sentence for whoever reads the ledger: a value was stored under another master secret.
+    pub fn headers(&self, secrets: &SecretBox) -> std::result::Result<Vec<(String, String)>, String> {
+        self.headers.open(secrets)
     }
 
     /// The secrets that sign at an instant: its own, and for a while the one before it.
@@ -127,7 +116,7 @@ pub struct WebhookChanges {
     pub enabled: Option<bool>,
 }
 
-/// `{ id, name, url, topics, headers, enabled, source, createdAt, updatedAt }`.
+/// `{ id, name, url, topics, headers, enabled, source, createdAt, updatedAt, suspended }`.
 fn render(row: &WebhookRow) -> Value {
     let document = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
     json!({
@@ -135,11 +124,12 @@ fn render(row: &WebhookRow) -> Value {
         "name": row.name,
         "url": row.url,
         "topics": document(&row.topics),
-        "headers": document(&row.headers),
+        "headers": Headers::read(&row.headers).unwrap_or_default().shown(),
         "enabled": row.enabled,
         "source": row.source,
         "createdAt": time::format_datetime(row.created_at),
         "updatedAt": time::format_datetime(row.updated_at),
+        "suspended": render_suspension(row.suspension),
     })
 }
 
@@ -154,33 +144,6 @@ fn check_name(name: Option<&String>) -> Result<()> {
     }
 }
 
-fn check_headers(headers: &Map<String, Value>) -> Result<()> {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    let mut bytes = 0;
-    let mut seen = std::collections::HashSet::new();
-    for (name, value) in headers {
-        let lower = name.to_ascii_lowercase();
-        if name.is_empty() || !name.bytes().all(is_token) {
-            return Err(refused("headers", format!("{name:?} is no name of a header.")));
-        }
-        if HEADERS_RESERVED.contains(&lower.as_str()) || lower.starts_with(HEADER_PREFIX) {
-            return Err(refused("headers", format!("The header `{name}` is set by the service and cannot be given.")));
-        }
-        if !seen.insert(lower) {
-            return Err(refused("headers", format!("The header `{name}` is there twice; names differ by more than case.")));
-        }
-        let is_value = |text: &&str| text.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 127));
-        let Some(value) = value.as_str().filter(is_value) else {
-            return Err(refused("headers", format!("The value of the header `{name}` is no text without control characters.")));
-        };
-        bytes += name.len() + value.len();
-    }
-    match headers.len() <= HEADERS_MAX && bytes <= HEADERS_BYTES_MAX {
-        true => Ok(()),
-        false => Err(refused("headers", format!("There are {HEADERS_MAX} headers of {HEADERS_BYTES_MAX} bytes in all at most."))),
-    }
-}
-
 fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
     if topics.is_empty() || topics.len() > TOPICS_MAX {
         return Err(refused("topics", format!("`topics` holds 1 to {TOPICS_MAX} patterns.")));
@@ -190,6 +153,17 @@ fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
         may_subscribe(caller, &pattern)?;
     }
     Ok(())
+}
+
+/// Demands the rights that a stored webhook carries: read on all that it sends.
+///
+/// # Errors
+/// `forbidden`, naming what the caller cannot read.
+pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
+    let topics = topics_of(row)?;
+    // A pattern that a newer server stored and this one cannot read sends nothing here.
+    let mut patterns = topics.iter().filter_map(|topic| TopicPattern::parse(topic).ok());
+    patterns.try_for_each(|pattern| may_subscribe(caller, &pattern))
 }
 
 impl App {
@@ -204,7 +178,15 @@ impl App {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(refused("url", "`url` holds a user or a password. Send an `authorization` header instead."));
         }
-        self.settings.addresses.check_url(&url).map_err(|refusal| refused("url", format!("`url` cannot be called: {refusal}.")))
+        self.settings
+            .addresses
+            .check_url(&url)
+            .map_err(|refusal| refused("url", format!("`url` cannot be called: {refusal}.")))?;
+        // The parser mends what browsers mend: `http:a.b`, backslashes.
+        match is_url(text) {
+            true => Ok(()),
+            false => Err(refused("url", "`url` is no absolute URL as it stands: it begins with http:// or https:// and a host.")),
+        }
     }
 
     fn new_secret(&self, id: &str) -> Result<(String, (String, String))> {
@@ -221,6 +203,7 @@ impl App {
     /// All webhooks, the newest first.
     pub async fn list_webhooks(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(WEBHOOKS, Action::Read)?;
+        self.settle_rights_shown().await;
         let rows =
             self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.webhooks().await?) })).await?;
         Ok(rows.iter().map(render).collect())
@@ -228,6 +211,11 @@ impl App {
 
     pub async fn webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
         caller.require(WEBHOOKS, Action::Read)?;
+        self.shown_webhook(id).await
+    }
+
+    pub(crate) async fn shown_webhook(&self, id: &str) -> Result<Value> {
+        self.settle_rights_shown().await;
         let id = id.to_owned();
         let found =
             self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { held(connection, &id).await })).await?;
@@ -238,13 +226,15 @@ impl App {
     ///
     /// # Errors
     /// `invalid_value` naming what does not fit; `forbidden` where the caller may not read what it would send.
-    pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Value, String)> {
+    pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered, String)> {
         caller.require(WEBHOOKS, Action::Create)?;
+        let warnings = self.warnings_of_topics(&new.topics);
         let (row, secret) = self.new_webhook(caller, new, None)?;
-        let answer = render(&row);
+        let answer = Answered { thing: render(&row), warnings };
         self.store
             .write(move |connection| {
                 Box::pin(async move {
+                    keep_maker(connection, &row.maker).await?;
                     connection.raise_version("subscriptions").await?;
                     insert(connection, &row).await
                 })
@@ -261,7 +251,7 @@ impl App {
     pub(crate) fn new_webhook(&self, caller: &Caller, new: NewWebhook, source: Option<String>) -> Result<(WebhookRow, String)> {
         check_name(new.name.as_ref())?;
         self.check_url(&new.url)?;
-        check_headers(&new.headers)?;
+        let headers = Headers::seal(&self.secrets, &new.headers, &Headers::default())?;
         check_topics(caller, &new.topics)?;
         let now = self.clock.now();
         let id = self.clock.id(now).to_string();
@@ -271,79 +261,102 @@ impl App {
             name: new.name,
             url: new.url,
             topics: json!(new.topics).to_string(),
-            headers: Value::Object(new.headers).to_string(),
+            headers: headers.text(),
             enabled: new.enabled,
             source,
             secret: stored,
             previous: None,
             created_at: now,
             updated_at: now,
+            maker: caller.maker(),
+            suspension: None,
         };
         Ok((row, secret))
     }
 
-    /// Changes a webhook. Enabling one does not send what happened while it was disabled.
+    /// Changes a webhook. Enabling one does not send what happened while it was disabled. Header values do not follow it to another
+    /// URL: those that are not sent anew are dropped. Whoever changes what it sends or where becomes its maker.
     ///
     /// # Errors
-    /// As [`App::create_webhook`]; `conflict` for anything but `enabled` of one that a block declared.
-    pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Value> {
+    /// As [`App::create_webhook`]; `forbidden` where the caller may not read what it sends; `conflict` for anything but `enabled` of
+    /// one that a block declared.
+    pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered> {
         caller.require(WEBHOOKS, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;
         if let Some(url) = &changes.url {
             self.check_url(url)?;
         }
-        if let Some(headers) = &changes.headers {
-            check_headers(headers)?;
-        }
         if let Some(topics) = &changes.topics {
             check_topics(caller, topics)?;
         }
-        // Whoever sends it elsewhere sees what it sends.
-        let is_redirected = changes.url.is_some() && changes.topics.is_none();
-        let now = self.clock.now();
-        let (id, caller) = (id.to_owned(), caller.clone());
-        let answer = self
+        let (now, secrets) = (self.clock.now(), self.secrets.clone());
+        let (id, acting) = (id.to_owned(), caller.clone());
+        let maker = match changes.url.is_some() || changes.topics.is_some() {
+            true => Some(caller.maker()),
+            false => None,
+        };
+        let (row, were_dropped) = self
             .store
             .write(move |connection| {
                 Box::pin(async move {
+                    if let Some(maker) = &maker {
+                        keep_maker(connection, maker).await?;
+                    }
                     connection.raise_version("subscriptions").await?;
                     let mut row = held(connection, &id).await?;
+                    may_act(&acting, &row)?;
                     let WebhookChanges { name, url, topics, headers, enabled } = changes;
                     let is_only_switched = name.is_none() && url.is_none() && topics.is_none() && headers.is_none();
                     if row.source.is_some() && !is_only_switched {
                         let message = "A block declared this webhook: it can be enabled and disabled, and goes with the block.";
                         return Err(Error::new(Code::Conflict, message));
                     }
-                    if is_redirected {
-                        check_topics(&caller, &serde_json::from_str::<Vec<String>>(&row.topics).map_err(Error::internal)?)?;
+                    let known = Headers::read(&row.headers)?;
+                    let is_moved = url.as_ref().is_some_and(|url| *url != row.url);
+                    // Whoever leads it elsewhere must not have the credentials of the receiver that it had before.
+                    let kept = if is_moved { Headers::default() } else { known.clone() };
+                    let changed = match headers {
+                        Some(headers) => Headers::seal(&secrets, &headers, &kept)?,
+                        None => kept,
+                    };
+                    let were_dropped = is_moved && changed.is_empty() && !known.is_empty();
+                    if let Some(maker) = &maker {
+                        connection.set_maker(Made::Webhook, &row.id, maker).await?;
+                        row.suspension = None;
                     }
+                    row.headers = changed.text();
                     row.name = name.unwrap_or(row.name);
                     row.url = url.unwrap_or(row.url);
                     row.topics = topics.map_or(row.topics, |topics| json!(topics).to_string());
-                    row.headers = headers.map_or(row.headers, |headers| Value::Object(headers).to_string());
                     row.enabled = enabled.unwrap_or(row.enabled);
                     row.updated_at = now;
                     connection.update_webhook(&row).await?;
-                    Ok(render(&row))
+                    Ok((row, were_dropped))
                 })
             })
             .await?;
         self.refresh_subscriptions().await?;
-        Ok(answer)
+        let mut warnings = self.warnings_of_topics(&topics_of(&row)?);
+        if were_dropped {
+            warnings.push("`url` changed and `headers` was not sent: the stored headers were dropped.".to_owned());
+        }
+        Ok(Answered { thing: render(&row), warnings })
     }
 
     /// Deletes a webhook; what it still had to send is dropped.
     ///
     /// # Errors
-    /// `conflict` for one that a block declared.
+    /// `forbidden` where the caller may not read what it sends; `conflict` for one that a block declared.
     pub async fn delete_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(WEBHOOKS, Action::Delete)?;
-        let id = id.to_owned();
+        let (id, caller) = (id.to_owned(), caller.clone());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
-                    if held(connection, &id).await?.source.is_some() {
+                    let row = held(connection, &id).await?;
+                    may_act(&caller, &row)?;
+                    if row.source.is_some() {
                         return Err(Error::new(Code::Conflict, "A block declared this webhook; it goes with the block."));
                     }
                     connection.delete_webhook(&id).await?;
@@ -357,9 +370,12 @@ impl App {
     }
 
     /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
+    ///
+    /// # Errors
+    /// `forbidden` where the caller may not read what it sends: whoever has the secret can pass for the service.
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(WEBHOOKS, Action::Update)?;
-        let id = id.to_owned();
+        let (id, caller) = (id.to_owned(), caller.clone());
         let (secret, stored) = self.new_secret(&id)?;
         let now = self.clock.now();
         let until = now + i64::try_from(ROTATION.as_millis()).unwrap_or(i64::MAX);
@@ -368,6 +384,7 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let mut row = held(connection, &id).await?;
+                    may_act(&caller, &row)?;
                     row.previous = Some(PreviousSecret { secret: std::mem::replace(&mut row.secret, stored), until });
                     row.updated_at = now;
                     Ok(connection.update_webhook(&row).await?)
@@ -381,16 +398,23 @@ impl App {
     /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to: the event's id.
     ///
     /// # Errors
-    /// `conflict` where it is disabled, or events are off.
+    /// `forbidden` where the caller may not read what it sends; `conflict` where it is disabled, or events are off.
     pub async fn test_webhook(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(WEBHOOKS, Action::Update)?;
         let actor = caller.actor_json();
+        if let Some(subscription) = self.subscription(&format!("{WEBHOOK_CONSUMER}{id}"))
+            && let Some(why) = self.why_stopped(&subscription).await?
+        {
+            return Err(Error::new(Code::Conflict, why));
+        }
         let event = self.platform_event(caller, format!("webhook.test.{id}"), format!(r#"{{"actor":{actor}}}"#));
-        let id = id.to_owned();
+        let (id, caller) = (id.to_owned(), caller.clone());
         self.store
             .write(move |connection| {
                 Box::pin(async move {
-                    if !held(connection, &id).await?.enabled {
+                    let row = held(connection, &id).await?;
+                    may_act(&caller, &row)?;
+                    if !row.enabled {
                         return Err(Error::new(Code::Conflict, "The webhook is disabled. Enable it to test it."));
                     }
                     let event = event.ok_or_else(|| {
@@ -401,6 +425,10 @@ impl App {
             })
             .await
     }
+}
+
+fn topics_of(row: &WebhookRow) -> Result<Vec<String>> {
+    serde_json::from_str(&row.topics).map_err(Error::internal)
 }
 
 async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {
@@ -414,4 +442,65 @@ pub(crate) async fn insert(connection: &mut Connection, row: &WebhookRow) -> Res
         return Err(Error::new(Code::Conflict, message));
     }
     Ok(connection.insert_webhook(row).await?)
+}
+
+impl App {
+    /// Seals the header values that an earlier version of the server stored as they were, and takes them out of the manifests that
+    /// are kept of blocks. Does nothing where that has happened.
+    pub(crate) async fn seal_stored_headers(&self) -> Result<()> {
+        let secrets = self.secrets.clone();
+        let (plain, manifests) = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    let mut plain = Vec::new();
+                    for row in connection.webhooks().await? {
+                        if Headers::read(&row.headers).is_ok_and(|headers| headers.has_plain()) {
+                            plain.push(row.id);
+                        }
+                    }
+                    Ok((plain, connection.block_manifests().await?))
+                })
+            })
+            .await?;
+        let manifests: Vec<_> = manifests
+            .into_iter()
+            .filter_map(|(block, version, manifest)| Some((block, version, without_header_values(&manifest)?)))
+            .collect();
+        if plain.is_empty() && manifests.is_empty() {
+            return Ok(());
+        }
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    for id in &plain {
+                        // Another instance may have changed it meanwhile.
+                        let Some(mut row) = connection.held_webhook(id).await? else { continue };
+                        if let Some(sealed) = Headers::read(&row.headers)?.sealed_anew(&secrets)? {
+                            row.headers = sealed.text();
+                            connection.update_webhook(&row).await?;
+                        }
+                    }
+                    for (block, version, manifest) in manifests {
+                        connection.set_block_manifest(&block, &version, manifest).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+}
+
+/// A manifest's JSON text with [`HIDDEN`] for the values of headers; `None` where it holds none.
+fn without_header_values(manifest: &str) -> Option<String> {
+    let mut manifest: Value = serde_json::from_str(manifest).ok()?;
+    let mut has_values = false;
+    for webhook in manifest.get_mut("webhooks")?.as_array_mut()? {
+        for value in webhook.get_mut("headers").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+            has_values |= value != HIDDEN;
+            *value = json!(HIDDEN);
+        }
+    }
+    has_values.then(|| manifest.to_string())
 }

@@ -19,6 +19,7 @@ use crate::caller::Caller;
 use crate::deletion::delete_records;
 use crate::record_events::WriteContext;
 use crate::records::record_id;
+use crate::sized::run_sized;
 pub(crate) use bulk::insert_many;
 pub(crate) use steps::{create, record_change};
 use steps::{run_step, upsert};
@@ -29,6 +30,17 @@ pub enum WriteRequest {
     Create { object: String, values: Members },
     Update { object: String, id: String, changes: Members },
     Delete { object: String, id: String },
+}
+
+impl WriteRequest {
+    /// Bytes of the values that it brings.
+    fn bytes(&self) -> usize {
+        match self {
+            WriteRequest::Create { values, .. } => values.bytes(),
+            WriteRequest::Update { changes, .. } => changes.bytes(),
+            WriteRequest::Delete { .. } => 0,
+        }
+    }
 }
 
 /// What one write did.
@@ -113,7 +125,7 @@ impl App {
     async fn write_one(&self, caller: &Caller, request: &WriteRequest) -> Result<WriteAnswer> {
         self.on_schema(move |registry| async move {
             let context = self.write_context(caller, &registry);
-            let step = self.step(caller, &context, request)?;
+            let step = run_sized(request.bytes(), || self.step(caller, &context, request))?;
             let mut answers = self.run_steps(context, vec![step]).await?;
             let answer = answers.pop().ok_or_else(|| Error::internal("a write gave no answer"))?;
             shown(caller, &registry, request, answer)
@@ -130,11 +142,12 @@ impl App {
         let requests = &requests;
         self.on_schema(move |registry| async move {
             let context = self.write_context(caller, &registry);
-            let steps = requests
-                .iter()
-                .enumerate()
-                .map(|(index, request)| self.step(caller, &context, request).map_err(|error| at(index, error)))
-                .collect::<Result<Vec<_>>>()?;
+            let steps = run_sized(requests.iter().map(WriteRequest::bytes).sum(), || {
+                let requests = requests.iter().enumerate();
+                requests
+                    .map(|(index, request)| self.step(caller, &context, request).map_err(|error| at(index, error)))
+                    .collect::<Result<Vec<_>>>()
+            })?;
             let answers = self.run_steps(context, steps).await?;
             let answers = answers.into_iter().zip(requests);
             answers.map(|(answer, request)| shown(caller, &registry, request, answer)).collect()
@@ -147,20 +160,21 @@ impl App {
     /// # Errors
     /// The first failure, its message naming the place of the failing record.
     pub async fn create_many(&self, caller: &Caller, object: &str, records: Vec<Members>) -> Result<BulkAnswer> {
-        self.check_bulk_size(records.len())?;
         let records = &records;
         self.on_schema(move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Create)?;
+            self.check_bulk_size(records.len())?;
             let mut context = self.write_context(caller, &registry);
             let stamp = stamp(&context);
-            let plans = records
-                .iter()
-                .enumerate()
-                .map(|(index, values)| {
-                    let id = self.clock.id(context.now);
-                    CreatePlan::new(&object, &access, values, id, &stamp).map_err(|error| at(index, error))
-                })
-                .collect::<Result<Vec<_>>>()?;
+            let plans = run_sized(records.iter().map(Members::bytes).sum(), || {
+                let records = records.iter().enumerate();
+                records
+                    .map(|(index, values)| {
+                        let id = self.clock.id(context.now);
+                        CreatePlan::new(&object, &access, values, id, &stamp).map_err(|error| at(index, error))
+                    })
+                    .collect::<Result<Vec<_>>>()
+            })?;
             self.store
                 .write(move |connection| {
                     Box::pin(async move {
@@ -178,14 +192,14 @@ impl App {
     /// # Errors
     /// `invalid_value` for an id that is no uuid; `foreign_key_violation` where one is still referenced: then none is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
-        self.check_bulk_size(ids.len())?;
-        let ids = &parse_ids(ids)?;
         self.on_schema(move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            self.check_bulk_size(ids.len())?;
+            let ids = parse_ids(ids)?;
             let mut context = self.write_context(caller, &registry);
-            let (scope, ids) = (access.scope().clone(), ids.clone());
+            let scope = access.scope().clone();
             self.store
-                .write(move |connection| {
+                .write_in_reserve(move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
                         let gone = delete_records(connection, &mut context, &object, &scope, ids.clone()).await?;
@@ -210,7 +224,8 @@ impl App {
             let mut context = self.write_context(caller, &registry);
             let id = self.clock.id(context.now);
             let stamp = stamp(&context);
-            let plan = UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp)?;
+            let plan =
+                run_sized(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))?;
             let written = Arc::clone(&object);
             let upserted = self
                 .store
@@ -261,8 +276,12 @@ impl App {
     }
 
     async fn run_steps(&self, mut context: WriteContext, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
+        // Deletions go on while there is too little room.
+        if !steps.iter().all(|step| matches!(step, Step::Delete(_) | Step::Missing)) {
+            self.store.check_room()?;
+        }
         self.store
-            .write(move |connection| {
+            .write_in_reserve(move |connection| {
                 Box::pin(async move {
                     let several = steps.len() > 1;
                     let mut answers = Vec::with_capacity(steps.len());
@@ -325,7 +344,7 @@ fn at(index: usize, error: Error) -> Error {
 }
 
 fn stamp(context: &WriteContext) -> Stamp {
-    Stamp { actor_id: context.actor_id.clone(), now: context.now }
+    Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts }
 }
 
 /// Ids of a body, each once.

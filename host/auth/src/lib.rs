@@ -8,6 +8,7 @@ mod cookie;
 mod password;
 mod principal;
 mod secret_box;
+mod setup_token;
 mod signature;
 mod token;
 
@@ -15,5 +16,6 @@ pub use cookie::CookieSigner;
 pub use password::{HashError, PasswordHasher, PasswordProblem, check_password};
 pub use principal::{Actor, Principal, Via};
 pub use secret_box::{Sealed, SecretBox, Unsealed};
+pub use setup_token::setup_token;
 pub use signature::{WEBHOOK_SECRET_PREFIX, new_webhook_secret, webhook_signature};
 pub use token::{API_KEY_PREFIX, ApiKey, SessionToken, hash_token};

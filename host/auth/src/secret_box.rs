@@ -45,6 +45,11 @@ impl SecretBox {
         Ok(SecretBox { cipher, key_id: hex::encode(key_id) })
     }
 
+    /// The id of the key that it seals with. It tells nothing of the key.
+    pub fn key_id(&self) -> &str {
+        &self.key_id
+    }
+
     /// Encrypts `secret`; `purpose` says what it is of, and is needed to read it.
     ///
     /// # Errors

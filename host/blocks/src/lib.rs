@@ -31,4 +31,4 @@ pub use manifest::parse_manifest;
 pub use package::{PackError, componentize, manifest_of, pack};
 pub use runtime::{Runtime, RuntimeSettings};
 pub use scaffold::new_block;
-pub use toolchain::{BuiltBlock, Language, build};
+pub use toolchain::{BuildOptions, BuiltBlock, Language, build};

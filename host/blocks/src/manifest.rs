@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use blockbase_app::schema::json::strict_from_str;
 use blockbase_app::schema::{Code, Error, Result};
 use blockbase_app::{BlockPermissions, Manifest, TopicPattern, check_consumer};
 use serde_json::Value;
@@ -37,7 +38,7 @@ pub fn parse_manifest(text: &str) -> Result<Manifest> {
         return Err(invalid(format!("A manifest has {MANIFEST_BYTES_MAX} bytes at most.")));
     }
     let manifest: Manifest =
-        serde_json::from_str(text).map_err(|error| invalid(format!("The manifest is not of the expected form: {error}.")))?;
+        strict_from_str(text).map_err(|misfit| invalid(format!("The manifest is not of the expected form: {misfit}.")))?;
     check(&manifest)?;
     Ok(manifest)
 }
@@ -178,5 +179,22 @@ mod tests {
         assert!(action(json!({ "name": "x", "input": { "type": "string" } })).contains("type object"));
         assert!(action(json!({ "name": "x", "input": { "type": "object", "minProperties": "many" } })).contains("`x`"));
         assert!(action(json!({ "name": "x y" })).contains("x y"));
+    }
+
+    #[test]
+    fn a_list_is_no_object_at_any_depth() {
+        for (key, value, place) in [
+            ("permissions", json!([]), "`permissions`"),
+            ("requires", json!([["log_event"]]), "`requires`"),
+            ("actions", json!([["x"]]), "`actions[0]`"),
+            ("actions", json!([{ "name": "x", "rbac": ["task", "read"] }]), "`actions[0].rbac`"),
+            ("permissions", json!({ "data": [["task", ["read"]]] }), "`permissions.data[0]`"),
+            ("subscriptions", json!([["data.#", "a:b", "h"]]), "`subscriptions[0]`"),
+        ] {
+            let mut manifest = json!({ "name": "a", "version": "1.0.0" });
+            manifest[key] = value;
+            let message = message(manifest);
+            assert!(message.contains(place), "{message}");
+        }
     }
 }

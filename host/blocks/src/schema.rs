@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use blockbase_app::schema::{Code, Error, Issue, Result};
+use blockbase_app::schema::{Code, Error, Issue, Result, excerpt, excerpt_of};
 use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 
@@ -17,14 +17,12 @@ const STEPS_MAX: u32 = 2_000_000;
 const STACK_BYTES_MAX: usize = 768 * 1024;
 /// Failures that are told of one document.
 const ISSUES_MAX: usize = 100;
-/// Bytes of one failure's message.
-const MESSAGE_BYTES_MAX: usize = 1000;
 /// The keyword that counts a step; no author's schema has it, because it is put in after reading.
 const STEP: &str = "\u{0}step";
-/// Keywords whose values are data.
-const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
+/// Keywords whose values hold no schema.
+const DATA: [&str; 7] = ["const", "enum", "default", "examples", "example", "dependentRequired", "$vocabulary"];
 /// Keywords whose values are schemas by name.
-const BY_NAME: [&str; 5] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+const BY_NAME: [&str; 6] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
 
 thread_local! {
     /// Steps left, and where the stack was when they began.
@@ -103,7 +101,10 @@ impl BoundedSchema {
             false => {
                 let failures = self.0.iter_errors(document).take(ISSUES_MAX);
                 failures
-                    .map(|error| Issue { path: error.instance_path().to_string(), message: shortened(error.to_string()) })
+                    .map(|error| Issue {
+                        path: excerpt(&error.instance_path().to_string()).into_owned(),
+                        message: excerpt_of(&error),
+                    })
                     .collect()
             }
         })
@@ -119,15 +120,6 @@ fn within_bound<T>(check: impl FnOnce() -> T) -> Result<T> {
         ),
         false => resume_unwind(unwound),
     })
-}
-
-/// A failure's message shows the value at fault, which may be all of a document.
-fn shortened(mut message: String) -> String {
-    if message.len() > MESSAGE_BYTES_MAX {
-        message.truncate(message.floor_char_boundary(MESSAGE_BYTES_MAX));
-        message.push('…');
-    }
-    message
 }
 
 /// Puts the counting keyword into every schema of a schema.
@@ -167,6 +159,58 @@ mod tests {
         let tree = json!({ "$defs": { "t": { "properties": { "l": { "$ref": "#/$defs/t" }, "r": { "$ref": "#/$defs/t" } } } }, "$ref": "#/$defs/t" });
         assert_eq!(outcome(tree, json!({ "l": { "l": {}, "r": {} }, "r": {} })), Ok(0));
         assert_eq!(outcome(json!({ "items": { "type": "integer" } }), json!(vec!["x"; 500])), Ok(ISSUES_MAX));
+    }
+
+    #[test]
+    fn every_keyword_of_the_draft_is_taken_and_means_what_it_says() {
+        for (schema, good, bad) in [
+            (json!({ "dependentRequired": { "card": ["address"] } }), json!({ "card": 1, "address": "x" }), json!({ "card": 1 })),
+            (json!({ "dependentSchemas": { "a": { "required": ["b"] } } }), json!({ "a": 1, "b": 1 }), json!({ "a": 1 })),
+            (json!({ "patternProperties": { "^n_": { "type": "number" } } }), json!({ "n_a": 1 }), json!({ "n_a": "x" })),
+            (json!({ "additionalProperties": false, "properties": { "a": true } }), json!({ "a": 1 }), json!({ "b": 1 })),
+            (json!({ "additionalProperties": { "type": "null" } }), json!({ "a": null }), json!({ "a": 1 })),
+            (json!({ "propertyNames": { "maxLength": 1 } }), json!({ "a": 1 }), json!({ "ab": 1 })),
+            (json!({ "minProperties": 1, "maxProperties": 1 }), json!({ "a": 1 }), json!({})),
+            (json!({ "required": ["a"] }), json!({ "a": 1 }), json!({})),
+            (
+                json!({ "unevaluatedProperties": false, "allOf": [{ "properties": { "a": {} } }] }),
+                json!({ "a": 1 }),
+                json!({ "b": 1 }),
+            ),
+            (
+                json!({ "prefixItems": [{ "type": "string" }], "items": { "type": "integer" } }),
+                json!(["a", 1]),
+                json!(["a", "b"]),
+            ),
+            (json!({ "prefixItems": [{}], "unevaluatedItems": false }), json!([1]), json!([1, 2])),
+            (json!({ "contains": { "const": 1 }, "minContains": 2, "maxContains": 2 }), json!([1, 1, 2]), json!([1, 2])),
+            (json!({ "uniqueItems": true, "minItems": 1, "maxItems": 2 }), json!([1, 2]), json!([1, 1])),
+            (
+                json!({ "if": { "required": ["a"] }, "then": { "required": ["b"] }, "else": { "required": ["c"] } }),
+                json!({ "c": 1 }),
+                json!({ "a": 1 }),
+            ),
+            (json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }), json!(null), json!(1)),
+            (json!({ "oneOf": [{ "multipleOf": 2 }, { "multipleOf": 3 }] }), json!(2), json!(6)),
+            (json!({ "not": { "enum": [1, { "type": "x" }] } }), json!(2), json!(1)),
+            (json!({ "exclusiveMinimum": 0, "maximum": 5 }), json!(5), json!(0)),
+            (json!({ "minimum": 0, "exclusiveMaximum": 5 }), json!(0), json!(5)),
+            (json!({ "minLength": 1, "maxLength": 2, "pattern": "^a" }), json!("ab"), json!("b")),
+            (json!({ "$defs": { "id": { "$anchor": "id", "type": "integer" } }, "$ref": "#id" }), json!(1), json!("x")),
+            (
+                json!({ "$dynamicAnchor": "node", "type": "object", "properties": { "n": { "$dynamicRef": "#node" } } }),
+                json!({ "n": {} }),
+                json!({ "n": 1 }),
+            ),
+            (
+                json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "$comment": "c", "title": "t", "description": "d", "deprecated": true, "readOnly": true, "writeOnly": false, "default": { "a": 1 }, "examples": [{}], "format": "email", "contentEncoding": "base64", "contentMediaType": "application/json", "contentSchema": { "type": "object" }, "type": "string" }),
+                json!("x"),
+                json!(1),
+            ),
+        ] {
+            assert_eq!(outcome(schema.clone(), good), Ok(0), "{schema}");
+            assert!(outcome(schema.clone(), bad).is_ok_and(|issues| issues > 0), "{schema}");
+        }
     }
 
     #[test]

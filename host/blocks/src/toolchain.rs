@@ -70,6 +70,13 @@ pub(crate) struct Project {
     wit: PathBuf,
 }
 
+/// What an author allows a build.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BuildOptions {
+    /// To run the programs that packages of npm bring for their install.
+    pub allow_scripts: bool,
+}
+
 /// The file that a build made, not yet packed.
 #[derive(Debug)]
 pub struct BuiltBlock {
@@ -82,7 +89,7 @@ pub struct BuiltBlock {
 ///
 /// # Errors
 /// A language that is not known, a tool that is lacking, or sources that do not compile.
-pub fn build(directory: &Path, manifest: &Value) -> Result<BuiltBlock, String> {
+pub fn build(directory: &Path, manifest: &Value, options: BuildOptions) -> Result<BuiltBlock, String> {
     let language = Language::of(directory)?;
     let directory = std::path::absolute(directory).map_err(|error| error.to_string())?;
     let work = directory.join(".blockbase");
@@ -90,7 +97,7 @@ pub fn build(directory: &Path, manifest: &Value) -> Result<BuiltBlock, String> {
     scaffold::prepare(language, &project.sdk, &project.wit, &plugins(manifest))?;
     match language {
         Language::Rust => rust::build(&project),
-        Language::JavaScript => javascript::build(&project),
+        Language::JavaScript => javascript::build(&project, options),
         Language::Python => python::build(&project),
         Language::Go => go::build(&project),
         Language::C => c::build(&project),

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_app::schema::Code;
-use blockbase_app::{Attempt, Ended, PersistConfig, Subscription, Target};
+use blockbase_app::{Attempt, Ended, Judge, PersistConfig, Subscription, Target};
 use blockbase_store::ClaimedDelivery;
 use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span};
 use tokio::sync::{Semaphore, mpsc};
 
-pub(crate) use attempt::{Failed, deliver_to_block, log_event};
+pub(crate) use attempt::{Failed, deliver_to_block, log_event, may_deliver};
 use floor::Floor;
 
 use crate::dispatcher::{Dispatcher, Running};
@@ -27,8 +27,9 @@ const BLOCK_CALLS_MAX: usize = 8;
 const CLAIMED_AHEAD: usize = 4;
 /// Deliveries that a built-in handler gets at once.
 const BATCH_MAX: usize = 200;
-/// Time of a batch of a built-in handler.
-const BATCH_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time of a batch of a built-in handler, for the lease alone: a batch is one transaction that locks its deliveries, so that one which
+/// takes longer loses nothing, while those of a process that ended wait for the lease.
+const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// What a lease holds beyond the time of two attempts.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
 /// Pause where another instance claims for the group, or the database does not answer.
@@ -174,16 +175,9 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
         group.floor.forget();
         return Found { again: after > 0, left_over: has_more, ..Found::default() };
     }
-    match &subscription.target {
-        Target::LogEvent => {
-            let reports = deliveries.iter().map(|delivery| group.log(subscription, &token, delivery)).collect();
-            settle(group, reports).await;
-            Found { again: has_more || after > 0, ..Found::default() }
-        }
-        Target::PersistEvent(config) => {
-            persist(group, subscription, config, &token, &deliveries).await;
-            Found { again: has_more || after > 0, ..Found::default() }
-        }
+    let config = match &subscription.target {
+        Target::LogEvent => None,
+        Target::PersistEvent(config) => Some(config),
         Target::Webhook(_) | Target::Block { .. } | Target::Broken(_) => {
             let count = deliveries.len();
             for chain in chains(deliveries) {
@@ -191,9 +185,21 @@ async fn claim(group: &Arc<Group>, subscription: &Arc<Subscription>, manner: &Ma
                 let timeout = manner.timeout;
                 tokio::spawn(async move { group.hand_over(chain, &subscription, &token, until, timeout).await });
             }
-            Found { in_flight: count, again: false, left_over: has_more || after > 0 }
+            return Found { in_flight: count, again: false, left_over: has_more || after > 0 };
         }
+    };
+    match (may_deliver(app, subscription).await, config) {
+        (Err(failed), _) => {
+            let reports = deliveries.iter().map(|delivery| group.refused(subscription, &token, delivery, &failed)).collect();
+            settle(group, reports).await;
+        }
+        (Ok(judge), None) => {
+            let reports = deliveries.iter().map(|delivery| group.log(subscription, &judge, &token, delivery)).collect();
+            settle(group, reports).await;
+        }
+        (Ok(judge), Some(config)) => persist(group, subscription, config, &judge, &token, &deliveries).await,
     }
+    Found { again: has_more || after > 0, ..Found::default() }
 }
 
 /// Deliveries of one record one after the other, those of different ones side by side.
@@ -267,6 +273,7 @@ async fn persist(
     group: &Group,
     subscription: &Subscription,
     config: &PersistConfig,
+    judge: &Judge,
     token: &str,
     deliveries: &[ClaimedDelivery],
 ) {
@@ -275,7 +282,8 @@ async fn persist(
     }
     let (app, pace) = (&group.dispatcher.app, &group.dispatcher.pace);
     let began = Instant::now();
-    match pace.run(app, group.is_backlog(), app.persist_deliveries(&group.consumer, token, config, deliveries)).await {
+    let persisted = app.persist_deliveries(&group.consumer, token, config, judge, deliveries);
+    match pace.run(app, group.is_backlog(), persisted).await {
         Ok(ended) => {
             count_persisted(group, subscription, deliveries, &ended, began.elapsed());
             plan_retries(group, retry_pauses(group, &ended));
@@ -287,7 +295,7 @@ async fn persist(
         // One of them spoils it for all, and it is not known which.
         Err(error) if error.code == Code::Internal && deliveries.len() > 1 => {
             for delivery in deliveries {
-                Box::pin(persist(group, subscription, config, token, std::slice::from_ref(delivery))).await;
+                Box::pin(persist(group, subscription, config, judge, token, std::slice::from_ref(delivery))).await;
             }
         }
         Err(error) => {
@@ -326,6 +334,8 @@ fn count_persisted(group: &Group, subscription: &Subscription, deliveries: &[Cla
         };
         let (outcome, kind) = match ended.attempt {
             Attempt::Delivered => (Outcome::Success, None),
+            // Nothing was attempted.
+            Attempt::Skipped(_) => continue,
             _ => (Outcome::Failed, Some("not_persisted")),
         };
         telemetry::delivery(topic, &group.consumer, &subscription.handler, outcome, share);

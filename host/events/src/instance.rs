@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
 use crate::dispatcher::Dispatcher;
-use crate::group::{Failed, deliver_to_block, log_event};
+use crate::group::{Failed, deliver_to_block, log_event, may_deliver};
 
 /// Events of one subscription that may wait for another attempt.
 const RETRIES_MAX: usize = 1000;
@@ -96,7 +96,12 @@ async fn retry(dispatcher: &Dispatcher, subscription: &Subscription, event: Clai
 async fn deliver(dispatcher: &Dispatcher, subscription: &Subscription, event: ClaimedEvent, attempts: i64) -> Result<(), Failed> {
     let (topic, consumer, handler) = (event.topic.clone(), &subscription.consumer, &subscription.handler);
     let broken = |problem: String| Failed { kind: "broken_subscription", problem, answered: true };
+    let judged = may_deliver(&dispatcher.app, subscription).await;
+    if judged.as_ref().is_ok_and(|judge| judge.why_skipped(&event).is_some()) {
+        return Ok(());
+    }
     let attempt = async {
+        judged?;
         match &subscription.target {
             Target::LogEvent => {
                 log_event(consumer, &event);
@@ -121,5 +126,7 @@ fn claimed(event: &CommittedEvent) -> ClaimedEvent {
         payload: event.payload().to_owned(),
         occurred_at: event.occurred_at,
         depth: event.depth,
+        object: event.object.clone(),
+        owner: event.owner.clone(),
     }
 }

@@ -39,18 +39,25 @@ pub struct Settings {
     pub client: Client,
 }
 
-/// How often this instance looks whether another changed the schema, the blocks or the subscriptions.
-const REFRESH: Duration = Duration::from_millis(500);
+/// How often this instance looks, by one short statement, whether another changed the schema, the blocks, the subscriptions or the
+/// accounts. What a change is promised to take until it holds everywhere is half a second.
+const REFRESH: Duration = Duration::from_millis(400);
 /// How often the kept counts of Postgres are folded.
 const FOLD: Duration = Duration::from_secs(5);
 /// How often this instance looks for tasks that are due.
 const TASKS: Duration = Duration::from_secs(1);
 /// How often it looks for runs whose instance is gone.
 const ABANDONED: Duration = Duration::from_secs(10);
+/// How often it looks for API keys that have expired and made something.
+const EXPIRED_KEYS: Duration = Duration::from_secs(2);
+/// How often it looks whether makers lost or regained rights that their things need.
+const RIGHTS: Duration = Duration::from_secs(1);
 /// How often sessions that have expired are deleted.
 const SESSIONS: Duration = Duration::from_secs(3600);
 /// How often deliveries of groups that are no more are dropped.
 const SWEEP: Duration = Duration::from_secs(600);
+/// How often the outbox is held to its size.
+const OUTBOX: Duration = Duration::from_secs(5);
 /// How often telemetry is told of the queues.
 const QUEUES: Duration = Duration::from_secs(5);
 /// How long log lines of blocks gather before they are stored.
@@ -108,6 +115,15 @@ pub fn start(
     pollers.push(tokio::spawn(every(SESSIONS, Arc::clone(app), "expired sessions could not be deleted", |app| async move {
         app.purge_sessions().await.map(|_| ())
     })));
+    pollers.push(tokio::spawn(every(
+        EXPIRED_KEYS,
+        Arc::clone(app),
+        "what expired keys made could not be suspended",
+        |app| async move { app.settle_expired_keys().await },
+    )));
+    pollers.push(tokio::spawn(every(RIGHTS, Arc::clone(app), "suspensions could not be looked after", |app| async move {
+        app.settle_rights().await
+    })));
     pollers.push(tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be looked after", |app| async move {
         app.fail_abandoned_runs(false).await
     })));
@@ -125,6 +141,9 @@ pub fn start(
         pollers.push(tokio::spawn(feed::follow(Arc::clone(app))));
     }
     pollers.push(tokio::spawn(sweep(Arc::clone(app))));
+    pollers.push(tokio::spawn(every(OUTBOX, Arc::clone(app), "the outbox could not be held to its size", |app| async move {
+        app.bound_outbox().await.map(|_| ())
+    })));
     if blockbase_telemetry::is_on() {
         let problem = "the depth of the queues could not be read";
         pollers.push(tokio::spawn(every(QUEUES, Arc::clone(app), problem, |app| async move { observe_queues(&app).await })));

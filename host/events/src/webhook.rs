@@ -52,11 +52,11 @@ fn request(app: &App, webhook: &Webhook, event: &ClaimedEvent, timeout: Duration
     let secrets = webhook.secrets(app.secrets(), now)?;
     let signature = webhook_signature(&secrets, now.div_euclid(1000), &body)?;
     let mut headers = HeaderMap::new();
-    for (name, value) in &webhook.headers {
+    for (name, value) in webhook.headers(app.secrets())? {
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|error| error.to_string())?;
         headers.insert(
             name,
-            HeaderValue::from_str(value)
+            HeaderValue::from_str(&value)
                 .or_else(|_| HeaderValue::from_bytes(value.as_bytes()))
                 .map_err(|error| error.to_string())?,
         );

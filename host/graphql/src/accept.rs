@@ -86,7 +86,7 @@ impl Form {
             (Refusal::Malformed(error), _) => status(error.code),
             // Who cannot be told from the body alone: limits of the service, and its faults.
             (Refusal::Invalid(errors), Form::Json) => match errors.first().map(|error| error.error.code) {
-                Some(code @ (Code::PayloadTooLarge | Code::Internal | Code::Unavailable)) => status(code),
+                Some(code @ (Code::PayloadTooLarge | Code::Internal | Code::Unavailable | Code::RateLimited)) => status(code),
                 _ => StatusCode::OK,
             },
             (Refusal::Invalid(errors), _) => errors.first().map_or(StatusCode::BAD_REQUEST, |error| status(error.error.code)),
@@ -105,11 +105,12 @@ fn range(text: &str) -> Option<(String, f32)> {
 pub(crate) fn status(code: Code) -> StatusCode {
     match code {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::Forbidden | Code::KeySuspended => StatusCode::FORBIDDEN,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         _ => StatusCode::BAD_REQUEST,
     }
 }

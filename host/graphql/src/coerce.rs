@@ -502,6 +502,11 @@ impl Arguments {
         self.0.values().map(String::len).sum()
     }
 
+    /// Takes the JSON text out; `None` where it is left out or null.
+    pub(crate) fn take(&mut self, name: &str) -> Option<String> {
+        self.0.remove(name).filter(|text| text != "null")
+    }
+
     /// JSON text; `None` where it is left out or null.
     pub(crate) fn json(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| *text != "null")
@@ -511,7 +516,7 @@ impl Arguments {
     /// `invalid_request` where the argument is something else.
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let Some(text) = self.json(name) else { return Ok(None) };
-        let value = serde_json::from_str(text);
+        let value = json::strict_from_str(text);
         value.map(Some).map_err(|error| Error::invalid_request(format!("The argument `{name}` cannot be read: {error}.")))
     }
 }

@@ -3,7 +3,7 @@
 use async_graphql::parser::Error as ParserError;
 use async_graphql::{Pos, ServerError};
 use blockbase_app::log_cause;
-use blockbase_app::schema::{Error, json};
+use blockbase_app::schema::{Error, excerpt_of, json};
 use serde_json::Value;
 
 /// A step on the way to a value of the answer.
@@ -53,7 +53,7 @@ impl GraphqlError {
     /// Syntax that is none.
     pub(crate) fn of_parser(error: &ParserError) -> GraphqlError {
         let locations = error.positions().collect();
-        GraphqlError::invalid(format!("Syntax error: {error}"), locations)
+        GraphqlError::invalid(format!("Syntax error: {}", excerpt_of(error)), locations)
     }
 
     /// What validation found.

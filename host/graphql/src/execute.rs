@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_graphql::Pos;
 use async_graphql::parser::types::{ExecutableDocument, OperationDefinition, OperationType};
 use blockbase_app::schema::{Code, Error, Object, Result};
-use blockbase_app::{App, Caller};
+use blockbase_app::{App, Caller, run_sized};
 use futures_util::StreamExt;
 use futures_util::stream;
 
@@ -138,7 +138,9 @@ impl<'d> Execution<'d> {
     }
 
     async fn dispatch(&self, root: &Root, selected: &Selected<'d>, answer: &mut Answer) -> Result<(), (Error, Pos)> {
-        let arguments = Arguments::of(root.arguments(), &selected.field.arguments, self.variables)?;
+        let mut arguments = run_sized(self.variables.iter().map(|(_, text)| text.len()).sum(), || {
+            Arguments::of(root.arguments(), &selected.field.arguments, self.variables)
+        })?;
         let bytes = self.argument_bytes.fetch_add(arguments.bytes(), Ordering::Relaxed) + arguments.bytes();
         within_bound(bytes).map_err(|error| (error, Pos::default()))?;
         let outcome = match root {
@@ -153,9 +155,9 @@ impl<'d> Execution<'d> {
             Root::List(object) => self.list(object, selected, &arguments, answer).await,
             Root::ById(object) => self.by_id(object, selected, &arguments, answer).await,
             Root::Aggregate(object) => self.aggregate(object, selected, &arguments, answer).await,
-            Root::Create(object) => self.create(object, selected, &arguments, answer).await,
-            Root::Update(object) => self.update(object, selected, &arguments, answer).await,
-            Root::Upsert(object) => self.upsert(object, selected, &arguments, answer).await,
+            Root::Create(object) => self.create(object, selected, &mut arguments, answer).await,
+            Root::Update(object) => self.update(object, selected, &mut arguments, answer).await,
+            Root::Upsert(object) => self.upsert(object, selected, &mut arguments, answer).await,
             Root::Delete(object) => self.delete(object, &arguments, answer).await,
             Root::Links(object, key, change) => self.change_links(object, key, *change, &arguments, answer).await,
             Root::Action(block, action) => self.call_action(block, action, &arguments, answer).await,

@@ -29,7 +29,7 @@ pub(crate) fn page() -> Response<BoxBody<Bytes, Infallible>> {
         [
             (header::CONTENT_TYPE, "text/html; charset=utf-8"),
             (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
-            (header::CACHE_CONTROL, "no-cache"),
+            (header::CACHE_CONTROL, "private, no-cache"),
             (header::VARY, "accept"),
             (header::REFERRER_POLICY, "no-referrer"),
             (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),

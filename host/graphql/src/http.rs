@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicUsize;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{Caller, Invoker};
+use blockbase_app::{Caller, IncomingBody, Invoker, run_sized};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
@@ -20,6 +20,7 @@ use crate::error::{GraphqlError, refused};
 use crate::execute::Execution;
 use crate::prepare::Prepared;
 use crate::request::GraphqlRequest;
+use crate::shape::Budget;
 use crate::sse::only_result;
 
 /// A body that is there, or comes bit by bit.
@@ -28,7 +29,7 @@ pub(crate) type Body = BoxBody<Bytes, Infallible>;
 const ALLOWED: &str = "GET, POST, PUT, DELETE";
 
 /// Answers a request at `/api/v1/graphql`.
-pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Request<Result<Bytes>>) -> Response<Body> {
+pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Request<IncomingBody>) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
@@ -42,8 +43,10 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     if form == Form::Page {
         return crate::graphiql::page();
     }
-    let caller = match invoker.caller {
+    // Who may not use the surface learns that before the request is looked at.
+    let caller = match invoker.caller.and_then(|caller| caller.require_platform().map(|()| caller)) {
         Ok(caller) => caller,
+        Err(error) if error.code == Code::Forbidden => return refuse(form, Refusal::Invalid(vec![error.into()])),
         Err(error) => return refuse(form, Refusal::Malformed(error)),
     };
     let asked = Asked { caller, credentials: invoker.credentials, request_id: invoker.request_id, form };
@@ -57,7 +60,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
             Ok(request) => graphql.execute(asked, request, true).await,
             Err(error) => refuse(form, Refusal::Malformed(error)),
         },
-        (Method::POST, _, token) => match read(&parts.headers, body) {
+        (Method::POST, _, token) => match read(&parts.headers, body).await {
             Ok(request) => match token {
                 Some(token) => graphql.begin(asked, &token, request).await,
                 None => graphql.execute(asked, request, false).await,
@@ -84,7 +87,7 @@ pub(crate) struct Asked {
     pub(crate) form: Form,
 }
 
-fn read(headers: &HeaderMap, body: Result<Bytes>) -> Result<GraphqlRequest> {
+async fn read(headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest> {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut parts = value.split(';').map(str::trim);
     let is_json = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
@@ -94,9 +97,11 @@ fn read(headers: &HeaderMap, body: Result<Bytes>) -> Result<GraphqlRequest> {
     if !is_json || !is_utf8 {
         return Err(Error::new(Code::UnsupportedMediaType, "Send the body with `Content-Type: application/json`, in UTF-8."));
     }
-    let body = body?;
-    let text = std::str::from_utf8(&body).map_err(|_| Error::invalid_request("The body is not valid UTF-8."))?;
-    GraphqlRequest::from_json(text)
+    let body = body.read().await?;
+    run_sized(body.len(), || {
+        let text = std::str::from_utf8(&body).map_err(|_| Error::invalid_request("The body is not valid UTF-8."))?;
+        GraphqlRequest::from_json(text)
+    })
 }
 
 impl Graphql {
@@ -134,14 +139,17 @@ impl Operation {
     /// What the request is refused with.
     pub(crate) async fn prepare(
         graphql: &Arc<Graphql>,
-        asked: Asked,
+        mut asked: Asked,
         request: GraphqlRequest,
         only_queries: bool,
     ) -> Result<Operation, Refusal> {
+        asked.caller = asked.caller.with_one_answer(graphql.app.settings());
         let prepared = Prepared::of(&graphql.app, &graphql.views, &asked.caller, &request, only_queries).await?;
         let name = request.operation_name;
         let operation = prepared.operation(name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
-        let variables = Variables::of(&prepared.view, operation, &request.variables).map_err(Refusal::Invalid)?;
+        let variables = run_sized(request.variables.bytes(), || Variables::of(&prepared.view, operation, &request.variables));
+        let variables = variables.map_err(Refusal::Invalid)?;
+        drop(request.variables);
         Ok(Operation { graphql: Arc::clone(graphql), asked, name, variables, prepared })
     }
 
@@ -157,7 +165,7 @@ impl Operation {
             operation,
             operation_name: self.name.as_deref(),
             variables: &self.variables,
-            budget: Arc::default(),
+            budget: Arc::new(Budget::new(self.graphql.app.settings().answer_bytes_max)),
             argument_bytes: AtomicUsize::new(0),
         })
     }
@@ -195,6 +203,11 @@ pub(crate) fn answer(status: StatusCode, form: Form, body: Vec<u8>) -> Response<
 /// The answer to what is not executed.
 pub(crate) fn refuse(form: Form, refusal: Refusal) -> Response<Body> {
     let status = form.status(&refusal);
+    let retry_after_s = match &refusal {
+        Refusal::Invalid(errors) => errors.first().and_then(|error| error.error.retry_after_s),
+        Refusal::Malformed(error) => error.retry_after_s,
+        Refusal::Method => None,
+    };
     let body = match refusal {
         Refusal::Invalid(errors) => refused(&errors),
         Refusal::Malformed(error) => refused(&[error.into()]),
@@ -204,5 +217,9 @@ pub(crate) fn refuse(form: Form, refusal: Refusal) -> Response<Body> {
             json!({ "errors": [error] }).to_string().into_bytes()
         }
     };
-    answer(status, form, body)
+    let mut response = answer(status, form, body);
+    if let Some(seconds) = retry_after_s {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
+    }
+    response
 }

@@ -30,9 +30,7 @@ mod views;
 use std::sync::Arc;
 
 use ::http::{Request, Response};
-use blockbase_app::schema::Result;
-use blockbase_app::{App, Invoker};
-use bytes::Bytes;
+use blockbase_app::{App, IncomingBody, Invoker};
 use tokio::sync::watch;
 
 use crate::http::Body;
@@ -54,7 +52,7 @@ impl Graphql {
     }
 
     /// Answers a request at `/api/v1/graphql`.
-    pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<Result<Bytes>>) -> Response<Body> {
+    pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<IncomingBody>) -> Response<Body> {
         http::handle(self, invoker, request).await
     }
 }

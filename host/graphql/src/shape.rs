@@ -16,9 +16,6 @@ use crate::collect::Context;
 use crate::error::{GraphqlError, Step};
 use crate::view::View;
 
-/// Bytes of one answer. A value is written once for each alias that it is asked for under.
-const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-
 /// What is selected of the records of one object.
 pub(crate) struct RecordShape<'d> {
     fields: Vec<FieldShape<'d>>,
@@ -160,24 +157,19 @@ pub(crate) struct Answer {
     budget: Arc<Budget>,
 }
 
-/// Bytes that an operation may still answer with.
+/// Bytes that an operation may still answer with. A value is written once for each alias that it is asked for under.
 pub(crate) struct Budget(AtomicUsize);
 
-impl Default for Budget {
-    fn default() -> Self {
-        Budget(AtomicUsize::new(ANSWER_BYTES_MAX))
-    }
-}
-
 impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Budget {
+        Budget(AtomicUsize::new(bytes_max))
+    }
+
     /// # Errors
-    /// `invalid_request` where it is spent.
+    /// `answer_too_large` where it is spent.
     pub(crate) fn spend(&self, bytes: usize) -> Result<()> {
         let spent = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
-        spent.map(|_| ()).map_err(|_| {
-            let most = ANSWER_BYTES_MAX / 1024 / 1024;
-            Error::invalid_request(format!("The answer would have more than {most} MiB. Ask for a smaller page or fewer fields."))
-        })
+        spent.map(|_| ()).map_err(|_| Error::answer_too_large())
     }
 }
 

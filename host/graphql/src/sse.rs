@@ -6,21 +6,20 @@ use std::convert::Infallible;
 use std::pin::Pin;
 
 use async_graphql::parser::types::OperationType;
-use blockbase_app::schema::{Error, Result};
-use blockbase_app::{StreamForm, StreamRequest};
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{Frames as Queue, StreamForm, StreamRequest};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use http::{HeaderValue, Response, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 
 use crate::Graphql;
-use crate::accept::Form;
+use crate::accept::{Form, Refusal};
 use crate::coerce::Arguments;
 use crate::error::{GraphqlError, refused};
-use crate::http::{Body, Operation};
+use crate::http::{Body, Operation, refuse};
 use crate::root::Root;
 
 pub(crate) use single::Connections;
@@ -81,8 +80,8 @@ fn event_stream(frames: Frames) -> Response<Body> {
     response
 }
 
-fn of_receiver(mut receiver: mpsc::Receiver<Bytes>) -> Frames {
-    Box::pin(stream::poll_fn(move |context| receiver.poll_recv(context)))
+fn of_queue(mut queue: Queue) -> Frames {
+    Box::pin(stream::poll_fn(move |context| queue.poll_next(context)))
 }
 
 /// A stream of one result.
@@ -100,7 +99,11 @@ impl Graphql {
         }
         match self.subscribe(&operation, &framing, true).await {
             // A stream that the server ends is cut without a word, so that its client comes back.
-            Ok(frames) => event_stream(of_receiver(frames)),
+            Ok(frames) => event_stream(of_queue(frames)),
+            // There is no room for it now, which its client sees by the status.
+            Err(error) if matches!(error.code, Code::RateLimited | Code::Unavailable) => {
+                refuse(Form::Events, Refusal::Malformed(error))
+            }
             Err(error) => only_result(&refused(&[error.into()])),
         }
     }
@@ -109,7 +112,7 @@ impl Graphql {
     ///
     /// # Errors
     /// As for a stream of the feed.
-    async fn subscribe(&self, operation: &Operation, framing: &Framing, alone: bool) -> Result<mpsc::Receiver<Bytes>> {
+    async fn subscribe(&self, operation: &Operation, framing: &Framing, alone: bool) -> Result<Queue> {
         let execution = operation.with().ok_or_else(|| Error::internal("an operation is gone that was prepared"))?;
         let roots = execution.roots();
         let Some(root) = roots.first() else { return Err(Error::invalid_request("The subscription selects nothing.")) };

@@ -59,16 +59,20 @@ pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
     log_cause(problem);
     let status = match problem.code {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::Forbidden | Code::KeySuspended => StatusCode::FORBIDDEN,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         _ => StatusCode::BAD_REQUEST,
     };
     let mut response = error(status, REFUSED, &problem.message, Some(problem.envelope()), id);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
+    }
+    if let Some(seconds) = problem.retry_after_s {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
     }
     response
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_app::schema::Error;
+use blockbase_app::schema::{Error, excerpt_of};
 use http::StatusCode;
 use http::request::Parts;
 use http_body_util::BodyExt;
@@ -24,7 +24,7 @@ impl Mcp {
         let refused = |code, text: &str| answer::error(StatusCode::BAD_REQUEST, code, text, None, None);
         let messages: Vec<&RawValue> = match serde_json::from_str(text) {
             Ok(messages) => messages,
-            Err(error) => return refused(answer::PARSE_ERROR, &format!("The body is not JSON: {error}.")),
+            Err(error) => return refused(answer::PARSE_ERROR, &format!("The body is not JSON: {}.", excerpt_of(&error))),
         };
         if messages.is_empty() || messages.len() > MESSAGES_MAX {
             return refused(answer::INVALID_REQUEST, &format!("An array has 1 to {MESSAGES_MAX} messages."));

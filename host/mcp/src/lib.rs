@@ -1,7 +1,7 @@
 //! The MCP surface: tools, over the same operations as REST.
 //!
-//! rmcp speaks the protocol: its versions, its lifecycle, its messages. What stands here is around it: who may speak at all, from
-//! where, in which session, and what the tools are and do. Each HTTP request is answered by itself, as the caller that it presents;
+//! rmcp speaks the protocol: its versions, its lifecycle, its messages. What stands here is around it: who may speak at all, in
+//! which session, and what the tools are and do. Each HTTP request is answered by itself, as the caller that it presents;
 //! a session is no more than the right to be told that the list of tools is another one.
 //!
 //! This crate must not know of axum, SQL or wasmtime. Only this crate knows rmcp.
@@ -10,7 +10,6 @@
 mod answer;
 mod batch;
 mod call;
-mod guard;
 mod message;
 mod post;
 mod server;
@@ -20,11 +19,10 @@ mod tools;
 mod watch;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{App, Caller, Invoker};
+use blockbase_app::{App, Caller, IncomingBody, Invoker};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::combinators::BoxBody;
@@ -32,7 +30,6 @@ use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 
 use call::Invoked;
-use guard::Guard;
 use server::Server;
 use session::Sessions;
 use tools::Shown;
@@ -40,21 +37,9 @@ use tools::Shown;
 /// What the surface answers with.
 pub(crate) type Answer = Response<BoxBody<Bytes, Infallible>>;
 
-/// What the surface needs to know of the configuration.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The address under which clients reach the service.
-    pub public_url: String,
-    /// The address that the service listens on.
-    pub listen: SocketAddr,
-    /// Origins whose pages may speak to it.
-    pub trusted_origins: Vec<String>,
-}
-
 /// The surface.
 pub struct Mcp {
     app: Arc<App>,
-    guard: Guard,
     sessions: Sessions,
     protocol: StreamableHttpService<Server, NeverSessionManager>,
     draining: tokio::sync::watch::Receiver<bool>,
@@ -62,9 +47,8 @@ pub struct Mcp {
 
 impl Mcp {
     /// `draining` turning true ends the open streams.
-    pub fn new(app: Arc<App>, settings: &Settings, draining: tokio::sync::watch::Receiver<bool>) -> Arc<Mcp> {
+    pub fn new(app: Arc<App>, draining: tokio::sync::watch::Receiver<bool>) -> Arc<Mcp> {
         Arc::new(Mcp {
-            guard: Guard::new(settings),
             sessions: Sessions::default(),
             protocol: server::protocol(Arc::clone(&app), draining.clone()),
             app,
@@ -73,13 +57,13 @@ impl Mcp {
     }
 
     /// Answers a request at `/api/v1/mcp`.
-    pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<Result<Bytes>>) -> Answer {
+    pub async fn handle(self: Arc<Self>, invoker: Invoker, request: Request<IncomingBody>) -> Answer {
         let (parts, body) = request.into_parts();
         // `HEAD` comes here as well, where a stream has no head to show.
         if !matches!(parts.method, Method::GET | Method::POST | Method::DELETE) {
             return answer::no_method(&parts.method, "GET, POST, DELETE");
         }
-        let admitted = self.admit(invoker, &parts.headers);
+        let admitted = self.admit(invoker);
         let (invoked, wants_none) = match admitted.and_then(|invoked| Ok((invoked, message::wants_no_session(&parts.uri)?))) {
             Ok(admitted) => admitted,
             Err(error) => return answer::refused(&error, None),
@@ -94,8 +78,7 @@ impl Mcp {
     }
 
     /// Who may speak to the surface at all.
-    fn admit(&self, invoker: Invoker, headers: &HeaderMap) -> Result<Invoked> {
-        self.guard.check(headers)?;
+    fn admit(&self, invoker: Invoker) -> Result<Invoked> {
         let caller = invoker.caller?;
         require_admission(&self.app, &caller)?;
         Ok(Invoked { caller, credentials: invoker.credentials, request_id: invoker.request_id })

@@ -2,14 +2,16 @@
 
 use std::borrow::Cow;
 
-use blockbase_app::schema::Error;
-use blockbase_app::schema::json::{Members, write_string};
+use blockbase_app::schema::json::{Members, strict_from_str, write_string};
+use blockbase_app::schema::{Error, excerpt_of};
 use http::{HeaderMap, Uri, header};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::answer::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 
+/// Longest message, not counting a tool's arguments: rmcp makes a tree of it.
+const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 /// Longest id of a request in bytes: it is kept, and sent back.
 const ID_BYTES_MAX: usize = 1024;
 /// The protocol's first version in which a request stands by itself, without sessions.
@@ -68,8 +70,8 @@ impl Message {
     /// The text is no message of JSON-RPC 2.0, or a call without the name of a tool.
     pub(crate) fn parse(text: &str) -> Result<Message, Malformed> {
         let malformed = |code, message: String, id: Option<&RawValue>| Malformed { code, message, id: id.map(ToOwned::to_owned) };
-        let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
-            let code = if error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
+        let envelope: Envelope<'_> = strict_from_str(text).map_err(|error| {
+            let code = if error.error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
             malformed(code, format!("The body is no message of JSON-RPC: {error}."), None)
         })?;
         let id = envelope.id.filter(|id| is_id(id));
@@ -106,18 +108,23 @@ impl Message {
                     #[serde(borrow)]
                     request_id: &'a RawValue,
                 }
-                let cancelled = serde_json::from_str::<Cancelled<'_>>(params.get());
+                let cancelled = strict_from_str::<Cancelled<'_>>(params.get());
                 message.cancels = cancelled.ok().map(|cancelled| cancelled.request_id.get().to_owned());
                 message.text = text.as_bytes().to_vec();
             }
             _ => message.text = text.as_bytes().to_vec(),
+        }
+        if message.text.len() > MESSAGE_BYTES_MAX {
+            let problem = format!("A message has {MESSAGE_BYTES_MAX} bytes at most, beside the arguments of a tool.");
+            return Err(malformed(INVALID_REQUEST, problem, id));
         }
         Ok(message)
     }
 
     /// Takes the arguments out of a call, and writes the rest anew.
     fn take_arguments(&mut self, params: &str) -> Result<(), String> {
-        let mut params: Members = serde_json::from_str(params).map_err(|error| format!("`params` is no object: {error}."))?;
+        let mut params: Members =
+            serde_json::from_str(params).map_err(|error| format!("`params` is no object: {}.", excerpt_of(&error)))?;
         if let Some(place) = params.0.iter().position(|(name, _)| name == "arguments") {
             self.arguments = Some(params.0.remove(place).1);
         }

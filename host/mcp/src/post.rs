@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::schema::{Code, Error, excerpt_of};
+use blockbase_app::{IncomingBody, run_sized};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::request::Parts;
@@ -23,7 +24,7 @@ const INITIALIZE: &str = "initialize";
 const EVENT_STREAM: &str = "text/event-stream";
 
 impl Mcp {
-    pub(crate) async fn post(&self, invoked: Invoked, parts: &Parts, body: Result<Bytes>) -> Answer {
+    pub(crate) async fn post(&self, invoked: Invoked, parts: &Parts, body: IncomingBody) -> Answer {
         let headers = &parts.headers;
         let malformed = |status, text: &str| answer::error(status, answer::INVALID_REQUEST, text, None, None);
         if !is_json(headers) {
@@ -33,7 +34,7 @@ impl Mcp {
         if !accepts(headers, "application/json") || !accepts(headers, EVENT_STREAM) {
             return malformed(StatusCode::NOT_ACCEPTABLE, "Send `Accept: application/json, text/event-stream`.");
         }
-        let body = match body {
+        let body = match body.read().await {
             Ok(body) => body,
             Err(error) => return answer::refused(&error, None),
         };
@@ -48,7 +49,7 @@ impl Mcp {
                 false => malformed(StatusCode::BAD_REQUEST, "This version of the protocol has no arrays of messages."),
             };
         }
-        match Message::parse(text) {
+        match run_sized(text.len(), || Message::parse(text)) {
             Ok(message) => self.one(&invoked, parts, message).await,
             Err(problem) => unreadable(&problem),
         }
@@ -88,7 +89,7 @@ impl Mcp {
             },
         };
         let mut response = match response.headers().get(CONTENT_TYPE) {
-            Some(kind) if kind == EVENT_STREAM => return self.counted(response, id),
+            Some(kind) if kind == EVENT_STREAM => return self.counted(invoked, response, id),
             _ => finished(response, &call, id).await,
         };
         let shown = call.outcome.lock().shown;
@@ -106,8 +107,8 @@ impl Mcp {
     }
 
     /// A stream of rmcp's, counted among the open ones for as long as it is.
-    fn counted(&self, response: Answer, id: Option<&RawValue>) -> Answer {
-        match self.app.stream_place() {
+    fn counted(&self, invoked: &Invoked, response: Answer, id: Option<&RawValue>) -> Answer {
+        match self.app.stream_place(invoked.caller.payer()) {
             Ok(place) => response.map(|body| {
                 body.map_frame(move |frame: Frame<Bytes>| {
                     let _held = &place;
@@ -158,7 +159,7 @@ async fn finished(response: Answer, call: &Call, id: Option<&RawValue>) -> (Answ
                 let text = "The message has a form that the protocol does not know.";
                 answer::error(StatusCode::BAD_REQUEST, answer::INVALID_REQUEST, text, None, id)
             }
-            status => answer::error(status, answer::INVALID_REQUEST, &String::from_utf8_lossy(&body), None, id),
+            status => answer::error(status, answer::INVALID_REQUEST, &excerpt_of(&String::from_utf8_lossy(&body)), None, id),
         };
         return (refused, body);
     }

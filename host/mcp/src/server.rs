@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_app::schema::{Code, Error};
+use blockbase_app::schema::{Code, Error, excerpt, quoted};
 use blockbase_app::{App, log_cause};
 use futures_util::FutureExt;
 use rmcp::model::{
@@ -105,8 +105,9 @@ impl ServerHandler for Server {
                 result
             }
             Err(Refusal::UnknownTool(name)) => {
-                let message = format!("Unknown tool: {name}");
-                let data = json!({ "error": "not_found", "message": format!("There is no tool {name:?}, or not any more.") });
+                let message = format!("Unknown tool: {}", excerpt(&name));
+                let text = format!("There is no tool {}, or not any more.", quoted(&name));
+                let data = json!({ "error": "not_found", "message": text });
                 return Err(ErrorData::new(ErrorCode(INVALID_PARAMS), message, Some(data)));
             }
             Err(Refusal::Failed(error)) => {
@@ -129,8 +130,10 @@ impl ServerHandler for Server {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         Err(match METHODS.contains(&method.as_str()) {
-            true => ErrorData::invalid_params(format!("The parameters are none of `{method}`."), None),
-            false => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("There is no method `{method}` here."), None),
+            true => ErrorData::invalid_params(format!("The parameters are none of `{}`.", excerpt(&method)), None),
+            false => {
+                ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("There is no method `{}` here.", excerpt(&method)), None)
+            }
         })
     }
 

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blockbase_app::Caller;
 use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{Caller, Payer};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -19,12 +19,14 @@ use crate::message::SESSION_HEADER;
 
 /// Sessions of one process.
 const SESSIONS_MAX: usize = 10_000;
-/// Sessions of one principal; all that present no credential are one.
+/// Sessions of one payer: a user, a key that somebody else made, or an address of guests and callers without a credential.
 const SESSIONS_OF_ONE_MAX: usize = 1_000;
 /// Without a request or an open stream for this long, a session ends.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// Open streams of one session: one, and those that its client has not noticed yet to be broken.
 const STREAMS_OF_ONE_MAX: usize = 8;
+/// What a client is told to wait before it tries again.
+const RETRY_AFTER_S: u16 = 1;
 /// Requests of one session that run at a time.
 const RUNNING_MAX: usize = 200;
 
@@ -57,6 +59,7 @@ struct State {
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) owner: Owner,
+    payer: Payer,
     state: Mutex<State>,
     /// Turns true when it ends.
     ended: watch::Sender<bool>,
@@ -83,12 +86,12 @@ impl Session {
     /// Counts a stream until it is dropped.
     ///
     /// # Errors
-    /// `unavailable` where there are too many.
+    /// `rate_limited` where there are too many.
     pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamOfSession> {
         let mut state = self.state.lock();
         if state.streams >= STREAMS_OF_ONE_MAX {
             let message = format!("A session has {STREAMS_OF_ONE_MAX} open streams at most. Close one.");
-            return Err(Error::new(Code::Unavailable, message));
+            return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
         }
         state.streams += 1;
         Ok(StreamOfSession(Arc::clone(self)))
@@ -105,7 +108,7 @@ impl Session {
         }
         if state.running.len() >= RUNNING_MAX {
             let message = format!("A session has {RUNNING_MAX} running requests at most. Wait for one.");
-            return Err(Error::new(Code::Unavailable, message));
+            return Err(Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S));
         }
         let cancelled = Arc::new(Notify::new());
         state.running.insert(id.to_owned(), Arc::clone(&cancelled));
@@ -163,13 +166,19 @@ impl Sessions {
         let (owner, now) = (Owner::of(caller), Instant::now());
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| !session.is_idle(now));
-        let of_owner = sessions.values().filter(|session| session.owner == owner).count();
-        if sessions.len() >= SESSIONS_MAX || of_owner >= SESSIONS_OF_ONE_MAX {
+        let of_one = sessions.values().filter(|session| session.payer == *caller.payer()).count();
+        if sessions.len() >= SESSIONS_MAX || of_one >= SESSIONS_OF_ONE_MAX {
             return None;
         }
         let state = State { used_at: now, told, streams: 0, running: HashMap::new() };
         let id = Uuid::new_v4().to_string();
-        let session = Arc::new(Session { id: id.clone(), owner, state: Mutex::new(state), ended: watch::Sender::new(false) });
+        let session = Arc::new(Session {
+            id: id.clone(),
+            owner,
+            payer: caller.payer().clone(),
+            state: Mutex::new(state),
+            ended: watch::Sender::new(false),
+        });
         sessions.insert(id, Arc::clone(&session));
         Some(session)
     }

@@ -80,7 +80,7 @@ impl Tool {
     }
 
     /// What the caller has to hold on an object to use the tool on it; nothing in particular where it only tells of the object.
-    fn needs(self) -> &'static [Action] {
+    pub(crate) fn needs(self) -> &'static [Action] {
         match self {
             Tool::ListObjects | Tool::GetObject => &[],
             Tool::QueryData | Tool::GetRecord | Tool::AggregateData => &[Action::Read],

@@ -89,24 +89,9 @@ impl AggregateRequest {
         let function = take("fn")?.ok_or_else(|| Error::invalid_request(MISSING_FUNCTION))?;
         let function = Function::parse(&function)?;
         let field = take("field")?;
-        let ListRequest { search, filters, .. } = ListRequest::from_json(&members_json(&members))?;
+        let ListRequest { search, filters, .. } = ListRequest::from_json(&members.text())?;
         Ok(AggregateRequest { function, field, search, filters })
     }
-}
-
-/// The members as one JSON object again.
-fn members_json(members: &json::Members) -> String {
-    let mut out = vec![b'{'];
-    for (index, (name, raw)) in members.0.iter().enumerate() {
-        if index > 0 {
-            out.push(b',');
-        }
-        json::write_string(&mut out, name);
-        out.push(b':');
-        out.extend_from_slice(raw.get().as_bytes());
-    }
-    out.push(b'}');
-    String::from_utf8(out).unwrap_or_default()
 }
 
 /// An aggregate that the schema has looked at.

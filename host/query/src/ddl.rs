@@ -63,7 +63,7 @@ pub fn drop_link_table(relationship_id: i64) -> String {
 
 /// The name of SQLite's full-text table of an object.
 pub(crate) fn search_table(object: &Object) -> String {
-    format!("svc_fts_{}", object.id)
+    format!("svc_ft_{}", object.id)
 }
 
 /// The statements that make an object's search index and fill it.
@@ -85,7 +85,7 @@ pub fn create_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
             ]
         }
         Dialect::Postgres => {
-            vec![format!("CREATE INDEX svc_se_{} ON {table} USING gin ({document} gin_trgm_ops)", object.id)]
+            vec![format!("CREATE INDEX svc_sf_{} ON {table} USING gin ({document} gin_trgm_ops)", object.id)]
         }
     }
 }
@@ -93,7 +93,16 @@ pub fn create_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
 pub fn drop_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
     match dialect {
         Dialect::Sqlite => vec![format!("DROP TABLE IF EXISTS {}", search_table(object))],
-        Dialect::Postgres => vec![format!("DROP INDEX IF EXISTS svc_se_{}", object.id)],
+        Dialect::Postgres => vec![format!("DROP INDEX IF EXISTS svc_sf_{}", object.id)],
+    }
+}
+
+/// Drops the search index that held the text in upper case, before the fold was [`blockbase_schema::fold`]. An index has another
+/// name since, so that one that was made for another fold is never asked.
+pub fn drop_upper_case_index(dialect: Dialect, object: &Object) -> String {
+    match dialect {
+        Dialect::Sqlite => format!("DROP TABLE IF EXISTS svc_fts_{}", object.id),
+        Dialect::Postgres => format!("DROP INDEX IF EXISTS svc_se_{}", object.id),
     }
 }
 
@@ -101,7 +110,7 @@ pub fn drop_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
 pub fn search_index_name(dialect: Dialect, object: &Object) -> String {
     match dialect {
         Dialect::Sqlite => search_table(object),
-        Dialect::Postgres => format!("svc_se_{}", object.id),
+        Dialect::Postgres => format!("svc_sf_{}", object.id),
     }
 }
 
@@ -342,7 +351,7 @@ fn checks(dialect: Dialect, object_id: i64, column: &Column, name: &str) -> Vec<
     }
     for (rule, operator, limit) in [("min", ">=", &column.rules.min), ("max", "<=", &column.rules.max)] {
         if let Some(limit) = limit {
-            let bound = bounds::bound(column.ty, *limit, rule == "min");
+            let bound = bounds::bound(column.ty, limit, rule == "min");
             let limit = match dialect {
                 Dialect::Sqlite => bound.scaled,
                 Dialect::Postgres => bound.plain,
@@ -470,13 +479,21 @@ mod bounds {
         pub(super) scaled: String,
     }
 
-    pub(super) fn bound(ty: ColumnType, limit: impl std::fmt::Display + Copy, is_min: bool) -> Bound {
+    pub(super) fn bound(ty: ColumnType, limit: impl std::fmt::Display, is_min: bool) -> Bound {
         let plain = limit.to_string();
-        let scaled = match ty {
-            ColumnType::Decimal { scale } => scale_text(&plain, scale, is_min),
-            _ => plain.clone(),
-        };
-        Bound { plain, scaled }
+        match ty {
+            ColumnType::Decimal { scale } => Bound { scaled: scale_text(&plain, scale, is_min), plain },
+            // SQLite reads a literal with a fraction as a double.
+            ColumnType::Integer | ColumnType::BigInteger => {
+                let whole = scale_text(&plain, 0, is_min);
+                Bound { plain: whole.clone(), scaled: whole }
+            }
+            // The double that values are compared with before they are written.
+            _ => {
+                let double = format!("{:e}", plain.parse::<f64>().unwrap_or(f64::NAN));
+                Bound { plain: double.clone(), scaled: double }
+            }
+        }
     }
 
     /// `plain * 10^scale` as a whole number; a bound finer than the scale is drawn inwards.
@@ -507,9 +524,12 @@ mod bounds {
                 ("1.234", false, "123"),
                 ("-1.234", true, "-123"),
                 ("-1.234", false, "-124"),
+                ("123456789012345678901234567.8", false, "12345678901234567890123456780"),
             ] {
                 assert_eq!(super::scale_text(plain, 2, is_min), scaled, "{plain}");
             }
+            assert_eq!(super::scale_text("9007199254740993.5", 0, false), "9007199254740993");
+            assert_eq!(super::scale_text("-9007199254740993.5", 0, true), "-9007199254740993");
         }
     }
 }

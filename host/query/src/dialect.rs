@@ -5,7 +5,7 @@ mod sqlite;
 
 use blockbase_schema::{Column, ColumnType, Object};
 
-pub(crate) use postgres::{column_type as postgres_column_type, list_text as postgres_list_text};
+pub(crate) use postgres::{column_type as postgres_column_type, fold as postgres_fold, list_text as postgres_list_text};
 pub(crate) use sqlite::{column_type as sqlite_column_type, list_text as sqlite_list_text, range_test as sqlite_range_test};
 
 /// The engine that a statement is written for.
@@ -37,6 +37,14 @@ impl Dialect {
         match self {
             Dialect::Sqlite => sqlite::contains(text, placeholder, fold_case),
             Dialect::Postgres => postgres::contains(text, placeholder, fold_case),
+        }
+    }
+
+    /// Whether `text` (SQL) contains all of several bound terms. The text is read and folded once a row.
+    pub(crate) fn contains_all(self, text: &str, placeholders: &[String], fold_case: bool) -> String {
+        match self {
+            Dialect::Sqlite => sqlite::contains_all(text, placeholders, fold_case),
+            Dialect::Postgres => postgres::contains_all(text, placeholders, fold_case),
         }
     }
 
@@ -90,7 +98,7 @@ impl Dialect {
             .collect();
         match self {
             Dialect::Sqlite => format!("svc_fold({})", parts.join(" || char(31) || ")),
-            Dialect::Postgres => format!("(upper(({}) COLLATE \"und-x-icu\") COLLATE \"C\")", parts.join(" || chr(31) || ")),
+            Dialect::Postgres => format!("({} COLLATE \"C\")", postgres_fold(&format!("({})", parts.join(" || chr(31) || ")))),
         }
     }
 }

@@ -96,7 +96,7 @@ impl PagingParameters {
 fn whole_number(name: &str, text: &str, least: u64) -> Result<u64> {
     text.parse()
         .ok()
-        .filter(|number| *number >= least)
+        .filter(|number| *number >= least && !text.starts_with('+'))
         .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is {text:?}.")))
 }
 
@@ -167,7 +167,7 @@ impl ListRequest {
             operator: Option<String>,
             value: Option<Box<RawValue>>,
         }
-        let document: Document = serde_json::from_str(text).map_err(|error| json::malformed(&error))?;
+        let document: Document = json::parse_object(text)?;
         let filters = document
             .filters
             .into_iter()

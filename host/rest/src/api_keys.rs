@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::AppState;
+use crate::admission::{ApiKeys, Create, Delete, Granted, Read, Update};
 use crate::body::JsonBody;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
 #[derive(Deserialize)]
@@ -23,13 +24,16 @@ pub(crate) struct KeyBody {
     expires_at: Option<String>,
 }
 
-pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(ApiKeys, Read)>,
+) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.list_api_keys(&caller).await?))
 }
 
 pub(crate) async fn create(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(ApiKeys, Create)>,
     JsonBody(body): JsonBody<KeyBody>,
 ) -> Result<Response, ApiError> {
     let instant = |text: String| {
@@ -44,9 +48,17 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, axum::Json(json!({ "data": row, "key": key.as_str() }))).into_response())
 }
 
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(ApiKeys, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_api_key(&caller, &id).await?))
+}
+
 pub(crate) async fn delete(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(ApiKeys, Delete)>,
     PathParts(id): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.delete_api_key(&caller, &id).await?;

@@ -5,9 +5,9 @@ mod sessions;
 mod sign;
 
 use axum::extract::{FromRequest, Request};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::schema::json::parse_members;
+use blockbase_app::schema::json::{parse_members, strict_from_value};
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
 use serde::de::DeserializeOwned;
@@ -18,7 +18,7 @@ pub(crate) use sessions::{get, list, revoke, revoke_all, revoke_others};
 pub(crate) use sign::{guest, sign_in, sign_out, sign_up};
 
 use crate::AppState;
-use crate::body::{media_type, read};
+use crate::body::{media_type, read_within};
 use crate::error::{ApiError, status};
 use crate::extract::RequestInfo;
 
@@ -97,7 +97,14 @@ impl IntoResponse for AuthError {
             }
             AuthProblem::Other(error) => {
                 blockbase_app::log_cause(&error);
-                refusal(status(error.code), error.code.as_str(), &error.message)
+                let mut response = refusal(status(error.code), error.code.as_str(), &error.message);
+                if let Some(seconds) = error.retry_after_s {
+                    // The protocol's client reads the second one.
+                    for name in [header::RETRY_AFTER, HeaderName::from_static("x-retry-after")] {
+                        response.headers_mut().insert(name, HeaderValue::from(seconds.get()));
+                    }
+                }
+                response
             }
         }
     }
@@ -111,7 +118,7 @@ impl FromRequest<AppState> for AuthBody {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, AuthError> {
         let kind = media_type(request.headers()).unwrap_or_default().to_ascii_lowercase();
-        let bytes = read(request, state.settings.body_bytes_max.min(BODY_BYTES_MAX)).await?;
+        let bytes = read_within(request, state, state.settings.body_bytes_max.min(BODY_BYTES_MAX)).await?;
         let invalid = || Error::invalid_request("The body is not valid UTF-8.");
         let text = std::str::from_utf8(&bytes).map_err(|_| invalid())?;
         let members = members_of(&kind, text)?;
@@ -161,7 +168,7 @@ fn form_member(name: &str, value: &str) -> (String, Value) {
 
 impl AuthBody {
     fn parse<T: DeserializeOwned>(self) -> Result<T, AuthError> {
-        serde_json::from_value(Value::Object(self.0)).map_err(|error| AuthProblem::Validation(error.to_string()).into())
+        strict_from_value(Value::Object(self.0)).map_err(|misfit| AuthProblem::Validation(misfit.to_string()).into())
     }
 }
 

@@ -9,24 +9,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::AppState;
-use crate::body::{self, JsonBody, JsonText};
+use crate::admission::{Blocks, CalledAction, Create, Delete, Granted, Manage, Read, Update};
+use crate::body::{self, JsonBody, JsonText, given};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts, QueryPairs, RequestInfo};
+use crate::extract::{PathParts, QueryPairs, RequestInfo};
 use crate::render;
 
-pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
-    Ok(render::data(StatusCode::OK, &state.app.list_blocks(&caller)?))
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Blocks, Read)>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.list_blocks(&caller).await?))
 }
 
 pub(crate) async fn install(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Create)>,
     query: QueryPairs,
     headers: HeaderMap,
     request: Request,
 ) -> Result<Response, ApiError> {
-    // Before a large body is read for nothing.
-    caller.require("blocks", blockbase_app::Action::Create)?;
     body::expect_media_type(&headers, "application/wasm")?;
     query.only(&["dryRun", "upgrade", "allowNewPermissions"])?;
     let options = InstallOptions {
@@ -34,7 +36,7 @@ pub(crate) async fn install(
         upgrade: query.flag("upgrade")?,
         allow_new_permissions: query.flag("allowNewPermissions")?,
     };
-    let file = body::read(request, state.settings.block_bytes_max).await?;
+    let file = body::read_within(request, &state, state.settings.block_bytes_max).await?;
     let installed = state.app.install_block(&caller, file, options).await?;
     let (status, answer) = match installed.block {
         Some(block) if installed.is_new => (StatusCode::CREATED, json!({ "data": block, "report": installed.report })),
@@ -44,28 +46,33 @@ pub(crate) async fn install(
     Ok(render::json_bytes(status, answer.to_string().into_bytes()))
 }
 
-pub(crate) async fn actions(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+pub(crate) async fn actions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Blocks, Read)>,
+) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.declared_actions(&caller)?))
 }
 
 pub(crate) async fn get(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Read)>,
     PathParts(block): PathParts<String>,
 ) -> Result<Response, ApiError> {
-    Ok(render::data(StatusCode::OK, &state.app.block(&caller, &block)?))
+    Ok(render::data(StatusCode::OK, &state.app.block(&caller, &block).await?))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Changes {
+    #[serde(default, deserialize_with = "given")]
     enabled: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
     config: Option<Value>,
 }
 
 pub(crate) async fn update(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Update)>,
     PathParts(block): PathParts<String>,
     JsonBody(changes): JsonBody<Changes>,
 ) -> Result<Response, ApiError> {
@@ -75,7 +82,7 @@ pub(crate) async fn update(
 
 pub(crate) async fn uninstall(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Delete)>,
     PathParts(block): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.uninstall_block(&caller, &block).await?;
@@ -84,7 +91,7 @@ pub(crate) async fn uninstall(
 
 pub(crate) async fn rollback(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Create)>,
     PathParts(block): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.rollback_block(&caller, &block).await?))
@@ -92,7 +99,7 @@ pub(crate) async fn rollback(
 
 pub(crate) async fn secrets(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Manage)>,
     PathParts(block): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.block_secrets(&caller, &block)?))
@@ -107,7 +114,7 @@ pub(crate) struct NewSecret {
 
 pub(crate) async fn set_secret(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Manage)>,
     PathParts(block): PathParts<String>,
     JsonBody(secret): JsonBody<NewSecret>,
 ) -> Result<Response, ApiError> {
@@ -117,7 +124,7 @@ pub(crate) async fn set_secret(
 
 pub(crate) async fn delete_secret(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Manage)>,
     PathParts((block, name)): PathParts<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     state.app.delete_block_secret(&caller, &block, &name).await?;
@@ -129,7 +136,7 @@ const LOG_LINES_MAX: i64 = 1000;
 
 pub(crate) async fn logs(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Blocks, Read)>,
     PathParts(block): PathParts<String>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
@@ -144,11 +151,19 @@ pub(crate) async fn logs(
 
 pub(crate) async fn call(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<CalledAction>,
     PathParts((block, action)): PathParts<(String, String)>,
     axum::Extension(info): axum::Extension<RequestInfo>,
     JsonText(input): JsonText,
 ) -> Result<Response, ApiError> {
     let result = state.app.call_action(&caller, &block, &action, input, info.request_id).await?;
     Ok(render::data_bytes(StatusCode::OK, result.as_bytes()))
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Blocks, Update)>,
+    PathParts(block): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_block(&caller, &block).await?))
 }

@@ -4,43 +4,79 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use blockbase_app::schema::json::{FromObject, Members, malformed, parse_list, parse_members};
+use blockbase_app::schema::json::{Members, holds_nul, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error};
-use bytes::{Bytes, BytesMut};
+use blockbase_app::{Payer, run_sized};
+use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::AppState;
+use crate::admission::admitted;
+use crate::bodies::BodyPlace;
 use crate::error::ApiError;
+use crate::extract::RequestInfo;
 
 /// How long a body may take to arrive.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long it may send nothing.
+const STALLED_MAX: Duration = Duration::from_secs(10);
 
 /// Bytes reserved for a body before it arrives, at most.
 const BODY_BYTES_USUAL: usize = 64 * 1024;
 
-/// Reads a body of at most `bytes_max` bytes.
+/// Reads the body of a request that was admitted, within the bound that it was admitted with.
 ///
 /// # Errors
-/// `payload_too_large` past it; `invalid_request` for one that was cut short, or is too slow.
-pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, ApiError> {
-    let (parts, body) = request.into_parts();
-    read_body(&parts.headers, body, bytes_max).await
+/// `payload_too_large` past it; `invalid_request` for one that was cut short, or is too slow; `unavailable` where too many bytes
+/// of others are in flight.
+pub(crate) async fn read(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
+    let admitted = admitted(request.extensions())?;
+    let bytes_max = admitted.body_bytes_max;
+    read_admitted(request, state, admitted.payer, bytes_max).await
 }
 
-/// The same of a request that was taken apart.
-pub(crate) async fn read_body(headers: &HeaderMap, body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
-    match tokio::time::timeout(BODY_TIMEOUT, read_within(headers, body, bytes_max)).await {
-        Ok(body) => body,
-        Err(_) => Err(Error::invalid_request("The body did not arrive in time.").into()),
+/// The same within a bound of its own.
+pub(crate) async fn read_within(request: Request, state: &AppState, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let payer = admitted(request.extensions())?.payer;
+    read_admitted(request, state, payer, bytes_max).await
+}
+
+async fn read_admitted(request: Request, state: &AppState, payer: Payer, bytes_max: usize) -> Result<Bytes, ApiError> {
+    let (parts, body) = request.into_parts();
+    read_body(&parts, body, state, payer, bytes_max).await
+}
+
+/// The same of a request that was taken apart. What arrives is counted for as long as the request is under way.
+pub(crate) async fn read_body(
+    parts: &Parts,
+    body: Body,
+    state: &AppState,
+    payer: Payer,
+    bytes_max: usize,
+) -> Result<Bytes, ApiError> {
+    let mut place = state.bodies.place(payer);
+    match tokio::time::timeout(BODY_TIMEOUT, collect(&parts.headers, body, bytes_max, &mut place)).await {
+        Ok(body) => {
+            let body = body?;
+            if let Some(info) = parts.extensions.get::<RequestInfo>() {
+                *info.body_place.lock() = Some(place);
+            }
+            Ok(body)
+        }
+        Err(_) => Err(too_slow()),
     }
 }
 
-async fn read_within(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> Result<Bytes, ApiError> {
+fn too_slow() -> ApiError {
+    Error::invalid_request("The body did not arrive in time.").into()
+}
+
+async fn collect(headers: &HeaderMap, mut body: Body, bytes_max: usize, place: &mut BodyPlace) -> Result<Bytes, ApiError> {
     let too_large = || {
         ApiError(Error::new(
             Code::PayloadTooLarge,
@@ -51,18 +87,26 @@ async fn read_within(headers: &HeaderMap, mut body: Body, bytes_max: usize) -> R
     if announced.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
+    let announced = announced.map_or(0, |length| usize::try_from(length).unwrap_or(bytes_max));
     // What is announced is not yet sent, so no more than a usual body is reserved for it.
-    let mut kept =
-        BytesMut::with_capacity(announced.map_or(0, |length| usize::try_from(length).unwrap_or(0).min(BODY_BYTES_USUAL)));
-    while let Some(frame) = body.frame().await {
+    let mut kept: Vec<u8> = Vec::with_capacity(announced.min(BODY_BYTES_USUAL));
+    while let Some(frame) = tokio::time::timeout(STALLED_MAX, body.frame()).await.map_err(|_| too_slow())? {
         let frame = frame.map_err(|_| Error::invalid_request("The body was cut short."))?;
         let Ok(data) = frame.into_data() else { continue };
+        if data.is_empty() {
+            continue;
+        }
         if kept.len() + data.len() > bytes_max {
             return Err(too_large());
         }
+        place.arrive(data.len(), announced).await?;
+        if kept.len() + data.len() > kept.capacity() && kept.len() < announced {
+            // It goes on beyond the usual: one allocation instead of doubled ones.
+            kept.reserve_exact(announced - kept.len());
+        }
         kept.extend_from_slice(&data);
     }
-    Ok(kept.freeze())
+    Ok(kept.into())
 }
 
 pub(crate) fn media_type(headers: &HeaderMap) -> Option<&str> {
@@ -85,8 +129,10 @@ impl FromRequest<AppState> for JsonText {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        // A handler that demanded nothing of its caller learns it here.
+        admitted(request.extensions())?;
         expect_media_type(request.headers(), "application/json")?;
-        let bytes = read(request, state.settings.body_bytes_max).await?;
+        let bytes = read(request, state).await?;
         match String::from_utf8(bytes.into()) {
             Ok(text) => Ok(JsonText(text)),
             Err(_) => Err(Error::invalid_request("The body is not valid UTF-8.").into()),
@@ -102,7 +148,7 @@ impl FromRequest<AppState> for JsonMembers {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        Ok(JsonMembers(parse_members(&text)?))
+        Ok(JsonMembers(run_sized(text.len(), || parse_members(&text))?))
     }
 }
 
@@ -114,26 +160,11 @@ impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        refuse_nul(&text)?;
-        let body = serde_json::from_str(&text).map(|FromObject(body)| JsonBody(body));
-        body.map_err(|error| ApiError(malformed(&error)))
-    }
-}
-
-/// Refuses text with a NUL character, which Postgres' text cannot hold.
-fn refuse_nul(text: &str) -> Result<(), ApiError> {
-    fn holds_nul(value: &Value) -> bool {
-        match value {
-            Value::String(text) => text.contains('\0'),
-            Value::Array(items) => items.iter().any(holds_nul),
-            Value::Object(members) => members.iter().any(|(name, value)| name.contains('\0') || holds_nul(value)),
-            _ => false,
+        // Postgres' text cannot hold it.
+        if holds_nul(&text) {
+            return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
         }
-    }
-    // Only an escape can write one.
-    match text.contains("\\u0000") && serde_json::from_str(text).is_ok_and(|value| holds_nul(&value)) {
-        true => Err(Error::invalid_request("Text of the body holds a NUL character.").into()),
-        false => Ok(()),
+        Ok(JsonBody(run_sized(text.len(), || parse_object(&text))?))
     }
 }
 
@@ -144,6 +175,15 @@ where
     T: Deserialize<'de>,
 {
     Option::deserialize(deserializer).map(Some)
+}
+
+/// For a member of a change that may be left out and may not be null: nobody takes null for "leave it as it is".
+pub(crate) fn given<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
 }
 
 /// `{ "ids": [uuid] }`; the ids are looked at by the operation.
@@ -160,7 +200,10 @@ impl FromRequest<AppState> for Ids {
             ids: &'a RawValue,
         }
         let JsonText(text) = JsonText::from_request(request, state).await?;
-        let document: Document<'_> = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
-        Ok(Ids(parse_list(document.ids.get(), state.app.settings().bulk_records_max)?))
+        let ids = run_sized(text.len(), || {
+            let document: Document<'_> = parse_object(&text)?;
+            parse_list(document.ids.get(), state.app.settings().bulk_records_max)
+        });
+        Ok(Ids(ids?))
     }
 }

@@ -9,9 +9,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::AppState;
+use crate::admission::{Create, Delete, Events, Granted, Read, Update};
 use crate::body::JsonBody;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::extract::{PathParts, QueryPairs};
 use crate::render;
 
 const EVENTS_DEFAULT: usize = 50;
@@ -37,7 +38,7 @@ pub(crate) struct SubscriptionBody {
 /// `GET /api/v1/events`.
 pub(crate) async fn events(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Events, Read)>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     query.only(&["topic", "limit"])?;
@@ -57,7 +58,7 @@ pub(crate) async fn events(
 /// `GET /api/v1/events/deliveries`.
 pub(crate) async fn list(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Events, Read)>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     let paging = query.page_beside(&["status", "consumer", "dead"])?;
@@ -74,7 +75,7 @@ pub(crate) async fn list(
 /// `POST /api/v1/events/deliveries/retry`.
 pub(crate) async fn retry(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Events, Update)>,
     JsonBody(body): JsonBody<RetryBody>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.retry_delivery(&caller, &body.event_id, &body.consumer).await?))
@@ -83,7 +84,7 @@ pub(crate) async fn retry(
 /// `GET /api/v1/events/subscriptions`.
 pub(crate) async fn subscriptions(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Events, Read)>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.list_subscriptions(&caller).await?))
 }
@@ -91,21 +92,29 @@ pub(crate) async fn subscriptions(
 /// `POST /api/v1/events/subscriptions`.
 pub(crate) async fn subscribe(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Events, Create)>,
     JsonBody(body): JsonBody<SubscriptionBody>,
 ) -> Result<Response, ApiError> {
     let SubscriptionBody { event, consumer, handler, config, per_instance } = body;
     let (config, per_instance) = (config.unwrap_or_default(), per_instance.unwrap_or(false));
     let new = NewSubscription { event, consumer, handler, config, per_instance };
-    Ok(render::data(StatusCode::CREATED, &state.app.create_subscription(&caller, new).await?))
+    Ok(render::answered(StatusCode::CREATED, state.app.create_subscription(&caller, new).await?))
 }
 
 /// `DELETE /api/v1/events/subscriptions/{consumer}`.
 pub(crate) async fn unsubscribe(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Events, Delete)>,
     PathParts(consumer): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.delete_subscription(&caller, &consumer).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Update)>,
+    PathParts(consumer): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_subscription(&caller, &consumer).await?))
 }

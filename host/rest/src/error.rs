@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::log_cause;
-use blockbase_app::schema::{Code, Error};
+use blockbase_app::schema::{Code, Error, excerpt};
 use serde_json::json;
 
 use crate::auth::AuthError;
@@ -31,9 +31,10 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::NotNullViolation
         | Code::InvalidValue
         | Code::ConstraintViolation
+        | Code::AnswerTooLarge
         | Code::InvalidAtomicOp => StatusCode::BAD_REQUEST,
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::Forbidden | Code::KeySuspended | Code::SetupTokenRequired => StatusCode::FORBIDDEN,
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::UniqueViolation
         | Code::ForeignKeyViolation
@@ -42,12 +43,14 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::BlockExists
         | Code::NewPermissions
         | Code::NoPendingClaim
+        | Code::OwnsThings
         | Code::Conflict => StatusCode::CONFLICT,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         Code::ActionFailed | Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
         Code::ActionTimeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }
@@ -59,6 +62,9 @@ impl IntoResponse for ApiError {
         let mut response = (status(error.code), axum::Json(error.envelope())).into_response();
         if error.code == Code::Unauthorized {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let Some(seconds) = error.retry_after_s {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.get()));
         }
         response
     }
@@ -79,12 +85,12 @@ pub(crate) fn unhandled(path: &str, error: Error) -> Response {
 
 /// No route has this path.
 pub(crate) async fn no_route(uri: Uri) -> Response {
-    unhandled(uri.path(), Error::new(Code::NotFound, format!("There is nothing at {}.", uri.path())))
+    unhandled(uri.path(), Error::new(Code::NotFound, format!("There is nothing at `{}`.", uri.path())))
 }
 
 /// The path has no such method; axum adds `Allow`.
 pub(crate) async fn no_method(method: Method, uri: Uri) -> Response {
-    let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", uri.path());
+    let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", excerpt(uri.path()));
     let mut body = json!({ "error": "method_not_allowed", "message": message });
     if is_auth(uri.path()) {
         body["code"] = body["error"].clone();

@@ -9,17 +9,16 @@ use bytes::Bytes;
 use futures_util::stream;
 
 use crate::AppState;
+use crate::admission::{Granted, Stream};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, Presented, QueryPairs};
+use crate::extract::{Presented, QueryPairs};
 
 pub(crate) async fn stream(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Stream>,
     Presented(credentials): Presented,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    // Whoever may have no stream learns that first.
-    state.app.may_stream(&caller)?;
     query.only(&["topics", "since"])?;
     let parameter = |name: &str| query.get(name).filter(|value| !value.is_empty());
     let request = StreamRequest {
@@ -35,7 +34,7 @@ pub(crate) async fn stream(
     };
     let mut frames = state.app.open_stream(caller, &credentials, request).await?;
     let frames =
-        stream::poll_fn(move |context| frames.poll_recv(context).map(|frame| frame.map(Ok::<_, std::convert::Infallible>)));
+        stream::poll_fn(move |context| frames.poll_next(context).map(|frame| frame.map(Ok::<_, std::convert::Infallible>)));
     let mut response = Response::new(Body::from_stream(frames));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

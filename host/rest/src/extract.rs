@@ -2,15 +2,18 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::header;
 use axum::http::request::Parts;
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{Caller, Credentials, ListRequest, Paging, RenewalSlot};
+use blockbase_app::{Caller, Credentials, ListRequest, Paging, PrincipalSlot, RenewalSlot};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use crate::AppState;
+use crate::bodies::BodyPlace;
 use crate::error::ApiError;
 
 /// What the middleware knows of a request.
@@ -21,6 +24,10 @@ pub(crate) struct RequestInfo {
     pub(crate) address: std::net::IpAddr,
     /// Learns that the request's session was extended.
     pub(crate) renewal: RenewalSlot,
+    /// Learns who the caller is, for the log.
+    pub(crate) principal: PrincipalSlot,
+    /// The place of its body among those in flight, for as long as the request is under way.
+    pub(crate) body_place: Arc<Mutex<Option<BodyPlace>>>,
 }
 
 /// The caller, authenticated.
@@ -55,11 +62,14 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
     });
     let cookies: Vec<_> =
         parts.headers.get_all(header::COOKIE).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let info = parts.extensions.get::<RequestInfo>();
     Credentials {
         bearer,
         api_key: text("x-api-key"),
         cookies: (!cookies.is_empty()).then(|| cookies.join("; ")),
-        renewal: parts.extensions.get::<RequestInfo>().map(|info| info.renewal.clone()).unwrap_or_default(),
+        renewal: info.map(|info| info.renewal.clone()).unwrap_or_default(),
+        principal: info.map(|info| info.principal.clone()).unwrap_or_default(),
+        address: info.map(|info| info.address),
     }
 }
 
@@ -109,8 +119,12 @@ impl QueryPairs {
         self.iter().filter(|(known, _)| *known == name).map(|(_, value)| value).last()
     }
 
-    /// A parameter that is `true` or `false`, `false` where it is left out.
+    /// A parameter that is `true` or `false`, `false` where it is left out. One that stands there twice is refused: whoever reads the
+    /// first would do what whoever reads the last does not (`dryRun=true&dryRun=false`).
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        if self.iter().filter(|(known, _)| *known == name).count() > 1 {
+            return Err(Error::invalid_request(format!("`{name}` stands in the query more than once.")).into());
+        }
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true" | "") => Ok(true),

@@ -5,14 +5,15 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::AppState;
+use crate::admission::{Delete, Granted, Objects, Update};
 use crate::body::{JsonMembers, JsonText};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
 pub(crate) async fn add(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Objects, Update)>,
     PathParts(object): PathParts<String>,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
@@ -21,7 +22,7 @@ pub(crate) async fn add(
 
 pub(crate) async fn alter(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Objects, Update)>,
     PathParts((object, field)): PathParts<(String, String)>,
     JsonMembers(changes): JsonMembers,
 ) -> Result<Response, ApiError> {
@@ -30,7 +31,7 @@ pub(crate) async fn alter(
 
 pub(crate) async fn drop(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Objects, Delete)>,
     PathParts((object, field)): PathParts<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     state.app.drop_field(&caller, &object, &field).await?;

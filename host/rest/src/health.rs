@@ -12,10 +12,10 @@ pub(crate) async fn alive() -> Response {
     axum::Json(json!({ "status": "ok" })).into_response()
 }
 
-/// 200 while requests can be served: the database answers and the server does not drain.
+/// 200 while requests can be served: the database answers and the server is not about to stop.
 pub(crate) async fn ready(State(state): State<AppState>) -> Response {
-    let draining = *state.draining.borrow();
-    match !draining && state.app.is_ready().await {
+    let leaving = *state.leaving.borrow();
+    match !leaving && state.app.is_ready().await {
         true => axum::Json(json!({ "status": "ready" })).into_response(),
         false => {
             let body = json!({ "error": "unavailable", "message": "The server cannot serve requests at the moment." });

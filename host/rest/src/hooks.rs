@@ -10,6 +10,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::AppState;
+use crate::admission::Anyone;
 use crate::body;
 use crate::error::ApiError;
 use crate::extract::{PathParts, RequestInfo};
@@ -43,12 +44,13 @@ const ANSWER_HEADERS_BYTES_MAX: usize = 64 * 1024;
 
 pub(crate) async fn receive(
     State(state): State<AppState>,
+    _: Anyone,
     PathParts((block, hook)): PathParts<(String, String)>,
     axum::Extension(info): axum::Extension<RequestInfo>,
     request: Request,
 ) -> Result<Response, ApiError> {
     // Before a large body is read for nothing.
-    state.app.find_hook(&block, &hook)?;
+    state.app.find_hook(&block, &hook).await?;
     let request_of = HookRequest {
         method: request.method().as_str().to_owned(),
         path: request.uri().path().to_owned(),
@@ -57,7 +59,7 @@ pub(crate) async fn receive(
         body: Bytes::new(),
         remote_address: info.address.to_string(),
     };
-    let body = body::read(request, state.settings.body_bytes_max).await?;
+    let body = body::read(request, &state).await?;
     let request = HookRequest { body, ..request_of };
     match state.app.receive_hook(&block, &hook, request, info.request_id.clone()).await? {
         None => Ok(render::json_bytes(StatusCode::OK, json!({ "received": true }).to_string().into_bytes())),

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod admission;
 mod api_keys;
 mod auth;
 mod blocks;
+mod bodies;
 mod body;
 mod data;
 mod deliveries;
@@ -17,6 +19,7 @@ mod extract;
 mod fields;
 mod health;
 mod hooks;
+mod host;
 mod lingering;
 mod me;
 mod metrics;
@@ -25,6 +28,7 @@ mod objects;
 mod observe;
 mod openapi;
 mod origin;
+mod protect;
 mod relationships;
 mod render;
 mod roles;
@@ -39,10 +43,11 @@ use std::sync::Arc;
 use axum::Router;
 use axum::routing::{delete, get, patch, post};
 use blockbase_app::App;
-use blockbase_telemetry::Telemetry;
 use tokio::sync::watch;
 
 pub use address::TrustedProxies;
+pub use host::{KnownHosts, is_loopback_url};
+pub use metrics::{Metrics, MetricsAccess, metrics_router};
 use middleware::Limits;
 pub use origin::TrustedOrigins;
 pub use surfaces::{Surface, Surfaces};
@@ -58,11 +63,17 @@ pub struct Settings {
     pub auth_requests_per_minute: u32,
     pub trusted_proxies: TrustedProxies,
     pub trusted_origins: TrustedOrigins,
-    /// What `/metrics` shows; `None` for no such route.
-    pub telemetry: Option<Telemetry>,
+    /// The names under which requests are answered.
+    pub hosts: KnownHosts,
+    /// Whether the public URL is https: browsers are told to keep to it.
+    pub is_https: bool,
+    /// What `/metrics` shows, and to whom; `None` for no such route.
+    pub metrics: Option<Metrics>,
+    /// Whether each request leaves a line in the log.
+    pub log_requests: bool,
 }
 
-/// What every handler sees. One count to raise: layers and extractors clone it several times a request.
+/// What every handler sees. Cloning costs one reference count: layers and extractors clone it several times a request.
 #[derive(Clone)]
 pub(crate) struct AppState(Arc<Shared>);
 
@@ -79,20 +90,33 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) surfaces: Surfaces,
     pub(crate) limits: Limits,
+    pub(crate) bodies: Arc<bodies::Bodies>,
     pub(crate) documents: openapi::Documents,
+    /// Turns true when the server is about to drain: it still serves, is no longer ready, and closes each connection that it answers.
+    pub(crate) leaving: watch::Receiver<bool>,
     /// Turns true when the server drains: streams end then.
     pub(crate) draining: watch::Receiver<bool>,
 }
 
-/// All routes. `draining` turning true ends the open streams and makes `/readyz` answer 503.
-pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: watch::Receiver<bool>) -> Router {
+/// When the server stops, in two steps.
+pub struct Stopping {
+    /// Turns true first: `/readyz` answers 503 and responses close their connections, so that a balancer stops sending requests.
+    pub leaving: watch::Receiver<bool>,
+    /// Turns true next: open streams end.
+    pub draining: watch::Receiver<bool>,
+}
+
+/// All routes.
+pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: Stopping) -> Router {
     let state = AppState(Arc::new(Shared {
         app,
         limits: Limits::new(&settings),
         settings,
         surfaces,
+        bodies: Arc::default(),
         documents: openapi::Documents::default(),
-        draining,
+        leaving: stopping.leaving,
+        draining: stopping.draining,
     }));
     let router = Router::new()
         .route("/api/v1/data", get(data::discover::handle))
@@ -117,12 +141,15 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: w
         .route("/api/v1/events/subscriptions/{consumer}", delete(deliveries::unsubscribe))
         .route("/api/v1/webhooks", get(webhooks::list).post(webhooks::create))
         .route("/api/v1/webhooks/{id}", get(webhooks::get).patch(webhooks::update).delete(webhooks::delete))
+        .route("/api/v1/events/subscriptions/{consumer}/adopt", post(deliveries::adopt))
+        .route("/api/v1/webhooks/{id}/adopt", post(webhooks::adopt))
         .route("/api/v1/webhooks/{id}/test", post(webhooks::test))
         .route("/api/v1/webhooks/{id}/rotate-secret", post(webhooks::rotate_secret))
         .route("/api/v1/blocks", get(blocks::list).post(blocks::install))
         .route("/api/v1/blocks/actions", get(blocks::actions))
         .route("/api/v1/blocks/{block}", get(blocks::get).patch(blocks::update).merge(delete(blocks::uninstall)))
         .route("/api/v1/blocks/{block}/logs", get(blocks::logs))
+        .route("/api/v1/blocks/{block}/adopt", post(blocks::adopt))
         .route("/api/v1/blocks/{block}/rollback", post(blocks::rollback))
         .route("/api/v1/blocks/{block}/secrets", get(blocks::secrets).post(blocks::set_secret))
         .route("/api/v1/blocks/{block}/secrets/{name}", delete(blocks::delete_secret))
@@ -143,8 +170,10 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: w
         .route("/api/v1/users/{id}/roles/{role}", delete(users::take_role))
         .route("/api/v1/api-keys", get(api_keys::list).post(api_keys::create))
         .route("/api/v1/api-keys/{id}", delete(api_keys::delete))
+        .route("/api/v1/api-keys/{id}/adopt", post(api_keys::adopt))
         .route("/api/v1/tasks", get(tasks::list).post(tasks::create))
         .route("/api/v1/tasks/{id}", get(tasks::get).patch(tasks::update).delete(tasks::delete))
+        .route("/api/v1/tasks/{id}/adopt", post(tasks::adopt))
         .route("/api/v1/tasks/{id}/run", post(tasks::run))
         .route("/api/v1/tasks/{id}/runs", get(tasks::runs))
         .route("/api/v1/me", get(me::verdict))
@@ -163,7 +192,7 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, draining: w
         .route("/api/auth/delete-anonymous-user", post(auth::delete_guest))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready));
-    let router = match state.settings.telemetry {
+    let router = match state.settings.metrics {
         Some(_) => router.route("/metrics", get(metrics::handle)),
         None => router,
     };

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::AppState;
+use crate::admission::Claiming;
 use crate::body::JsonBody;
 use crate::error::ApiError;
 use crate::extract::Presented;
@@ -28,7 +29,7 @@ pub(crate) struct ClaimBody {
 
 pub(crate) async fn claim(
     State(state): State<AppState>,
-    Presented(credentials): Presented,
+    Claiming(credentials): Claiming,
     JsonBody(body): JsonBody<ClaimBody>,
 ) -> Result<Response, ApiError> {
     state.app.claim(&credentials, body.name, body.new_password).await?;

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{RenewalSlot, Renewed};
+use blockbase_app::{PrincipalSlot, RenewalSlot, Renewed, network_of};
 use futures_util::FutureExt;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
@@ -23,10 +23,11 @@ use tracing::Instrument;
 use crate::auth::show_token;
 use crate::error::{is_auth, unhandled};
 use crate::extract::RequestInfo;
+use crate::host::{HostProblem, NamedHost};
 use crate::lingering::lingering;
 use crate::observe::Observed;
 use crate::origin::{OriginProblem, TrustedOrigins};
-use crate::{AppState, Settings};
+use crate::{AppState, Settings, protect};
 
 /// The rate limiters.
 pub(crate) struct Limits {
@@ -59,13 +60,13 @@ impl Limits {
 
     /// Counts a request of `address`, or answers that there were too many.
     fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
-        if matches!(path, "/healthz" | "/readyz" | "/metrics") {
+        if is_probe(path) {
             return Ok(());
         }
         let auth = if is_auth(path) { &self.auth } else { &None };
         for limiter in [&self.all, auth].into_iter().flatten() {
             self.sweep(limiter);
-            let counted = limiter.check_key(&network(address));
+            let counted = limiter.check_key(&network_of(address));
             counted.map_err(|not_until| {
                 let seconds = not_until.wait_time_from(DefaultClock::default().now()).as_secs() + 1;
                 Box::new(too_many(path, seconds))
@@ -86,14 +87,6 @@ impl Limits {
     }
 }
 
-/// Whose requests count together: an IPv4 address, or the /64 that one IPv6 customer has at least.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(address) => IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes()),
-    }
-}
-
 /// Outermost: the request's id and address, the session's renewal, one log line.
 pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let begun = Instant::now();
@@ -105,7 +98,14 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         .map_or(SocketAddr::from(([127, 0, 0, 1], 0)), |ConnectInfo(address)| *address);
     let address = state.settings.trusted_proxies.client(socket, request.headers());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let info = RequestInfo { request_id, address, renewal: RenewalSlot::listening() };
+    let info = RequestInfo {
+        request_id,
+        address,
+        renewal: RenewalSlot::listening(),
+        body_place: Arc::default(),
+        principal: if state.settings.log_requests { PrincipalSlot::listening() } else { PrincipalSlot::default() },
+    };
+    let route = request.extensions().get::<MatchedPath>().cloned();
     request.extensions_mut().insert(info.clone());
     let observed = Observed::begin(&request, &info);
     let span = observed.span().in_scope(|| tracing::info_span!("request", request.id = %info.request_id));
@@ -129,14 +129,43 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
     if let Ok(value) = HeaderValue::from_str(&info.request_id) {
         response.headers_mut().insert("x-request-id", value);
     }
-    span.in_scope(|| {
-        let status = response.status().as_u16();
-        let micros = begun.elapsed().as_micros() as u64;
-        tracing::debug!(http.method = %method, http.path = %path, http.status = status, http.micros = micros, "answered");
-    });
+    if *state.leaving.borrow() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    protect::add_headers(&path, state.settings.is_https, response.headers_mut());
+    if state.settings.log_requests && !is_probe(&path) {
+        let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
+        let (status, time) = (response.status().as_u16(), begun.elapsed());
+        span.in_scope(|| log_request(&method, route, status, time, &info));
+    }
     observed.answered(&response, begun.elapsed());
     response
 }
+
+/// What the log shows as the route of a path that no route has. The path itself may hold anything.
+const NO_ROUTE: &str = "none";
+
+/// Whether a path is asked for every few seconds by machines, and never of interest.
+fn is_probe(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz" | "/metrics")
+}
+
+/// One line for one request: the route's pattern and never the path, because paths and queries hold what people wrote.
+fn log_request(method: &Method, route: &str, status: u16, time: Duration, info: &RequestInfo) {
+    // A method may be any word that a client made up.
+    let method = if method.as_str().len() > METHOD_CHARS_MAX { "other" } else { method.as_str() };
+    tracing::info!(
+        http.method = method,
+        http.route = route,
+        http.status = status,
+        http.time_ms = time.as_micros() as f64 / 1000.0,
+        principal = info.principal.shown(),
+        "answered"
+    );
+}
+
+/// Longest method that the log shows, in characters.
+const METHOD_CHARS_MAX: usize = 16;
 
 /// A session that was extended lives on in the client too, unless the answer has a word of its own about it.
 fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed) {
@@ -163,7 +192,7 @@ pub(crate) async fn admit(State(state): State<AppState>, request: Request, next:
 
 /// What scripts of trusted origins may do from a browser.
 pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
-    let origins: Vec<HeaderValue> = origins.0.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
     CorsLayer::new()
         .allow_origin(origins)
         .allow_credentials(true)
@@ -173,22 +202,53 @@ pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
         .max_age(PREFLIGHT_KEPT)
 }
 
-/// Rate limits and the origin check, before anything is read or looked up.
+/// Rate limits, the host and the origin, before anything is read or looked up. The same for every surface.
 fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
-    let path = request.uri().path();
+    let (path, headers) = (request.uri().path(), request.headers());
     if *request.method() != Method::OPTIONS {
         state.limits.admit(address, path)?;
     }
-    state.settings.trusted_origins.check(request.method(), path, request.headers()).map_err(|problem| {
+    let host = NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?;
+    // Orchestrators ask for these by whatever name they have; a scrape has its own rule.
+    if is_probe(path) {
+        return Ok(());
+    }
+    state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    // A hook looks at no session, so that no browser can be made to lend it one; pages of third parties may call it.
+    if path.starts_with("/api/v1/hooks/") {
+        return Ok(());
+    }
+    state.settings.trusted_origins.check(request.method(), &host, headers).map_err(|problem| {
         let (code, message) = match problem {
-            OriginProblem::Untrusted => {
-                ("INVALID_ORIGIN", "The request comes from an origin that is not trusted (SVC_TRUSTED_ORIGINS).")
+            OriginProblem::Untrusted(origin) => (
+                "INVALID_ORIGIN",
+                format!(
+                    "The request comes from {origin:?}, an origin that is not trusted. SVC_TRUSTED_ORIGINS lists further ones."
+                ),
+            ),
+            OriginProblem::Missing => {
+                ("MISSING_OR_NULL_ORIGIN", "A write with a cookie needs an Origin or Referer header.".to_owned())
             }
-            OriginProblem::Missing => ("MISSING_OR_NULL_ORIGIN", "A write with a cookie needs an Origin or Referer header."),
         };
         let body = json!({ "code": code, "error": code, "message": message });
         Box::new((StatusCode::FORBIDDEN, axum::Json(body)).into_response())
     })
+}
+
+fn refused_host(path: &str, problem: HostProblem) -> Box<Response> {
+    let error = match problem {
+        HostProblem::Malformed => {
+            Error::invalid_request("The request needs one Host header: a name or an address, and a port where there is one.")
+        }
+        HostProblem::Unknown(host) => Error::new(
+            Code::Forbidden,
+            format!(
+                "The header Host is {host:?}, which is not a name of this server. SVC_PUBLIC_URL says under which name it is \
+                 reached, SVC_TRUSTED_ORIGINS lists further ones."
+            ),
+        ),
+    };
+    Box::new(unhandled(path, error))
 }
 
 fn too_many(path: &str, seconds: u64) -> Response {
@@ -210,18 +270,4 @@ fn sane_request_id(headers: &HeaderMap) -> Option<String> {
         && id.len() <= REQUEST_ID_CHARS_MAX
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'));
     sane.then(|| id.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_customer_of_ipv6_counts_as_one() {
-        let network_of = |text: &str| network(text.parse().expect("an address")).to_string();
-        assert_eq!(network_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
-        assert_eq!(network_of("2001:db8:1:2:ffff::1"), network_of("2001:db8:1:2::"));
-        assert_ne!(network_of("2001:db8:1:3::1"), network_of("2001:db8:1:2::1"));
-        assert_eq!(network_of("192.0.2.1"), "192.0.2.1");
-    }
 }

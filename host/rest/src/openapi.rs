@@ -112,7 +112,7 @@ pub(crate) async fn handle(
     };
     let headers = response.headers_mut();
     headers.insert(header::ETAG, document.etag.clone());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     // Callers see different documents under one address.
     headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie, X-API-Key"));
     Ok(response)

@@ -1,20 +1,54 @@
-//! Origins: which may write with a cookie.
+//! Origins: which pages may speak to this server.
+
+use std::net::SocketAddr;
 
 use axum::http::{HeaderMap, Method, header};
 use url::Url;
 
-/// Origins that cookie-authenticated writes may come from.
+use crate::host::{NamedHost, is_local};
+
+/// Origins whose pages may speak to this server, its own among them.
 #[derive(Clone, Debug, Default)]
-pub struct TrustedOrigins(pub Vec<String>);
+pub struct TrustedOrigins(Vec<String>);
 
 /// Why a request is refused for its origin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OriginProblem {
-    Untrusted,
+    /// The origin that it came from.
+    Untrusted(String),
     Missing,
 }
 
+/// Names of one's own machine, as people and browsers write them.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// Characters of a foreign origin that a refusal repeats.
+const SHOWN_CHARS_MAX: usize = 200;
+
 impl TrustedOrigins {
+    /// The public URL's own origin and the `configured` ones. Where the public URL is on this machine, its other spellings
+    /// (`localhost`, `127.0.0.1`, `[::1]`) with the same port are trusted too: they are the same server.
+    pub fn new(public_url: &str, listen: SocketAddr, configured: &[String]) -> TrustedOrigins {
+        let public = Url::parse(public_url).ok();
+        let mut origins: Vec<String> = public.iter().map(|url| url.origin().ascii_serialization()).collect();
+        if let Some(url) = public.filter(is_local) {
+            let own_port = url.port_or_known_default().unwrap_or(listen.port());
+            for (scheme, port) in [(url.scheme(), own_port), ("http", listen.port())] {
+                let spellings = LOOPBACK.map(|name| format!("{scheme}://{name}:{port}"));
+                // Parsed, so that a port which is the scheme's own is left out.
+                origins
+                    .extend(spellings.iter().filter_map(|origin| Some(Url::parse(origin).ok()?.origin().ascii_serialization())));
+            }
+        }
+        origins.extend(configured.iter().cloned());
+        let mut seen = std::collections::HashSet::new();
+        origins.retain(|origin| seen.insert(origin.clone()));
+        TrustedOrigins(origins)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     fn trusts(&self, origin: &str) -> bool {
         self.0.iter().any(|trusted| trusted.eq_ignore_ascii_case(origin))
     }
@@ -29,22 +63,29 @@ impl TrustedOrigins {
         is_plain && !path.contains("%2f") && !path.contains("%5c")
     }
 
-    /// A write that carries cookies has to come from a trusted origin, by `Origin` or else by `Referer`; without cookies only a
-    /// foreign `Origin` on sign-in and sign-up is refused.
-    pub(crate) fn check(&self, method: &Method, path: &str, headers: &HeaderMap) -> Result<(), OriginProblem> {
-        // A hook looks at no session, so that no browser can be made to lend it one.
-        if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) || path.starts_with("/api/v1/hooks/") {
-            return Ok(());
+    /// Checks where a request comes from. `host` is the checked host that it names.
+    ///
+    /// A request with an `Origin` has to come from a trusted one, whatever it asks for: a browser sends the header for scripts of
+    /// other origins, and for forms. A write that carries cookies needs `Origin`, or else `Referer`.
+    ///
+    /// # Errors
+    /// The origin is not trusted, or there is none where one is needed.
+    pub(crate) fn check(&self, method: &Method, host: &NamedHost, headers: &HeaderMap) -> Result<(), OriginProblem> {
+        let text = |value: &axum::http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let writes_with_cookie =
+            !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && headers.contains_key(header::COOKIE);
+        let mut origins: Vec<String> = headers.get_all(header::ORIGIN).iter().map(text).collect();
+        if origins.is_empty() && writes_with_cookie {
+            origins.extend(headers.get(header::REFERER).map(text).and_then(|referer| origin_of(&referer)));
         }
-        let text = |name| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-        let has_cookie = headers.contains_key(header::COOKIE);
-        let referer = || text(header::REFERER).filter(|_| has_cookie).and_then(|referer| origin_of(&referer));
-        let origin = text(header::ORIGIN).or_else(referer);
-        let signs_in = path.starts_with("/api/auth/sign-in") || path.starts_with("/api/auth/sign-up");
-        match origin.as_deref() {
-            None | Some("null") if has_cookie => Err(OriginProblem::Missing),
-            Some(origin) if (has_cookie || signs_in) && !self.trusts(origin) => Err(OriginProblem::Untrusted),
-            _ => Ok(()),
+        if writes_with_cookie && origins.iter().all(|origin| origin == "null") {
+            return Err(OriginProblem::Missing);
+        }
+        // A page that came from an address of this server is its own; a name has to be configured.
+        let is_own = |origin: &str| host.is_ip() && host.is_origin(origin);
+        match origins.into_iter().find(|origin| !self.trusts(origin) && !is_own(origin)) {
+            None => Ok(()),
+            Some(origin) => Err(OriginProblem::Untrusted(origin.chars().take(SHOWN_CHARS_MAX).collect())),
         }
     }
 }
@@ -59,7 +100,7 @@ mod tests {
 
     #[test]
     fn nobody_is_sent_away() {
-        let trusted = TrustedOrigins(vec!["https://app.example".to_owned()]);
+        let trusted = TrustedOrigins::new("https://app.example", ([127, 0, 0, 1], 4000).into(), &[]);
         for good in ["/", "/welcome?to=%2F#x", "https://app.example/x", "https://APP.example"] {
             assert!(trusted.may_lead_to(good), "{good}");
         }
@@ -83,25 +124,50 @@ mod tests {
     }
 
     #[test]
-    fn cookies_write_from_trusted_origins_alone() {
-        let trusted = TrustedOrigins(vec!["http://localhost:4000".to_owned()]);
-        let check = |method: Method, pairs: &[(header::HeaderName, &'static str)]| {
+    fn foreign_pages_may_do_nothing_and_cookies_need_an_origin() {
+        let listen = ([0, 0, 0, 0], 4000).into();
+        let trusted = TrustedOrigins::new("http://localhost:4000", listen, &["https://app.example".to_owned()]);
+        let check = |method: Method, host: &'static str, pairs: &[(header::HeaderName, &'static str)]| {
             let mut headers = HeaderMap::new();
-            for (name, value) in pairs {
-                headers.insert(name.clone(), axum::http::HeaderValue::from_static(value));
+            for (name, value) in pairs.iter().chain([&(header::HOST, host)]) {
+                headers.append(name, axum::http::HeaderValue::from_static(value));
             }
-            trusted.check(&method, "/api/v1/data/task", &headers)
+            let host = NamedHost::of(&axum::http::Uri::from_static("/"), &headers).expect("a host");
+            trusted.check(&method, &host, &headers)
         };
+        let own = "localhost:4000";
         let cookie = (header::COOKIE, "svc.session_token=x");
-        assert_eq!(check(Method::POST, &[]), Ok(()));
-        assert_eq!(check(Method::POST, &[(header::ORIGIN, "http://evil.example")]), Ok(()));
-        assert_eq!(check(Method::POST, std::slice::from_ref(&cookie)), Err(OriginProblem::Missing));
-        assert_eq!(
-            check(Method::POST, &[cookie.clone(), (header::ORIGIN, "http://evil.example")]),
-            Err(OriginProblem::Untrusted)
-        );
-        assert_eq!(check(Method::POST, &[cookie.clone(), (header::ORIGIN, "http://localhost:4000")]), Ok(()));
-        assert_eq!(check(Method::POST, &[cookie.clone(), (header::REFERER, "http://localhost:4000/x?y")]), Ok(()));
-        assert_eq!(check(Method::GET, &[cookie]), Ok(()));
+        let untrusted = |origin: &str| Err(OriginProblem::Untrusted(origin.to_owned()));
+        assert_eq!(check(Method::POST, own, &[]), Ok(()));
+        assert_eq!(check(Method::GET, own, std::slice::from_ref(&cookie)), Ok(()));
+        for method in [Method::GET, Method::POST, Method::DELETE] {
+            for origin in ["http://evil.example", "http://localhost:4001", "https://localhost:4000", "http://app.example"] {
+                assert_eq!(check(method.clone(), own, &[(header::ORIGIN, origin)]), untrusted(origin));
+            }
+            assert_eq!(check(method.clone(), own, &[(header::ORIGIN, "null")]), untrusted("null"));
+            for origin in ["http://localhost:4000", "http://127.0.0.1:4000", "http://[::1]:4000", "https://app.example"] {
+                assert_eq!(check(method.clone(), own, &[(header::ORIGIN, origin), cookie.clone()]), Ok(()), "{origin}");
+            }
+        }
+        assert_eq!(check(Method::POST, own, std::slice::from_ref(&cookie)), Err(OriginProblem::Missing));
+        assert_eq!(check(Method::POST, own, &[cookie.clone(), (header::ORIGIN, "null")]), Err(OriginProblem::Missing));
+        let twice = [cookie.clone(), (header::ORIGIN, "http://localhost:4000"), (header::ORIGIN, "http://evil.example")];
+        assert_eq!(check(Method::POST, own, &twice), untrusted("http://evil.example"));
+        assert_eq!(check(Method::POST, own, &[cookie.clone(), (header::REFERER, "http://localhost:4000/x?y")]), Ok(()));
+        let referer = (header::REFERER, "http://evil.example/x");
+        assert_eq!(check(Method::POST, own, &[cookie.clone(), referer]), untrusted("http://evil.example"));
+        // A page that was reached by an address of the server.
+        let by_address = (header::ORIGIN, "http://192.0.2.7:4000");
+        assert_eq!(check(Method::POST, "192.0.2.7:4000", &[cookie.clone(), by_address.clone()]), Ok(()));
+        assert_eq!(check(Method::POST, own, &[cookie, by_address]), untrusted("http://192.0.2.7:4000"));
+    }
+
+    #[test]
+    fn loopback_spellings_are_trusted_where_the_public_url_is_one() {
+        let listen = ([127, 0, 0, 1], 4000).into();
+        let elsewhere = TrustedOrigins::new("https://api.example.com", listen, &[]);
+        assert!(elsewhere.trusts("https://api.example.com") && !elsewhere.trusts("http://localhost:4000"));
+        let here = TrustedOrigins::new("http://127.0.0.1:80", listen, &[]);
+        assert!(here.trusts("http://localhost") && here.trusts("http://[::1]:4000") && !here.trusts("https://localhost"));
     }
 }

@@ -5,18 +5,22 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::AppState;
+use crate::admission::{Create, Delete, Granted, Objects, Read};
 use crate::body::JsonText;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
-pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Objects, Read)>,
+) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.relationships(&caller)?))
 }
 
 pub(crate) async fn create(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Objects, Create)>,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::CREATED, &state.app.create_relationship(&caller, &text).await?))
@@ -24,7 +28,7 @@ pub(crate) async fn create(
 
 pub(crate) async fn delete(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Objects, Delete)>,
     PathParts(id): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.delete_relationship(&caller, &id).await?;

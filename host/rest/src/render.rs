@@ -3,7 +3,9 @@
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
+use blockbase_app::Answered;
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// A JSON answer of ready bytes.
 pub(crate) fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response {
@@ -25,4 +27,18 @@ pub(crate) fn data_bytes(status: StatusCode, json: &[u8]) -> Response {
 /// `{ "data": … }` around a value.
 pub(crate) fn data<T: Serialize>(status: StatusCode, value: &T) -> Response {
     data_bytes(status, &serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()))
+}
+
+/// `{ "data": … }`, with `warnings` where there are any.
+pub(crate) fn answered(status: StatusCode, answered: Answered) -> Response {
+    let mut answer = json!({ "data": answered.thing });
+    add_warnings(&mut answer, answered.warnings);
+    json_bytes(status, answer.to_string().into_bytes())
+}
+
+/// Adds `warnings` to an answer, where there are any.
+pub(crate) fn add_warnings(answer: &mut Value, warnings: Vec<String>) {
+    if !warnings.is_empty() {
+        answer["warnings"] = json!(warnings);
+    }
 }

@@ -3,39 +3,43 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::schema::json::FromObject;
 use blockbase_app::{Grant, RoleChanges};
 use serde::Deserialize;
 
 use crate::AppState;
-use crate::body::{JsonBody, present};
+use crate::admission::{Create, Delete, Granted, Read, Roles, Update};
+use crate::body::{JsonBody, given, present};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RoleBody {
+    #[serde(default, deserialize_with = "given")]
     name: Option<String>,
     #[serde(default, deserialize_with = "present")]
     description: Option<Option<String>>,
-    permissions: Option<Vec<FromObject<Grant>>>,
+    #[serde(default, deserialize_with = "given")]
+    permissions: Option<Vec<Grant>>,
 }
 
 impl From<RoleBody> for RoleChanges {
     fn from(body: RoleBody) -> Self {
-        let permissions = body.permissions.map(|grants| grants.into_iter().map(|FromObject(grant)| grant).collect());
-        RoleChanges { name: body.name, description: body.description, permissions }
+        RoleChanges { name: body.name, description: body.description, permissions: body.permissions }
     }
 }
 
-pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Read)>,
+) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.list_roles(&caller).await?))
 }
 
 pub(crate) async fn create(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Roles, Create)>,
     JsonBody(body): JsonBody<RoleBody>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::CREATED, &state.app.create_role(&caller, body.into()).await?))
@@ -43,7 +47,7 @@ pub(crate) async fn create(
 
 pub(crate) async fn get(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Roles, Read)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.role(&caller, &id).await?))
@@ -51,7 +55,7 @@ pub(crate) async fn get(
 
 pub(crate) async fn update(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Roles, Update)>,
     PathParts(id): PathParts<String>,
     JsonBody(body): JsonBody<RoleBody>,
 ) -> Result<Response, ApiError> {
@@ -60,7 +64,7 @@ pub(crate) async fn update(
 
 pub(crate) async fn delete(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Roles, Delete)>,
     PathParts(id): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.delete_role(&caller, &id).await?;

@@ -8,9 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::AppState;
-use crate::body::JsonBody;
+use crate::admission::{Create, Delete, Granted, Read, Tasks, Update};
+use crate::body::{JsonBody, given};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::extract::{PathParts, QueryPairs};
 use crate::render;
 
 #[derive(Deserialize)]
@@ -27,18 +28,24 @@ pub(crate) struct NewBody {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChangesBody {
+    #[serde(default, deserialize_with = "given")]
     enabled: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
     schedule: Option<String>,
+    #[serde(default, deserialize_with = "given")]
     config: Option<Value>,
 }
 
-pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Read)>,
+) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.list_tasks(&caller).await?))
 }
 
 pub(crate) async fn create(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Tasks, Create)>,
     JsonBody(body): JsonBody<NewBody>,
 ) -> Result<Response, ApiError> {
     let NewBody { name, kind, schedule, config, enabled } = body;
@@ -48,7 +55,7 @@ pub(crate) async fn create(
 
 pub(crate) async fn get(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Tasks, Read)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.task(&caller, &id).await?))
@@ -56,7 +63,7 @@ pub(crate) async fn get(
 
 pub(crate) async fn update(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Tasks, Update)>,
     PathParts(id): PathParts<String>,
     JsonBody(body): JsonBody<ChangesBody>,
 ) -> Result<Response, ApiError> {
@@ -66,7 +73,7 @@ pub(crate) async fn update(
 
 pub(crate) async fn delete(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Tasks, Delete)>,
     PathParts(id): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.delete_task(&caller, &id).await?;
@@ -75,7 +82,7 @@ pub(crate) async fn delete(
 
 pub(crate) async fn run(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Tasks, Update)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.run_task(&caller, &id).await?))
@@ -83,10 +90,18 @@ pub(crate) async fn run(
 
 pub(crate) async fn runs(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Tasks, Read)>,
     PathParts(id): PathParts<String>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     let (_, paging) = query.page(false)?;
     Ok(render::json_bytes(StatusCode::OK, state.app.task_runs(&caller, &id, paging).await?.into_bytes()))
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_task(&caller, &id).await?))
 }

@@ -3,19 +3,23 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::UserChanges;
+use blockbase_app::schema::Error;
+use blockbase_app::{OnDeletion, UserChanges};
 use serde::Deserialize;
 
 use crate::AppState;
-use crate::body::JsonBody;
+use crate::admission::{Delete, Granted, Read, RolesOfUsers, Update, Users};
+use crate::body::{JsonBody, given};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::extract::{PathParts, QueryPairs};
 use crate::render;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UserBody {
+    #[serde(default, deserialize_with = "given")]
     name: Option<String>,
+    #[serde(default, deserialize_with = "given")]
     banned: Option<bool>,
 }
 
@@ -27,7 +31,7 @@ pub(crate) struct RoleBody {
 
 pub(crate) async fn list(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Users, Read)>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
     let (search, paging) = query.page(true)?;
@@ -36,7 +40,7 @@ pub(crate) async fn list(
 
 pub(crate) async fn get(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Users, Read)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.user(&caller, &id).await?))
@@ -44,7 +48,7 @@ pub(crate) async fn get(
 
 pub(crate) async fn update(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Users, Update)>,
     PathParts(id): PathParts<String>,
     JsonBody(body): JsonBody<UserBody>,
 ) -> Result<Response, ApiError> {
@@ -54,16 +58,27 @@ pub(crate) async fn update(
 
 pub(crate) async fn delete(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Users, Delete)>,
     PathParts(id): PathParts<String>,
+    query: QueryPairs,
 ) -> Result<StatusCode, ApiError> {
-    state.app.delete_user(&caller, &id).await?;
+    query.only(&["handOverTo", "suspend"])?;
+    let on_deletion = match (query.get("handOverTo"), query.flag("suspend")?) {
+        (None, false) => OnDeletion::Refuse,
+        (None, true) => OnDeletion::Suspend,
+        (Some(heir), _) if heir.contains('\0') => {
+            return Err(Error::invalid_request("`handOverTo` holds a NUL character.").into());
+        }
+        (Some(heir), false) => OnDeletion::HandOver(heir.to_owned()),
+        (Some(_), true) => return Err(Error::invalid_request("Send `handOverTo` or `suspend`, not both.").into()),
+    };
+    state.app.delete_user(&caller, &id, on_deletion).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn give_role(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(RolesOfUsers, Update)>,
     PathParts(id): PathParts<String>,
     JsonBody(body): JsonBody<RoleBody>,
 ) -> Result<Response, ApiError> {
@@ -72,7 +87,7 @@ pub(crate) async fn give_role(
 
 pub(crate) async fn take_role(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(RolesOfUsers, Update)>,
     PathParts((id, role)): PathParts<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     state.app.take_role(&caller, &id, &role).await?;

@@ -3,14 +3,15 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{NewWebhook, WebhookChanges};
+use blockbase_app::{Answered, NewWebhook, WebhookChanges};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::AppState;
-use crate::body::{JsonBody, present};
+use crate::admission::{Create, Delete, Granted, Read, Update, Webhooks};
+use crate::body::{JsonBody, given, present};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
 #[derive(Deserialize)]
@@ -28,30 +29,39 @@ pub(crate) struct NewBody {
 pub(crate) struct ChangesBody {
     #[serde(default, deserialize_with = "present")]
     name: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
     url: Option<String>,
+    #[serde(default, deserialize_with = "given")]
     topics: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "given")]
     headers: Option<Map<String, Value>>,
+    #[serde(default, deserialize_with = "given")]
     enabled: Option<bool>,
 }
 
-pub(crate) async fn list(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Result<Response, ApiError> {
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Read)>,
+) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.list_webhooks(&caller).await?))
 }
 
 pub(crate) async fn create(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Webhooks, Create)>,
     JsonBody(body): JsonBody<NewBody>,
 ) -> Result<Response, ApiError> {
     let NewBody { name, url, topics, headers, enabled } = body;
     let new = NewWebhook { name, url, topics, headers: headers.unwrap_or_default(), enabled: enabled.unwrap_or(true) };
-    let (webhook, secret) = state.app.create_webhook(&caller, new).await?;
-    Ok((StatusCode::CREATED, axum::Json(json!({ "data": webhook, "secret": secret }))).into_response())
+    let (Answered { thing, warnings }, secret) = state.app.create_webhook(&caller, new).await?;
+    let mut answer = json!({ "data": thing, "secret": secret });
+    render::add_warnings(&mut answer, warnings);
+    Ok((StatusCode::CREATED, axum::Json(answer)).into_response())
 }
 
 pub(crate) async fn get(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Webhooks, Read)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.webhook(&caller, &id).await?))
@@ -59,18 +69,18 @@ pub(crate) async fn get(
 
 pub(crate) async fn update(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
     PathParts(id): PathParts<String>,
     JsonBody(body): JsonBody<ChangesBody>,
 ) -> Result<Response, ApiError> {
     let ChangesBody { name, url, topics, headers, enabled } = body;
     let changes = WebhookChanges { name, url, topics, headers, enabled };
-    Ok(render::data(StatusCode::OK, &state.app.update_webhook(&caller, &id, changes).await?))
+    Ok(render::answered(StatusCode::OK, state.app.update_webhook(&caller, &id, changes).await?))
 }
 
 pub(crate) async fn delete(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Webhooks, Delete)>,
     PathParts(id): PathParts<String>,
 ) -> Result<StatusCode, ApiError> {
     state.app.delete_webhook(&caller, &id).await?;
@@ -79,7 +89,7 @@ pub(crate) async fn delete(
 
 pub(crate) async fn test(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     let event_id = state.app.test_webhook(&caller, &id).await?;
@@ -88,9 +98,17 @@ pub(crate) async fn test(
 
 pub(crate) async fn rotate_secret(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
     PathParts(id): PathParts<String>,
 ) -> Result<Response, ApiError> {
     let secret = state.app.rotate_webhook_secret(&caller, &id).await?;
     Ok(axum::Json(json!({ "secret": secret })).into_response())
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_webhook(&caller, &id).await?))
 }

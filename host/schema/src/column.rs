@@ -5,6 +5,7 @@ use rust_decimal::Decimal;
 
 use crate::error::{Code, Error, Result};
 use crate::field::{Field, FieldType};
+use crate::number::ExactNumber;
 use crate::relationship::Reference;
 use crate::value::Value;
 
@@ -158,13 +159,11 @@ impl Column {
         field.check()?;
         let ty = column_type(field.kind, field.scale);
         let invalid = |message: String| Error::new(Code::InvalidSchema, message).with_field(field.name.clone());
-        let bound = |name: &str, number: &Option<serde_json::Number>| -> Result<Option<Decimal>> {
+        let bound = |name: &str, number: &Option<ExactNumber>| -> Result<Option<Decimal>> {
             let Some(number) = number else { return Ok(None) };
-            let text = number.to_string();
-            let bound = text
-                .parse::<Decimal>()
-                .or_else(|_| Decimal::from_scientific(&text))
-                .map_err(|_| invalid(format!("`{name}` of `{}` has more digits than a number here can have.", field.name)))?;
+            let bound = number.to_decimal();
+            let bound =
+                bound.ok_or_else(|| invalid(format!("`{name}` of `{}` has more than the 28 digits of a bound.", field.name)))?;
             Ok(Some(bound))
         };
         let mut rules = Rules {
@@ -199,7 +198,7 @@ impl Column {
             index_bytes_max: (field.is_unique || field.indexed).then_some(INDEX_BYTES_MAX),
         };
         if let Some(default) = &field.default {
-            let value = column.value_of(&default.to_string()).map_err(|error| {
+            let value = column.value_of(default.text()).map_err(|error| {
                 invalid(format!("The default of `{}` is not one of its values: {}", field.name, error.message))
             })?;
             column.default = (value != Value::Null).then_some(value);

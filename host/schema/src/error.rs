@@ -1,6 +1,9 @@
 //! The domain error: a stable code, a sentence that says what to do, and nothing of the inside.
 
 use std::fmt;
+use std::num::NonZeroU16;
+
+use crate::quote::{excerpt, shortened};
 
 /// The result of every domain operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -16,12 +19,15 @@ pub enum Code {
     InvalidBlock,
     MissingRequirement,
     ValidationFailed,
+    AnswerTooLarge,
     NotNullViolation,
     InvalidValue,
     ConstraintViolation,
     InvalidAtomicOp,
     Unauthorized,
     Forbidden,
+    KeySuspended,
+    SetupTokenRequired,
     NotFound,
     UniqueViolation,
     ForeignKeyViolation,
@@ -31,12 +37,14 @@ pub enum Code {
     NewPermissions,
     NoPendingClaim,
     Conflict,
+    OwnsThings,
     PayloadTooLarge,
     UnsupportedMediaType,
     RateLimited,
     ActionFailed,
     ActionTimeout,
     Unavailable,
+    StorageFull,
     Internal,
 }
 
@@ -52,12 +60,15 @@ impl Code {
             Code::InvalidBlock => "invalid_block",
             Code::MissingRequirement => "missing_requirement",
             Code::ValidationFailed => "validation_failed",
+            Code::AnswerTooLarge => "answer_too_large",
             Code::NotNullViolation => "not_null_violation",
             Code::InvalidValue => "invalid_value",
             Code::ConstraintViolation => "CONSTRAINT_VIOLATION",
             Code::InvalidAtomicOp => "INVALID_ATOMIC_OP",
             Code::Unauthorized => "unauthorized",
             Code::Forbidden => "forbidden",
+            Code::KeySuspended => "key_suspended",
+            Code::SetupTokenRequired => "setup_token_required",
             Code::NotFound => "not_found",
             Code::UniqueViolation => "unique_violation",
             Code::ForeignKeyViolation => "foreign_key_violation",
@@ -67,12 +78,14 @@ impl Code {
             Code::NewPermissions => "new_permissions",
             Code::NoPendingClaim => "no_pending_claim",
             Code::Conflict => "conflict",
+            Code::OwnsThings => "owns_things",
             Code::PayloadTooLarge => "payload_too_large",
             Code::UnsupportedMediaType => "unsupported_media_type",
             Code::RateLimited => "rate_limited",
             Code::ActionFailed => "action_failed",
             Code::ActionTimeout => "action_timeout",
             Code::Unavailable => "unavailable",
+            Code::StorageFull => "storage_full",
             Code::Internal => "internal",
         }
     }
@@ -111,15 +124,34 @@ pub struct Error {
     pub cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     /// Set where the operations of `app` try again by themselves.
     pub retry: Option<Retry>,
+    /// Seconds after which the caller may try again; HTTP sends it as `Retry-After`.
+    pub retry_after_s: Option<NonZeroU16>,
 }
 
 impl Error {
+    /// Parts of the message in quotes are cut to an excerpt: they may repeat what a caller sent.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Error { code, message: message.into(), field: None, issues: Vec::new(), details: None, cause: None, retry: None }
+        Error {
+            code,
+            message: shortened(message.into()),
+            field: None,
+            issues: Vec::new(),
+            details: None,
+            cause: None,
+            retry: None,
+            retry_after_s: None,
+        }
     }
 
     pub fn with_field(mut self, field: impl Into<String>) -> Self {
-        self.field = Some(field.into());
+        let field: String = field.into();
+        self.field = Some(excerpt(&field).into_owned());
+        self
+    }
+
+    /// Tells the caller when to try again.
+    pub fn with_retry_after(mut self, seconds: u16) -> Self {
+        self.retry_after_s = NonZeroU16::new(seconds.max(1));
         self
     }
 
@@ -141,6 +173,15 @@ impl Error {
 
     pub fn invalid_request(message: impl Into<String>) -> Self {
         Error::new(Code::InvalidRequest, message)
+    }
+
+    /// An answer that lists more than one may hold (`SVC_MAX_ANSWER_BYTES`).
+    pub fn answer_too_large() -> Self {
+        Error::new(
+            Code::AnswerTooLarge,
+            "The answer has more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Ask for fewer fields with `select`, or for \
+             fewer records with a smaller `limit`.",
+        )
     }
 
     pub fn not_found(what: &str) -> Self {
@@ -177,7 +218,7 @@ impl Error {
 
     /// The same error with what it happened to in front of its message.
     pub fn within(mut self, place: impl fmt::Display) -> Self {
-        self.message = format!("{place}: {}", self.message);
+        self.message = shortened(format!("{place}: {}", self.message));
         self
     }
 }

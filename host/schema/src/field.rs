@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Code, Error};
+use crate::column::Column;
+use crate::error::{Code, Error, Result};
+use crate::number::{ExactJson, ExactNumber};
 
 /// The nineteen field types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -128,13 +130,13 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "is_false")]
     pub indexed: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<serde_json::Value>,
+    pub default: Option<ExactJson>,
     /// Least value of a numeric field, least length of a textual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub min: Option<serde_json::Number>,
+    pub min: Option<ExactNumber>,
     /// Greatest value of a numeric field, greatest length of a textual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max: Option<serde_json::Number>,
+    pub max: Option<ExactNumber>,
     /// A regular expression of the `regex` crate that has to match somewhere in the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
@@ -158,20 +160,32 @@ const PATTERN_BYTES_MAX: usize = 1000;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 impl Field {
+    /// The default as records show it, as JSON text; `None` where there is none.
+    ///
+    /// # Errors
+    /// `invalid_schema` for a definition that cannot be.
+    pub fn default_shown(&self) -> Result<Option<String>> {
+        let mut out = Vec::new();
+        Ok(Column::of_field(self, 0)?.default.map(|value| {
+            value.write_json(&mut out);
+            String::from_utf8_lossy(&out).into_owned()
+        }))
+    }
+
     /// Checks that the definition's keys fit its type. The name is checked where the object is known.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<()> {
         let refuse = |message: String| Err(Error::new(Code::InvalidSchema, message).with_field(self.name.clone()));
         let kind = self.kind.name();
         if (self.min.is_some() || self.max.is_some()) && !self.kind.is_numeric() && !self.kind.is_textual() {
             return refuse(format!("`min` and `max` are for numeric and textual fields; `{}` is {kind}.", self.name));
         }
         for (key, bound) in [("min", &self.min), ("max", &self.max)] {
-            if self.kind.is_textual() && bound.as_ref().is_some_and(|bound| bound.as_u64().is_none()) {
+            if self.kind.is_textual() && bound.as_ref().is_some_and(|bound| bound.text().parse::<u64>().is_err()) {
                 return refuse(format!("`{key}` of `{}` is a length in characters: a whole number, not negative.", self.name));
             }
         }
         if let (Some(min), Some(max)) = (&self.min, &self.max)
-            && min.as_f64() > max.as_f64()
+            && min.to_decimal().zip(max.to_decimal()).is_some_and(|(min, max)| min > max)
         {
             return refuse(format!("`min` of `{}` is greater than its `max`.", self.name));
         }

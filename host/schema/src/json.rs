@@ -1,23 +1,39 @@
 //! JSON text, read and written without a tree per record.
 
+mod compact;
+mod strict;
+
+use std::cell::Cell;
 use std::marker::PhantomData;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use compact::compact;
+pub use strict::{Misfit, from_str as strict_from_str, from_value as strict_from_value};
+
 use crate::error::{Error, Result};
+use crate::quote::excerpt_of;
 
 /// Most keys of a record's body. No object has as many columns; it also bounds the search for keys that stand twice.
 const MEMBERS_MAX: usize = 1000;
+/// Most values of a document that is made into a tree: each takes many times the bytes of its text.
+const VALUES_MAX: usize = 250_000;
 
 /// The members of a JSON object in their order, each value still text.
 ///
 /// Numbers keep all their digits until a column's type says what they are.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Members(pub Vec<(String, Box<RawValue>)>);
+
+impl Members {
+    /// Bytes of all values.
+    pub fn bytes(&self) -> usize {
+        self.0.iter().map(|(_, value)| value.get().len()).sum()
+    }
+}
 
 impl<'de> Deserialize<'de> for Members {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -47,43 +63,43 @@ impl<'de> Deserialize<'de> for Members {
     }
 }
 
-/// A struct read from a JSON object alone. By itself serde takes an array of the members' values too.
-#[derive(Debug)]
-pub struct FromObject<T>(pub T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for FromObject<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        struct Members<T>(PhantomData<T>);
-
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Members<T> {
-            type Value = FromObject<T>;
-
-            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.write_str("an object")
+impl Members {
+    /// The members as one JSON object again.
+    pub fn text(&self) -> String {
+        let mut out = vec![b'{'];
+        for (index, (name, raw)) in self.0.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
             }
-
-            fn visit_map<A: MapAccess<'de>>(self, members: A) -> std::result::Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(members)).map(FromObject)
-            }
+            write_string(&mut out, name);
+            out.push(b':');
+            out.extend_from_slice(raw.get().as_bytes());
         }
-
-        deserializer.deserialize_map(Members(PhantomData))
+        out.push(b'}');
+        String::from_utf8(out).unwrap_or_default()
     }
-}
-
-/// A list of structs, each read from a JSON object alone.
-pub(crate) fn list_of_objects<'de, D, T>(deserializer: D) -> std::result::Result<Vec<T>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    let list: Vec<FromObject<T>> = Deserialize::deserialize(deserializer)?;
-    Ok(list.into_iter().map(|FromObject(item)| item).collect())
 }
 
 /// Reads a request body that has to be one JSON object.
 pub fn parse_members(text: &str) -> Result<Members> {
     serde_json::from_str(text).map_err(|error| malformed(&error))
+}
+
+/// Reads a request body of a fixed form: JSON objects where it has structs, at every depth.
+///
+/// # Errors
+/// `invalid_request`, which names the place.
+pub fn parse_object<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T> {
+    strict::from_str(text).map_err(|error| error.malformed())
+}
+
+/// Whether text of a JSON document holds a NUL character: only an escape can write one.
+pub fn holds_nul(text: &str) -> bool {
+    text.match_indices("\\u0000").any(|(place, _)| {
+        // After an even number of backslashes, this one escapes.
+        let before = text.as_bytes().get(..place).unwrap_or_default();
+        before.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
+    })
 }
 
 /// Reads a JSON document in which no object names a member twice: readers differ in which of the two they take, so that one could
@@ -92,16 +108,25 @@ pub fn parse_members(text: &str) -> Result<Members> {
 /// # Errors
 /// `invalid_request` for what is not JSON, or names a member twice.
 pub fn parse_unique(text: &str) -> Result<Value> {
-    struct Unique(Value);
-    struct UniqueVisitor;
+    /// Counts the values down.
+    #[derive(Clone, Copy)]
+    struct UniqueVisitor<'c>(&'c Cell<usize>);
 
-    impl<'de> Deserialize<'de> for Unique {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_any(UniqueVisitor).map(Unique)
+    impl<'de> DeserializeSeed<'de> for UniqueVisitor<'_> {
+        type Value = Value;
+
+        fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+            match self.0.get().checked_sub(1) {
+                Some(left) => self.0.set(left),
+                None => {
+                    return Err(serde::de::Error::custom(format!("a document here has {VALUES_MAX} values at most")));
+                }
+            }
+            deserializer.deserialize_any(self)
         }
     }
 
-    impl<'de> Visitor<'de> for UniqueVisitor {
+    impl<'de> Visitor<'de> for UniqueVisitor<'_> {
         type Value = Value;
 
         fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -138,7 +163,7 @@ pub fn parse_unique(text: &str) -> Result<Value> {
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Value, A::Error> {
             let mut items = Vec::new();
-            while let Some(Unique(item)) = sequence.next_element()? {
+            while let Some(item) = sequence.next_element_seed(self)? {
                 items.push(item);
             }
             Ok(Value::Array(items))
@@ -150,13 +175,15 @@ pub fn parse_unique(text: &str) -> Result<Value> {
                 if members.contains_key(&name) {
                     return Err(serde::de::Error::custom(format!("the member {name:?} stands twice")));
                 }
-                let Unique(value) = map.next_value()?;
+                let value = map.next_value_seed(self)?;
                 members.insert(name, value);
             }
             Ok(Value::Object(members))
         }
     }
-    let Unique(value) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
+    let (mut deserializer, left) = (serde_json::Deserializer::from_str(text), Cell::new(VALUES_MAX));
+    let value = UniqueVisitor(&left).deserialize(&mut deserializer).map_err(|error| malformed(&error))?;
+    deserializer.end().map_err(|error| malformed(&error))?;
     Ok(value)
 }
 
@@ -184,16 +211,12 @@ pub fn parse_list<T: serde::de::DeserializeOwned>(text: &str, items_max: usize) 
             Ok(items)
         }
     }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let visitor = Items { items_max, of: PhantomData };
-    let items = Deserializer::deserialize_seq(&mut deserializer, visitor).map_err(|error| malformed(&error))?;
-    deserializer.end().map_err(|error| malformed(&error))?;
-    Ok(items)
+    strict::list_from_str(text, Items { items_max, of: PhantomData }).map_err(|error| error.malformed())
 }
 
 /// The error for a body that is not the JSON that the operation needs.
 pub fn malformed(error: &serde_json::Error) -> Error {
-    Error::invalid_request(format!("The body is not a JSON object of the expected form: {error}."))
+    Error::invalid_request(format!("The body is not a JSON object of the expected form: {}.", excerpt_of(error)))
 }
 
 /// Appends `text` as a JSON string.
@@ -275,6 +298,24 @@ mod tests {
             assert_eq!(text.parse::<f64>(), Ok(value), "{text}");
         }
         assert_eq!(written(|out| write_float(out, -0.0)), "0");
+    }
+
+    #[test]
+    fn a_nul_is_found_where_it_is_one() {
+        for text in [r#""\u0000""#, r#"{"a\u0000":1}"#, r#"["\\\u0000"]"#] {
+            assert!(holds_nul(text), "{text}");
+        }
+        for text in [r#""u0000""#, r#""\\u0000""#, r#""\\\\u0000""#, r#""\u0001""#] {
+            assert!(!holds_nul(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_document_has_so_many_values_and_no_more() {
+        let list = |values: usize| format!("[{}1]", "1,".repeat(values - 2));
+        assert!(parse_unique(&list(VALUES_MAX)).is_ok());
+        assert!(parse_unique(&list(VALUES_MAX + 1)).is_err());
+        assert!(parse_unique("[1] x").is_err());
     }
 
     #[test]

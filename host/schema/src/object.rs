@@ -33,7 +33,7 @@ pub struct ObjectDefinition {
     pub label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    #[serde(default, deserialize_with = "crate::json::list_of_objects")]
+    #[serde(default)]
     pub fields: Vec<Field>,
     #[serde(default, skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,

@@ -1,6 +1,6 @@
 //! Instants, dates and times of day: one text form each, the same on both engines.
 
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, Timelike, Utc};
+use chrono::{Datelike, NaiveDate};
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub type Millis = i64;
@@ -81,38 +81,99 @@ pub fn format_time(millis_of_day: u32) -> String {
     text(|out| write_time(out, millis_of_day))
 }
 
+/// 0001-01-01T00:00:00.000Z.
+const FIRST_MILLIS: Millis = -62_135_596_800_000;
+/// 9999-12-31T23:59:59.999Z.
+const LAST_MILLIS: Millis = 253_402_300_799_999;
+
 fn in_calendar(year: i32) -> bool {
     (1..=9999).contains(&year)
 }
 
+/// Takes a number of exactly `width` digits off the beginning of `text`.
+fn take_digits(text: &mut &[u8], width: usize) -> Option<u32> {
+    let (digits, rest) = text.split_at_checked(width)?;
+    let mut number = 0;
+    for digit in digits {
+        number = number * 10 + u32::from(digit.checked_sub(b'0').filter(|digit| *digit < 10)?);
+    }
+    *text = rest;
+    Some(number)
+}
+
+/// Takes one of `expected` off the beginning of `text`.
+fn take_one(text: &mut &[u8], expected: &[u8]) -> Option<u8> {
+    let (first, rest) = text.split_first().filter(|(first, _)| expected.contains(first))?;
+    *text = rest;
+    Some(*first)
+}
+
+fn take_date(text: &mut &[u8]) -> Option<i32> {
+    let year = take_digits(text, 4)?;
+    take_one(text, b"-")?;
+    let month = take_digits(text, 2)?;
+    take_one(text, b"-")?;
+    let day = take_digits(text, 2)?;
+    let year = i32::try_from(year).ok().filter(|year| in_calendar(*year))?;
+    Some(NaiveDate::from_ymd_opt(year, month, day)?.num_days_from_ce() - EPOCH_DAY_FROM_CE)
+}
+
+/// `HH:MM[:SS[.fff]]` as milliseconds since midnight. No engine stores a leap second, so there is no second 60.
+fn take_time(text: &mut &[u8], needs_seconds: bool) -> Option<u32> {
+    let hour = take_digits(text, 2).filter(|hour| *hour < 24)?;
+    take_one(text, b":")?;
+    let minute = take_digits(text, 2).filter(|minute| *minute < 60)?;
+    let mut millis = (hour * 60 + minute) * 60_000;
+    if take_one(text, b":").is_none() {
+        return (!needs_seconds).then_some(millis);
+    }
+    millis += take_digits(text, 2).filter(|second| *second < 60)? * 1000;
+    if take_one(text, b".").is_some() {
+        let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (fraction, rest) = text.split_at(length);
+        if fraction.is_empty() {
+            return None;
+        }
+        for (digit, worth) in fraction.iter().zip([100, 10, 1]) {
+            millis += u32::from(digit - b'0') * worth;
+        }
+        *text = rest;
+    }
+    Some(millis)
+}
+
 /// Reads `YYYY-MM-DD` into days since 1970-01-01; years 0001 to 9999.
 pub fn parse_date(text: &str) -> Option<i32> {
-    if text.len() != 10 {
-        return None;
-    }
-    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
-    in_calendar(date.year()).then(|| date.num_days_from_ce() - EPOCH_DAY_FROM_CE)
+    let mut rest = text.as_bytes();
+    take_date(&mut rest).filter(|_| rest.is_empty())
 }
 
 /// Reads `HH:MM[:SS[.fff]]` into milliseconds since midnight. Finer digits are cut off.
 pub fn parse_time(text: &str) -> Option<u32> {
-    let time = NaiveTime::parse_from_str(text, "%H:%M:%S%.f").or_else(|_| NaiveTime::parse_from_str(text, "%H:%M")).ok()?;
-    // A leap second (`:60`) is a nanosecond count past 10^9 in chrono; no engine stores it.
-    let nanos = time.nanosecond();
-    (nanos < 1_000_000_000 && text.as_bytes().get(2) == Some(&b':'))
-        .then(|| time.num_seconds_from_midnight() * 1000 + nanos / 1_000_000)
+    let mut rest = text.as_bytes();
+    take_time(&mut rest, false).filter(|_| rest.is_empty())
 }
 
 /// Reads RFC 3339 with any offset, or without one (UTC then), into milliseconds. Finer digits are cut off.
+///
+/// A leap second is refused, wherever it stands: no engine stores one, and another instant is not what was sent.
 pub fn parse_datetime(text: &str) -> Option<Millis> {
-    let instant: DateTime<Utc> = match DateTime::parse_from_rfc3339(text) {
-        Ok(instant) => instant.with_timezone(&Utc),
-        Err(_) => ["%Y-%m-%dT%H:%M:%S%.f", "%Y-%m-%d %H:%M:%S%.f"]
-            .iter()
-            .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())?
-            .and_utc(),
-    };
-    (in_calendar(instant.year()) && text.as_bytes().get(4) == Some(&b'-')).then(|| instant.timestamp_millis())
+    let mut rest = text.as_bytes();
+    let days = take_date(&mut rest)?;
+    take_one(&mut rest, b"Tt ")?;
+    let of_day = take_time(&mut rest, true)?;
+    let mut millis = i64::from(days) * MILLIS_A_DAY + i64::from(of_day);
+    if take_one(&mut rest, b"Zz").is_none()
+        && let Some(sign) = take_one(&mut rest, b"+-")
+    {
+        let hours = take_digits(&mut rest, 2).filter(|hours| *hours < 24)?;
+        take_one(&mut rest, b":")?;
+        let minutes = take_digits(&mut rest, 2).filter(|minutes| *minutes < 60)?;
+        let offset = i64::from(hours * 60 + minutes) * 60_000;
+        millis -= if sign == b'-' { -offset } else { offset };
+    }
+    // Years 0001 to 9999 in UTC, which is what is stored and shown.
+    (rest.is_empty() && (FIRST_MILLIS..=LAST_MILLIS).contains(&millis)).then_some(millis)
 }
 
 #[cfg(test)]
@@ -130,7 +191,37 @@ mod tests {
         ] {
             assert_eq!(parse_datetime(input).map(format_datetime).as_deref(), Some(output), "{input}");
         }
-        for bad in ["", "2026-03-04", "2026-13-04T00:00:00Z", "10000-01-01T00:00:00Z", "0000-01-01T00:00:00Z", "yesterday"] {
+        let long = format!("2026-03-04T05:06:07.{}Z", "9".repeat(40));
+        assert_eq!(parse_datetime(&long).map(format_datetime).as_deref(), Some("2026-03-04T05:06:07.999Z"));
+        assert_eq!(parse_datetime("2026-03-04t05:06:07z"), parse_datetime("2026-03-04T05:06:07"));
+        assert_eq!(parse_datetime("9999-12-31T23:59:59.999Z").map(format_datetime).as_deref(), Some("9999-12-31T23:59:59.999Z"));
+        for bad in [
+            "",
+            "2026-03-04",
+            "2026-13-04T00:00:00Z",
+            "10000-01-01T00:00:00Z",
+            "0000-01-01T00:00:00Z",
+            "yesterday",
+            "2026-03-04T05:06Z",
+            "2026-3-4T05:06:07Z",
+            "2026-03-04T5:06:07Z",
+            "2026-03-04T05:06:7Z",
+            "+2026-03-04T05:06:07Z",
+            " 2026-03-04T05:06:07Z",
+            "2026-03-04T05:06:07Z ",
+            "2026-03-04T05:06:07 Z",
+            "2026-03-04T05:06:07.Z",
+            "2026-03-04T05:06:07,5Z",
+            "2026-03-04T05:06:07+0200",
+            "2026-03-04T05:06:07+02",
+            "2026-03-04T05:06:07+24:00",
+            "2026-03-04T05:06:07\u{2212}02:00",
+            "2026-03-04T24:00:00Z",
+            "2026-03-04T10:00:60Z",
+            "2016-12-31T23:59:60Z",
+            "0001-01-01T00:00:00+00:01",
+            "9999-12-31T23:59:59-00:01",
+        ] {
             assert_eq!(parse_datetime(bad), None, "{bad}");
         }
     }
@@ -142,7 +233,36 @@ mod tests {
         assert_eq!(parse_date("2023-2-9"), None);
         assert_eq!(parse_time("09:05").map(format_time).as_deref(), Some("09:05:00"));
         assert_eq!(parse_time("09:05:07.25").map(format_time).as_deref(), Some("09:05:07.250"));
-        assert_eq!(parse_time("24:00"), None);
-        assert_eq!(parse_time("9:05"), None);
+        assert_eq!(parse_time("09:05:07.0009").map(format_time).as_deref(), Some("09:05:07"));
+        for bad in [
+            "24:00",
+            "9:05",
+            "12:0",
+            "12:00:5",
+            "12: 00",
+            " 12:00",
+            "12:00 ",
+            "12:60",
+            "12:00:60",
+            "12:00:",
+            "12:00:00.",
+            "+12:00",
+            "1200",
+        ] {
+            assert_eq!(parse_time(bad), None, "{bad}");
+        }
+        for bad in [
+            "2024-1-1",
+            "+2024-01-01",
+            "2024-01-1",
+            " 2024-01-01",
+            "2024-01-01 ",
+            "2024/01/01",
+            "20240101",
+            "0000-01-01",
+            "2024-00-10",
+        ] {
+            assert_eq!(parse_date(bad), None, "{bad}");
+        }
     }
 }

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
-use rust_decimal::{Decimal, RoundingStrategy};
+use rust_decimal::Decimal;
 use uuid::Uuid;
 
 use crate::column::{Column, ColumnType};
 use crate::error::{Code, Error, Result};
 use crate::field::FieldType;
+use crate::number::{DECIMAL_DIGITS_MAX, NumberText, Rounding};
+use crate::quote::excerpt_of;
 use crate::{json, time};
 
 /// A value of a column. Two that are equal have the same JSON text.
@@ -69,8 +71,17 @@ impl Value {
     }
 }
 
-/// Digits of an exact number in all.
-const DECIMAL_DIGITS_MAX: u32 = 18;
+/// How long texts may be, in bytes of UTF-8.
+#[derive(Clone, Copy, Debug)]
+pub struct TextBounds {
+    /// Where the field has no `max` of its own.
+    pub plain: usize,
+    /// What a `max` can allow.
+    pub most: usize,
+}
+
+/// Most bytes of one character.
+const CHARACTER_BYTES_MAX: u64 = 4;
 
 /// A JSON value seen from outside, before a type has looked at it.
 enum Input<'a> {
@@ -129,15 +140,10 @@ impl Column {
 
     /// Reads the amount of an atomic operator: rounded as a value is, without the column's rules.
     pub fn amount_of(&self, raw: &str) -> Result<Value> {
-        match self.filter_value_of(raw)? {
-            Value::DecimalBetween { scale, .. } => {
-                let number = self.decimal(&read(raw).map_err(|why| self.invalid(&why))?)?;
-                let mut rounded = number.round_dp_with_strategy(u32::from(scale), RoundingStrategy::MidpointAwayFromZero);
-                rounded.rescale(u32::from(scale));
-                let scaled = i64::try_from(rounded.mantissa()).map_err(|_| self.invalid("has more than 18 digits"))?;
-                Ok(Value::Decimal { scaled, scale })
-            }
-            value => Ok(value),
+        let input = read(raw).map_err(|why| self.invalid(&why))?;
+        match self.ty {
+            ColumnType::Decimal { scale } => self.decimal_value(&input, scale, Rounding::HalfAwayFromZero),
+            _ => self.coerce(input, false),
         }
     }
 
@@ -157,11 +163,9 @@ impl Column {
 
     fn json_value(&self, raw: &str, input: Input<'_>) -> Result<Value> {
         let compact = |text: &str| {
-            let value: serde_json::Value =
-                serde_json::from_str(text).map_err(|error| self.invalid(&format!("not JSON: {error}")))?;
-            let compact = value.to_string();
+            let compact = json::compact(text).map_err(|error| self.invalid(&format!("not JSON: {}", excerpt_of(&error))))?;
             // Postgres holds no NUL in text, and neither engine may take what the other refuses.
-            match compact.contains("\\u0000") && contains_nul(&value) {
+            match json::holds_nul(&compact) {
                 true => Err(self.invalid("text cannot hold the NUL character")),
                 false => Ok(compact),
             }
@@ -190,38 +194,24 @@ impl Column {
                 _ => return Err(self.invalid("needs an array of strings")),
             },
             ColumnType::Integer | ColumnType::BigInteger => {
-                let number = self.decimal(&input)?;
-                if !number.fract().is_zero() {
+                let number = self.number(&input)?;
+                if !number.is_whole() {
                     return Err(self.invalid("needs a whole number"));
                 }
-                let whole: i64 = number.trunc().try_into().map_err(|_| self.invalid("is out of the type's range"))?;
+                let whole = number.to_integer().ok_or_else(|| self.invalid("is out of the type's range"))?;
                 if self.ty == ColumnType::Integer && i32::try_from(whole).is_err() {
                     return Err(self.invalid("is out of the 32-bit range"));
                 }
                 Value::Integer(whole)
             }
             ColumnType::Decimal { scale } => {
-                let number = self.decimal(&input)?;
-                let rounding = match with_rules {
-                    true => RoundingStrategy::MidpointAwayFromZero,
-                    // A filter compares what it says; it must not find what only rounding makes equal.
-                    false => RoundingStrategy::ToNegativeInfinity,
-                };
-                let mut rounded = number.round_dp_with_strategy(u32::from(scale), rounding);
-                let is_exact = rounded == number;
-                rounded.rescale(u32::from(scale));
-                let scaled = i64::try_from(rounded.mantissa())
-                    .ok()
-                    .filter(|scaled| rounded.scale() == u32::from(scale) && scaled.unsigned_abs() < 10u64.pow(DECIMAL_DIGITS_MAX))
-                    .ok_or_else(|| self.invalid("has more than 18 digits"))?;
-                match with_rules || is_exact {
-                    true => Value::Decimal { scaled, scale },
-                    false => Value::DecimalBetween { below: scaled, scale },
-                }
+                // A filter compares what it says; it must not find what only rounding makes equal.
+                let rounding = if with_rules { Rounding::HalfAwayFromZero } else { Rounding::Down };
+                self.decimal_value(&input, scale, rounding)?
             }
             ColumnType::Float => {
-                let text = self.number_text(&input)?;
-                let number: f64 = text.parse().map_err(|_| self.invalid("needs a number"))?;
+                self.number(&input)?;
+                let number: f64 = self.number_text(&input)?.parse().map_err(|_| self.invalid("needs a number"))?;
                 if !number.is_finite() {
                     return Err(self.invalid("is out of the range of a double"));
                 }
@@ -260,30 +250,24 @@ impl Column {
 
     /// The text of a number, or of a string that holds one; nothing else (no `inf`, no hexadecimal, no spaces).
     fn number_text<'a>(&self, input: &'a Input<'_>) -> Result<&'a str> {
-        let text: &str = match input {
-            Input::Number(text) => text,
-            Input::Text(text) => text,
-            _ => return Err(self.invalid("needs a number")),
-        };
-        let numeric = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E'));
-        match numeric && text.bytes().any(|byte| byte.is_ascii_digit()) {
-            true => Ok(text),
-            false => Err(self.invalid("needs a number")),
+        match input {
+            Input::Number(text) => Ok(text),
+            Input::Text(text) => Ok(text),
+            _ => Err(self.invalid("needs a number")),
         }
     }
 
-    fn decimal(&self, input: &Input<'_>) -> Result<Decimal> {
-        let text = self.number_text(input)?;
-        let number = match text.bytes().any(|byte| matches!(byte, b'e' | b'E')) {
-            true => Decimal::from_scientific(text),
-            false => text.parse(),
-        };
-        number.map_err(|error| match error {
-            rust_decimal::Error::ExceedsMaximumPossibleValue
-            | rust_decimal::Error::LessThanMinimumPossibleValue
-            | rust_decimal::Error::ScaleExceedsMaximumPrecision(_)
-            | rust_decimal::Error::Underflow => self.invalid("is out of the type's range"),
-            _ => self.invalid("needs a number"),
+    fn number<'a>(&self, input: &'a Input<'_>) -> Result<NumberText<'a>> {
+        NumberText::parse(self.number_text(input)?).ok_or_else(|| self.invalid("needs a number"))
+    }
+
+    /// A number of `scale` digits after the point. One that is drawn down lies between two values, unless it is one.
+    fn decimal_value(&self, input: &Input<'_>, scale: u8, rounding: Rounding) -> Result<Value> {
+        let number = self.number(input)?.scaled(scale, rounding).ok_or_else(|| self.invalid("has more than 18 digits"))?;
+        let scaled = number.scaled;
+        Ok(match rounding {
+            Rounding::Down if !number.is_exact => Value::DecimalBetween { below: scaled, scale },
+            _ => Value::Decimal { scaled, scale },
         })
     }
 
@@ -319,6 +303,23 @@ impl Column {
         match bounds.contains(&sum) {
             true => self.check_bounds(Decimal::from_i128_with_scale(sum, scale), ""),
             false => Err(self.out_of_range()),
+        }
+    }
+
+    /// Checks that a text is not longer than values may be that are written now. Stored values may be longer: the bound is a
+    /// setting.
+    ///
+    /// # Errors
+    /// `CONSTRAINT_VIOLATION` with `field`.
+    pub fn check_bytes(&self, value: &Value, bounds: TextBounds) -> Result<()> {
+        let Value::Text(text) = value else { return Ok(()) };
+        let own = self.rules.max.and_then(|most| u64::try_from(most).ok()).unwrap_or(0).saturating_mul(CHARACTER_BYTES_MAX);
+        let most = bounds.plain.max(bounds.most.min(usize::try_from(own).unwrap_or(usize::MAX)));
+        match self.is_system || text.len() <= most {
+            true => Ok(()),
+            false => {
+                Err(self.violation("max", &format!("a text has {most} bytes at most; the field's own `max` can allow more")))
+            }
         }
     }
 
@@ -365,10 +366,9 @@ impl Column {
     }
 
     fn check_float(&self, number: f64) -> Result<()> {
-        let bound = |bound: Option<Decimal>| bound.and_then(|bound| f64::try_from(bound).ok());
-        match (bound(self.rules.min), bound(self.rules.max)) {
-            (Some(min), _) if number < min => Err(self.violation("min", &format!("the least is {min}"))),
-            (_, Some(max)) if number > max => Err(self.violation("max", &format!("the most is {max}"))),
+        match (self.rules.min, self.rules.max) {
+            (Some(min), _) if number < nearest_double(min) => Err(self.violation("min", &format!("the least is {min}"))),
+            (_, Some(max)) if number > nearest_double(max) => Err(self.violation("max", &format!("the most is {max}"))),
             _ => Ok(()),
         }
     }
@@ -396,13 +396,10 @@ impl Column {
     }
 }
 
-fn contains_nul(value: &serde_json::Value) -> bool {
-    match value {
-        serde_json::Value::String(text) => text.contains('\0'),
-        serde_json::Value::Array(items) => items.iter().any(contains_nul),
-        serde_json::Value::Object(members) => members.iter().any(|(name, value)| name.contains('\0') || contains_nul(value)),
-        _ => false,
-    }
+/// The double that a bound of a float column is compared as, in checks of the database too.
+fn nearest_double(bound: Decimal) -> f64 {
+    // By its text: the conversion of the crate is off by a bit here and there.
+    bound.to_string().parse().unwrap_or(f64::NAN)
 }
 
 /// The form that browsers check in `<input type=email>`, with a dot in the domain.
@@ -424,9 +421,15 @@ pub fn is_email(text: &str) -> bool {
         })
 }
 
-fn is_url(text: &str) -> bool {
-    url::Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.host().is_some())
-        && !text.bytes().any(|byte| byte <= b' ')
+/// Whether the text is an absolute http or https URL as it stands. Browsers mend more: `http:a.b`, backslashes, spaces.
+pub fn is_url(text: &str) -> bool {
+    let after_scheme = ["http://", "https://"].iter().find_map(|scheme| {
+        let head = text.get(..scheme.len())?;
+        head.eq_ignore_ascii_case(scheme).then(|| &text[scheme.len()..])
+    });
+    after_scheme.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+        && !text.bytes().any(|byte| byte <= b' ' || byte == b'\\' || byte == 0x7f)
+        && url::Url::parse(text).is_ok_and(|url| url.host().is_some())
 }
 
 fn is_slug(text: &str) -> bool {
@@ -434,4 +437,36 @@ fn is_slug(text: &str) -> bool {
         && text
             .split('-')
             .all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_absolute_as_they_stand() {
+        for good in
+            ["http://a.b", "HTTPS://a.b/x?y#z", "http://[::1]:8080/", "https://user@a.b", "http://b\u{fc}cher.example/\u{fc}"]
+        {
+            assert!(is_url(good), "{good}");
+        }
+        for bad in [
+            "http:a.b",
+            "http:/a.b",
+            "http:///a.b",
+            "http://",
+            "http:\\\\a.b",
+            "http://a\\b",
+            "http://a b",
+            " http://a.b",
+            "http://a.b\n",
+            "//a.b",
+            "ftp://a.b",
+            "a.b",
+            "http://?x",
+            "https://a.b:99999",
+        ] {
+            assert!(!is_url(bad), "{bad}");
+        }
+    }
 }

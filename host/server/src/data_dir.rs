@@ -1,4 +1,4 @@
-//! The data directory: made if it is not there, and one process at a time on it.
+//! The data directory: made if it is not there, closed to other users of the machine, and one process at a time on it.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,30 @@ pub(crate) struct DataDir {
     _lock: Option<File>,
 }
 
+/// Why the directory cannot be used.
+pub(crate) enum Unusable {
+    /// Other users of the machine may write to it: the operator has to change that.
+    OpenToOthers(String),
+    Other(String),
+}
+
 impl DataDir {
     /// Opens the directory. `exclusive` on SQLite, where two processes on one file would each believe to be the only writer.
-    pub(crate) fn open(path: &Path, exclusive: bool) -> Result<DataDir, String> {
-        let explain =
-            |error: std::io::Error| format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display());
+    ///
+    /// From here on every file that this process makes is readable to its owner alone.
+    pub(crate) fn open(path: &Path, exclusive: bool) -> Result<DataDir, Unusable> {
+        let explain = |error: std::io::Error| {
+            Unusable::Other(format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display()))
+        };
+        #[cfg(unix)]
+        modes::own_files_alone();
         let mut builder = DirBuilder::new();
         builder.recursive(true);
-        // One that is there already keeps the mode that its owner gave it.
         #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, modes::DIRECTORY);
         builder.create(path).map_err(explain)?;
+        #[cfg(unix)]
+        modes::close(path)?;
         let lock = match exclusive {
             false => None,
             true => {
@@ -28,10 +41,10 @@ impl DataDir {
                 match file.try_lock() {
                     Ok(()) => Some(file),
                     Err(TryLockError::WouldBlock) => {
-                        return Err(format!(
+                        return Err(Unusable::Other(format!(
                             "Another blockbase runs on the data directory {}. Stop it, or give this one another SVC_DATA_DIR.",
                             path.display()
-                        ));
+                        )));
                     }
                     Err(TryLockError::Error(error)) => return Err(explain(error)),
                 }
@@ -42,5 +55,79 @@ impl DataDir {
 
     pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+}
+
+#[cfg(unix)]
+mod modes {
+    //! Modes of directories and files, whatever the umask and whoever made them.
+
+    use std::fs::{Metadata, Permissions, set_permissions, symlink_metadata};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::Path;
+
+    use super::Unusable;
+
+    pub(super) const DIRECTORY: u32 = 0o700;
+    const FILE: u32 = 0o600;
+    /// The write bits of the group and of everybody.
+    const OTHERS_WRITE: u32 = 0o022;
+    /// How deep the service's own files lie: `svc-data/blocks/…`.
+    const DEPTH_MAX: usize = 4;
+
+    /// Takes every right of others from the files that this process makes from now on.
+    pub(super) fn own_files_alone() {
+        rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    }
+
+    /// Refuses a directory that others may write to, and closes one that others may read.
+    pub(super) fn close(path: &Path) -> Result<(), Unusable> {
+        let explain = |error: std::io::Error| {
+            Unusable::Other(format!("The data directory {} (SVC_DATA_DIR) cannot be used: {error}.", path.display()))
+        };
+        let found = std::fs::metadata(path).map_err(explain)?;
+        let mode = found.permissions().mode() & 0o7777;
+        if mode & OTHERS_WRITE != 0 {
+            // Whoever may write to it could have put a database or a secret of their own there.
+            return Err(Unusable::OpenToOthers(format!(
+                "The data directory {0} (SVC_DATA_DIR) can be written to by other users of this machine (mode {mode:04o}). \
+                 Look whether all that is in it is yours, then run `chmod 700 {0}`.",
+                path.display()
+            )));
+        }
+        narrow(path, &found, DIRECTORY).map_err(|error| {
+            Unusable::OpenToOthers(format!(
+                "The data directory {} (SVC_DATA_DIR) can be read by other users of this machine (mode {mode:04o}), and this \
+                 process may not change that: {error}. Give the directory to the user that it runs as.",
+                path.display()
+            ))
+        })?;
+        close_below(path, &[found.uid(), rustix::process::geteuid().as_raw()], DEPTH_MAX).map_err(explain)
+    }
+
+    /// Closes what is in the directory and belongs to one of `owners`. Other users' entries are left alone: `lost+found` of a
+    /// volume belongs to root. So are links: they may lead to what is not the service's.
+    fn close_below(directory: &Path, owners: &[u32], depth: usize) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            let Ok(found) = symlink_metadata(&path) else { continue };
+            if !owners.contains(&found.uid()) {
+                continue;
+            }
+            if found.is_dir() && depth > 0 {
+                narrow(&path, &found, DIRECTORY)?;
+                close_below(&path, owners, depth - 1)?;
+            } else if found.is_file() {
+                narrow(&path, &found, FILE)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn narrow(path: &Path, found: &Metadata, mode: u32) -> std::io::Result<()> {
+        match found.permissions().mode() & 0o777 == mode {
+            true => Ok(()),
+            false => set_permissions(path, Permissions::from_mode(mode)),
+        }
     }
 }

@@ -11,9 +11,11 @@ use blockbase_auth::{CookieSigner, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_events::{Nudges, Settings as EventSettings};
 use blockbase_graphql::Graphql;
-use blockbase_mcp::{Mcp, Settings as McpSettings};
+use blockbase_mcp::Mcp;
 use blockbase_outbound::{AddressPolicy, Client};
-use blockbase_rest::{Settings as RestSettings, Surfaces, TrustedOrigins, TrustedProxies};
+use blockbase_rest::{
+    KnownHosts, Metrics, MetricsAccess, Settings as RestSettings, Stopping, Surfaces, TrustedOrigins, TrustedProxies,
+};
 use blockbase_store::{Commit, Location, Store};
 use blockbase_telemetry::Telemetry;
 use futures_util::FutureExt;
@@ -25,8 +27,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tower::ServiceExt;
 
-use crate::config::{AdminPair, Config};
-use crate::data_dir::DataDir;
+use crate::config::{AdminPair, Config, SetupToken};
+use crate::data_dir::{DataDir, Unusable};
+use crate::secret::Kept;
 use crate::{cli, secret, telemetry};
 
 /// How long running requests may go on once the server drains.
@@ -79,6 +82,9 @@ fn warn_about(config: &Config) {
     if !config.require_auth {
         tracing::warn!("SVC_REQUIRE_AUTH=false: everybody who reaches this server may do everything");
     }
+    if !config.telemetry && (config.metrics_token.is_some() || config.metrics_listen.is_some()) {
+        tracing::warn!("SVC_METRICS_TOKEN or SVC_METRICS_LISTEN is set, but there are no metrics without SVC_TELEMETRY=true");
+    }
     if config.otlp.is_ignored {
         tracing::warn!("an OTLP endpoint is set, but nothing is exported without SVC_TELEMETRY=true");
     }
@@ -87,29 +93,52 @@ fn warn_about(config: &Config) {
 async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::Boot(format!("Signals cannot be handled: {error}.")))?;
     let on_sqlite = config.database_url.is_none();
-    let data_dir = DataDir::open(&config.data_dir, on_sqlite).map_err(Failure::Boot)?;
-    let secret = match &config.secret {
-        Some(secret) => secret.clone(),
-        None => secret::load_or_generate(&data_dir.join("svc.secret")).map_err(Failure::Boot)?,
+    if let Some(url) = &config.database_url {
+        Location::check_url(url).map_err(Failure::Configuration)?;
+    }
+    let data_dir = DataDir::open(&config.data_dir, on_sqlite).map_err(|unusable| match unusable {
+        Unusable::OpenToOthers(why) => Failure::Configuration(why),
+        Unusable::Other(why) => Failure::Boot(why),
+    })?;
+    let secret_file = data_dir.join("svc.secret");
+    let kept = match &config.secret {
+        Some(secret) => Kept { secret: secret.clone(), is_new: false },
+        None => secret::load_or_generate(&secret_file).map_err(Failure::Boot)?,
     };
     let (feed, pump) = Feed::new();
     let nudges = Nudges::default();
     let store = open_store(&config, &data_dir, &feed, &nudges).await?;
 
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .map_err(|error| Failure::Boot(format!("SVC_LISTEN: {} cannot be listened on: {error}.", config.listen)))?;
-    let address = listener.local_addr().map_err(|error| Failure::Boot(error.to_string()))?;
+    let secrets = SecretBox::new(kept.secret.as_bytes()).map_err(Failure::Boot)?;
+    if !blockbase_app::secret_opens(&store, &secrets).await.map_err(unreadable)? {
+        if kept.is_new {
+            // Another one than the database was made with would only be in the way of that one.
+            let _ = std::fs::remove_file(&secret_file);
+        }
+        return Err(Failure::Configuration(wrong_secret(config.secret.is_some(), &secret_file)));
+    }
+    let secret = kept.secret;
+    let database_id = blockbase_app::database_id(&store).await.map_err(unreadable)?;
+    let setup_token = match &config.setup_token {
+        Some(SetupToken::Auto) => Some(blockbase_auth::setup_token(secret.as_bytes(), &database_id).map_err(Failure::Boot)?),
+        Some(SetupToken::Value(token)) => Some(token.clone()),
+        None => None,
+    };
+
+    let (listener, address) = bind("SVC_LISTEN", config.listen).await?;
     let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{address}"), |url| url.to_string());
 
     let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
-    let secrets = SecretBox::new(secret.as_bytes()).map_err(Failure::Boot)?;
     let client = Client::new(addresses(&config)).map_err(Failure::Boot)?;
-    let (app, log_lines) = App::new(store.clone(), app_settings(&config, &public_url), Clock::system(), cookies, secrets, feed)
-        .await
-        .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
+    let (app, log_lines) =
+        App::new(store.clone(), app_settings(&config, &public_url, setup_token.clone()), Clock::system(), cookies, secrets, feed)
+            .await
+            .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
     if let Some(admin) = &config.admin {
         bootstrap(&app, admin).await?;
+    }
+    if app.is_fresh().await.map_err(unreadable)? {
+        tell_who_is_first(&config, address, &public_url, setup_token.as_deref());
     }
     let program =
         std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
@@ -132,18 +161,46 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     };
     let background = blockbase_events::start(&app, event_settings, nudges, pump, log_lines);
 
+    let (leave, leaving) = watch::channel(false);
     let (drain, draining) = watch::channel(false);
-    let settings = rest_settings(&config, &public_url, telemetry.clone());
-    let mcp = McpSettings { public_url, listen: address, trusted_origins: settings.trusted_origins.0.clone() };
-    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces(&app, mcp, draining.clone()), draining);
+    let metrics_listener = match config.metrics_listen.filter(|_| config.telemetry) {
+        Some(wanted) => Some(bind("SVC_METRICS_LISTEN", wanted).await?),
+        None => None,
+    };
+    let settings = rest_settings(&config, address, &public_url, telemetry.clone());
+    let metrics_router = metrics_listener.as_ref().zip(telemetry.clone()).map(|((_, address), telemetry)| {
+        tracing::info!(server.metrics_address = %address, "metrics have a listener of their own");
+        blockbase_rest::metrics_router(own_metrics(&config, *address, telemetry))
+    });
+    let surfaces = surfaces(&app, draining.clone());
+    let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces, Stopping { leaving, draining });
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
 
     let connections = GracefulShutdown::new();
+    let mut scrapes = Box::pin(async {
+        match metrics_listener.zip(metrics_router) {
+            Some(((listener, _), router)) => accept(&listener, router, &connections).await,
+            None => std::future::pending().await,
+        }
+    });
     tokio::select! {
-        () = accept(&listener, router, &connections) => {}
+        () = accept(&listener, router.clone(), &connections) => {}
+        () = &mut scrapes => {}
         name = signals.next() => tracing::info!(server.signal = name, "draining"),
     }
+    let _ = leave.send(true);
+    // A balancer needs this time to see that the server is not ready any more; until then its requests are served.
+    tokio::select! {
+        () = accept(&listener, router, &connections) => {}
+        () = &mut scrapes => {}
+        () = tokio::time::sleep(config.drain_delay) => {}
+        _ = signals.next() => {
+            tracing::warn!("a second signal; leaving at once");
+            return Ok(());
+        }
+    }
+    drop(scrapes);
     drop(listener);
     let _ = drain.send(true);
     background.begin_drain();
@@ -186,6 +243,47 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, nudges: &N
     Store::open(location, config.database_connections_max, Arc::new(on_commit)).await.map_err(Failure::Boot)
 }
 
+/// A listener, and the address that it has: port 0 picks a free one.
+async fn bind(variable: &str, wanted: SocketAddr) -> Result<(TcpListener, SocketAddr), Failure> {
+    let listener = TcpListener::bind(wanted)
+        .await
+        .map_err(|error| Failure::Boot(format!("{variable}: {wanted} cannot be listened on: {error}.")))?;
+    let address = listener.local_addr().map_err(|error| Failure::Boot(error.to_string()))?;
+    Ok((listener, address))
+}
+
+fn unreadable(error: blockbase_schema::Error) -> Failure {
+    Failure::Boot(format!("The database cannot be read: {error}"))
+}
+
+/// What the operator is told where the secrets in the database were sealed with another master secret.
+fn wrong_secret(is_configured: bool, file: &std::path::Path) -> String {
+    let (which, what_to_do) = match is_configured {
+        true => ("SVC_SECRET".to_owned(), "Set SVC_SECRET to the one that it was made with".to_owned()),
+        false => {
+            let what_to_do = format!("Copy the secret that it was made with to {}, or set it as SVC_SECRET", file.display());
+            ("This server's secret".to_owned(), what_to_do)
+        }
+    };
+    format!("{which} does not open the secrets that are stored in this database: it was made with another one. {what_to_do}.")
+}
+
+/// Says who may make the first account, which becomes admin. Only while there is none.
+fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, setup_token: Option<&str>) {
+    let is_local = url::Url::parse(public_url).is_ok_and(|url| blockbase_rest::is_loopback_url(&url));
+    match (&config.setup_token, setup_token) {
+        (Some(SetupToken::Auto), Some(token)) => {
+            tracing::info!("nobody has signed up yet; the first sign-up needs the header `x-setup-token: {token}`");
+        }
+        (Some(_), _) => tracing::info!("nobody has signed up yet; the first sign-up needs the token of SVC_SETUP_TOKEN"),
+        (None, _) if !address.ip().is_loopback() || !is_local => tracing::warn!(
+            "NOBODY HAS SIGNED UP YET. The first account becomes admin, and others may reach this server. Sign up now, or set \
+             SVC_SETUP_TOKEN=auto or SVC_ADMIN_EMAIL."
+        ),
+        (None, _) => {}
+    }
+}
+
 /// Makes the first admin where nobody has signed up yet. Else the pair means nothing, and is not looked at.
 async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
     if !app.is_fresh().await.map_err(|error| Failure::Boot(format!("The accounts cannot be read: {error}")))? {
@@ -193,7 +291,7 @@ async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
         return Ok(());
     }
     let password = admin.password().map_err(Failure::Configuration)?;
-    let pair = BootstrapAdmin { email: admin.email.clone(), password };
+    let pair = BootstrapAdmin { email: admin.email.clone(), password, password_variable: admin.password_variable() };
     match app.bootstrap(pair).await {
         Ok(true) => tracing::info!("the first admin is made; sign in and claim the account (POST /api/v1/admin/claim)"),
         // Another instance was first.
@@ -208,41 +306,86 @@ fn addresses(config: &Config) -> AddressPolicy {
     AddressPolicy { allow_private: config.allow_private_network }
 }
 
-fn app_settings(config: &Config, public_url: &str) -> AppSettings {
+/// Bytes of the outbox where nothing is said and the disk is not known: that of Postgres, or on a system that does not tell.
+const OUTBOX_BYTES_DEFAULT: i64 = 10 << 30;
+/// The outbox's share of the disk that SQLite's file is on.
+const OUTBOX_DISK_SHARE: u64 = 5;
+
+fn outbox_bytes_max(config: &Config) -> i64 {
+    #[cfg(unix)]
+    if config.database_url.is_none()
+        && let Ok(disk) = rustix::fs::statvfs(&config.data_dir)
+    {
+        let bytes = disk.f_blocks.saturating_mul(disk.f_frsize) / OUTBOX_DISK_SHARE;
+        return i64::try_from(bytes).unwrap_or(i64::MAX);
+    }
+    OUTBOX_BYTES_DEFAULT
+}
+
+fn app_settings(config: &Config, public_url: &str, setup_token: Option<String>) -> AppSettings {
     let public_host = url::Url::parse(public_url).ok().and_then(|url| url.host_str().map(str::to_owned));
     AppSettings {
         anonymous_auth: config.anonymous_auth,
         public_host: public_host.unwrap_or_else(|| "localhost".to_owned()),
         events_retention_days: config.events_retention_days,
+        events_bytes_max: config.events_bytes_max.unwrap_or_else(|| outbox_bytes_max(config)),
         require_auth: config.require_auth,
         disable_signup: config.disable_signup,
+        setup_token,
         signup_role: config.signup_role.clone(),
         events_enabled: config.events_enabled,
         retry_base_ms: config.retry_base_ms,
         addresses: addresses(config),
+        text_bytes_max: config.text_bytes_max,
+        body_bytes_max: config.body_bytes_max,
+        answer_bytes_max: config.answer_bytes_max,
         bulk_records_max: config.bulk_records_max,
+        streams_of_one_max: config.streams_of_one_max,
         action_timeout_ms: u64::try_from(config.action_timeout.as_millis()).unwrap_or(u64::MAX),
     }
 }
 
-fn rest_settings(config: &Config, public_url: &str, telemetry: Option<Telemetry>) -> RestSettings {
-    // The service's own origin is trusted always: what it serves itself has to work.
-    let own = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization());
-    let origins = own.into_iter().chain(config.trusted_origins.iter().cloned()).collect();
+fn rest_settings(config: &Config, address: SocketAddr, public_url: &str, telemetry: Option<Telemetry>) -> RestSettings {
+    let hosts = KnownHosts::new(public_url, address, &config.trusted_origins);
+    let access = match &config.metrics_token {
+        Some(token) => MetricsAccess::Token(token.clone()),
+        None => {
+            let public_url_is_local = url::Url::parse(public_url).is_ok_and(|url| blockbase_rest::is_loopback_url(&url));
+            MetricsAccess::ThisMachine { public_url_is_local, hosts: hosts.clone() }
+        }
+    };
+    // With a listener of their own they are nowhere else.
+    let telemetry = telemetry.filter(|_| config.metrics_listen.is_none());
     RestSettings {
         body_bytes_max: config.body_bytes_max,
         block_bytes_max: config.block_bytes_max,
         requests_per_minute: config.requests_per_minute,
         auth_requests_per_minute: config.auth_requests_per_minute,
         trusted_proxies: TrustedProxies(config.trusted_proxies.clone()),
-        trusted_origins: TrustedOrigins(origins),
-        telemetry,
+        trusted_origins: TrustedOrigins::new(public_url, address, &config.trusted_origins),
+        hosts,
+        is_https: public_url.starts_with("https:"),
+        metrics: telemetry.map(|telemetry| Metrics { telemetry, access }),
+        log_requests: config.log_requests,
     }
 }
 
+/// Who gets the metrics from a listener of their own: whoever has the token, or else whoever reaches it.
+fn own_metrics(config: &Config, address: SocketAddr, telemetry: Telemetry) -> Metrics {
+    let access = match &config.metrics_token {
+        Some(token) => MetricsAccess::Token(token.clone()),
+        None if address.ip().is_loopback() => MetricsAccess::ThisMachine {
+            public_url_is_local: true,
+            hosts: KnownHosts::new(&format!("http://{address}"), address, &[]),
+        },
+        None => MetricsAccess::Anybody,
+    };
+    Metrics { telemetry, access }
+}
+
 /// The surfaces beside REST.
-fn surfaces(app: &Arc<App>, mcp: McpSettings, draining: watch::Receiver<bool>) -> Surfaces {
-    let (graphql, mcp) = (Graphql::new(Arc::clone(app), draining.clone()), Mcp::new(Arc::clone(app), &mcp, draining));
+fn surfaces(app: &Arc<App>, draining: watch::Receiver<bool>) -> Surfaces {
+    let (graphql, mcp) = (Graphql::new(Arc::clone(app), draining.clone()), Mcp::new(Arc::clone(app), draining));
     Surfaces {
         graphql: Arc::new(move |invoker, request| Arc::clone(&graphql).handle(invoker, request).boxed()),
         mcp: Arc::new(move |invoker, request| Arc::clone(&mcp).handle(invoker, request).boxed()),

@@ -3,12 +3,14 @@
 mod keys;
 mod roles;
 mod sessions;
+mod tries;
 
 use blockbase_query::{Dialect, Param, Statement};
 
 pub use keys::{ApiKeyRow, KeyHolder, NewApiKey};
 pub use roles::RoleRow;
 pub use sessions::{NewSession, SessionHolder, SessionRow};
+pub use tries::{ALL_NETWORKS, SignInTries};
 
 use crate::connection::Connection;
 use crate::error::DbError;
@@ -53,9 +55,31 @@ pub(crate) fn user(row: &Row, from: usize) -> Result<UserRow, DbError> {
 
 impl Connection {
     /// Makes decisions about accounts that must not cross each other wait for one another until the transaction ends: who is
-    /// first, and who is the last admin.
+    /// first, who is the last admin, and whether somebody is strong enough to act on somebody else. It comes first in a transaction.
     pub async fn lock_accounts(&mut self) -> Result<(), DbError> {
         self.run("UPDATE svc_once SET value = value WHERE name = 'accounts'", Vec::new()).await.map(|_| ())
+    }
+
+    /// The value of something that is set once.
+    pub async fn once(&mut self, name: &str) -> Result<Option<String>, DbError> {
+        let rows = self.fetch("SELECT value FROM svc_once WHERE name = $1", vec![name.into()]).await?;
+        rows.first().map(|row| row.text(0)).transpose()
+    }
+
+    /// Sets a value where its name has none yet.
+    pub async fn set_once(&mut self, name: &str, value: &str) -> Result<(), DbError> {
+        self.run(
+            "INSERT INTO svc_once (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING",
+            vec![name.into(), value.into()],
+        )
+        .await
+        .map(|_| ())
+    }
+
+    /// The ids of the keys that stored secrets were sealed with, each once.
+    pub async fn key_ids_of_secrets(&mut self) -> Result<Vec<String>, DbError> {
+        let sql = "SELECT secret_key_id FROM svc_webhooks UNION SELECT key_id FROM svc_block_secrets";
+        self.fetch(sql, Vec::new()).await?.iter().map(|row| row.text(0)).collect()
     }
 
     /// Creates a user, with a password (argon2id in the PHC string form) or, as a guest, without. `false` where the address is
@@ -232,6 +256,17 @@ impl Connection {
         rows.iter().map(|row| row.text(0)).collect()
     }
 
+    /// Ids of rows that somebody created, by the statement of one object.
+    pub async fn ids_created_by(&mut self, sql: String, user_id: &str) -> Result<Vec<String>, DbError> {
+        let rows = self.fetch_rows(Statement { sql, params: vec![user_id.into()] }).await?;
+        rows.iter().map(|row| row.text(0)).collect()
+    }
+
+    /// Takes somebody's id out of the history of the schema.
+    pub async fn forget_schema_author(&mut self, user_id: &str) -> Result<u64, DbError> {
+        self.run("UPDATE svc_schema_changes SET applied_by = NULL WHERE applied_by = $1", vec![user_id.into()]).await
+    }
+
     /// Marks an account as made at boot and not yet claimed.
     pub async fn await_claim(&mut self, user_id: &str, now: i64) -> Result<(), DbError> {
         self.run("INSERT INTO svc_pending_claims (user_id, created_at) VALUES ($1, $2)", vec![user_id.into(), now.into()])
@@ -250,12 +285,12 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_pending_claims WHERE user_id = $1", vec![user_id.into()]).await? == 1)
     }
 
-    /// Makes the rows of an object that `from` created or updated those of `to`. It is no update of them: neither their time
-    /// nor the outbox tells of it.
-    pub async fn restamp(&mut self, sql: [String; 2], from: &str, to: &str) -> Result<u64, DbError> {
+    /// Makes the rows of an object that `from` created or updated those of `to`, or of nobody. It is no update of them: neither
+    /// their time nor the outbox shows it.
+    pub async fn restamp(&mut self, sql: [String; 2], from: &str, to: Option<&str>) -> Result<u64, DbError> {
         let mut changed = 0;
         for sql in sql {
-            changed += self.execute(Statement { sql, params: vec![from.into(), to.into()] }).await?;
+            changed += self.execute(Statement { sql, params: vec![from.into(), to.map(str::to_owned).into()] }).await?;
         }
         Ok(changed)
     }

@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::error::DbError;
+use crate::makers::{Maker, Suspension, maker, suspension};
 use crate::row::Row;
 
 /// An installed block with the manifest of the version that serves. `config` and `manifest` are JSON text.
@@ -19,6 +20,9 @@ pub struct BlockRow {
     /// All versions kept with the digests of their files, newest first.
     pub versions: Vec<(String, String)>,
     pub secrets: Vec<BlockSecretRow>,
+    /// Who consented to what it may do.
+    pub maker: Maker,
+    pub suspension: Option<Suspension>,
 }
 
 /// A secret of a block, encrypted.
@@ -73,7 +77,8 @@ impl Connection {
     pub async fn blocks(&mut self) -> Result<Vec<BlockRow>, DbError> {
         let rows = self
             .fetch(
-                "SELECT b.name, b.version, b.enabled, b.config, b.installed_at, b.installed_by, v.digest, v.manifest \
+                "SELECT b.name, b.version, b.enabled, b.config, b.installed_at, b.installed_by, v.digest, v.manifest, \
+                 b.made_by_user, b.made_by_key, b.suspended_reason, b.suspended_at \
                  FROM svc_blocks b JOIN svc_block_versions v ON v.block = b.name AND v.version = b.version ORDER BY b.name",
                 Vec::new(),
             )
@@ -111,12 +116,27 @@ impl Connection {
                 installed_by: row.optional_text(5)?,
                 digest: row.text(6)?,
                 manifest: row.text(7)?,
+                maker: maker(row, 8)?,
+                suspension: suspension(row, 10)?,
                 versions: kept,
                 secrets: own,
                 name,
             })
         };
         rows.iter().map(read).collect()
+    }
+
+    /// The manifest of each version that is kept, as JSON text: `(block, version, manifest)`.
+    pub async fn block_manifests(&mut self) -> Result<Vec<(String, String, String)>, DbError> {
+        let rows =
+            self.fetch("SELECT block, version, manifest FROM svc_block_versions ORDER BY block, version", Vec::new()).await?;
+        rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).collect()
+    }
+
+    /// Stores the manifest of a version that is kept. `false` where there is none.
+    pub async fn set_block_manifest(&mut self, block: &str, version: &str, manifest: String) -> Result<bool, DbError> {
+        let sql = "UPDATE svc_block_versions SET manifest = $3 WHERE block = $1 AND version = $2";
+        Ok(self.run(sql, vec![block.into(), version.into(), manifest.into()]).await? == 1)
     }
 
     /// The packed file of an installed version.
@@ -290,6 +310,15 @@ impl Connection {
             .await?;
         }
         Ok(())
+    }
+
+    /// Deletes the lines that hold a text, whatever its case: how many.
+    pub async fn delete_block_logs_with(&mut self, text: &str) -> Result<u64, DbError> {
+        let dialect = self.dialect();
+        let holds = |column: &str| dialect.contains(column, "$1", true);
+        let sql = format!("DELETE FROM svc_block_logs WHERE {} OR {}", holds("message"), holds("coalesce(fields, '')"));
+        let sql = self.spell(sql);
+        self.execute(blockbase_query::Statement { sql, params: vec![text.into()] }).await
     }
 
     /// The latest lines, newest first; of the level alone, where one is named.

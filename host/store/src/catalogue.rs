@@ -39,14 +39,40 @@ pub struct SchemaChangeRow {
     pub applied_at: i64,
 }
 
+/// The versions of what instances keep in memory. Each goes up with each change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    pub schema: i64,
+    pub blocks: i64,
+    pub subscriptions: i64,
+    /// Users, roles, keys and sessions. It is raised only where there are other instances.
+    pub accounts: i64,
+}
+
 impl Connection {
-    /// The version of `schema`, `blocks` or `subscriptions`.
+    /// All versions, in one short statement.
+    pub async fn versions(&mut self) -> Result<Versions, DbError> {
+        let mut versions = Versions::default();
+        for row in self.fetch("SELECT name, version FROM svc_versions", Vec::new()).await? {
+            let version = row.integer(1)?;
+            match row.text(0)?.as_str() {
+                "schema" => versions.schema = version,
+                "blocks" => versions.blocks = version,
+                "subscriptions" => versions.subscriptions = version,
+                "accounts" => versions.accounts = version,
+                _ => {}
+            }
+        }
+        Ok(versions)
+    }
+
+    /// The version of `schema`, `blocks`, `subscriptions` or `accounts`.
     pub async fn version(&mut self, name: &'static str) -> Result<i64, DbError> {
         let rows = self.fetch("SELECT version FROM svc_versions WHERE name = $1", vec![name.into()]).await?;
         rows.first().ok_or_else(|| DbError::Other(format!("no version of {name}").into()))?.integer(0)
     }
 
-    /// Raises the version of `schema`, `blocks` or `subscriptions`. Until the transaction ends, no other can.
+    /// Raises the version of `schema`, `blocks`, `subscriptions` or `accounts`. Until the transaction ends, no other can.
     pub async fn raise_version(&mut self, name: &'static str) -> Result<i64, DbError> {
         let rows = self
             .fetch("UPDATE svc_versions SET version = version + 1 WHERE name = $1 RETURNING version", vec![name.into()])

@@ -19,7 +19,7 @@ pub struct Connection {
 }
 
 pub(crate) enum Inner {
-    Sqlite(rusqlite::Connection),
+    Sqlite(sqlite::Session),
     Postgres(postgres::Session),
 }
 
@@ -113,25 +113,38 @@ impl Connection {
     }
 
     /// At most `rows_max` rows as JSON; `columns` are those selected, in their order.
-    pub async fn fetch_json(&mut self, statement: Statement, columns: &[&Column], rows_max: usize) -> Result<Page, DbError> {
+    ///
+    /// # Errors
+    /// [`DbError::AnswerTooLarge`] as soon as they have more than `bytes_max` bytes: what comes then is not read.
+    pub async fn fetch_json(
+        &mut self,
+        statement: Statement,
+        columns: &[&Column],
+        rows_max: usize,
+        bytes_max: usize,
+    ) -> Result<Page, DbError> {
         show(&statement);
         match &mut self.inner {
-            Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns, rows_max),
-            Inner::Postgres(session) => session.fetch_json(statement, columns, rows_max).await,
+            Inner::Sqlite(connection) => sqlite::fetch_json(connection, &statement, columns, rows_max, bytes_max),
+            Inner::Postgres(session) => session.fetch_json(statement, columns, rows_max, bytes_max).await,
         }
     }
 
     /// All rows; the last `hidden` of `columns` are read but not shown.
+    ///
+    /// # Errors
+    /// As [`Connection::fetch_json`].
     pub async fn fetch_records(
         &mut self,
         statement: Statement,
         columns: &[&Column],
         hidden: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Record>, DbError> {
         show(&statement);
         match &mut self.inner {
-            Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden),
-            Inner::Postgres(session) => session.fetch_records(statement, columns, hidden).await,
+            Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden, bytes_max),
+            Inner::Postgres(session) => session.fetch_records(statement, columns, hidden, bytes_max).await,
         }
     }
 

@@ -11,9 +11,10 @@ use blockbase_query::{Dialect, Param, Statement};
 
 use crate::connection::Connection;
 use crate::error::DbError;
+use crate::packing::{payload_bytes, payload_of};
 use crate::row::Row;
 
-pub use ledger::{LedgerFilter, LedgerRow, QueueDepth};
+pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, VisibleEvents};
 
 /// Which deliveries somebody wants to work on.
 #[derive(Clone, Debug)]
@@ -55,6 +56,9 @@ pub struct ClaimedEvent {
     pub payload: String,
     pub occurred_at: i64,
     pub depth: i64,
+    /// The object of its record, and who created that: what decides who may see it.
+    pub object: Option<String>,
+    pub owner: Option<String>,
 }
 
 /// What a claim gave.
@@ -75,6 +79,10 @@ pub struct Claimed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,
+    /// Settled without an attempt, and why.
+    Skipped {
+        error: String,
+    },
     /// To be tried again after so many milliseconds.
     Failed {
         error: String,
@@ -279,7 +287,7 @@ impl Connection {
     /// The first of the rows, up to so many bytes of payloads, and whether there are more. A row's record has none before it.
     async fn fitting(&mut self, mut chosen: Vec<i64>, bytes_max: i64) -> Result<(Vec<i64>, bool), DbError> {
         chosen.sort_unstable();
-        let sql = format!("SELECT seq, octet_length(payload) FROM svc_events WHERE {}", among(self.dialect(), "seq", 1));
+        let sql = format!("SELECT seq, {} FROM svc_events WHERE {}", payload_bytes!(), among(self.dialect(), "seq", 1));
         let statement = Statement { sql: self.spell(sql), params: vec![Param::IntegerList(chosen.clone())] };
         let mut sizes = HashMap::new();
         for row in self.fetch_rows(statement).await? {
@@ -362,19 +370,19 @@ impl Connection {
     /// The events that can be read, by their numbers.
     async fn claimed_events(&mut self, seqs: Vec<i64>) -> Result<HashMap<i64, ClaimedEvent>, DbError> {
         let sql = format!(
-            "SELECT seq, id, topic, payload, occurred_at, depth FROM svc_events WHERE {}",
+            "SELECT seq, id, topic, payload, payload_bytes, packed, occurred_at, depth, object, owner FROM svc_events WHERE {}",
             among(self.dialect(), "seq", 1)
         );
         let statement = Statement { sql: self.spell(sql), params: vec![Param::IntegerList(seqs)] };
         let read = |row: &Row| {
-            let payload = row.text(3).ok()?;
-            serde_json::from_str::<serde::de::IgnoredAny>(&payload).ok()?;
             let event = ClaimedEvent {
                 id: row.text(1).ok()?,
                 topic: row.text(2).ok()?,
-                payload,
-                occurred_at: row.integer(4).ok()?,
-                depth: row.integer(5).ok()?,
+                payload: payload_of(row, 3).ok()?,
+                occurred_at: row.integer(6).ok()?,
+                depth: row.integer(7).ok()?,
+                object: row.optional_text(8).ok()?,
+                owner: row.optional_text(9).ok()?,
             };
             Some((row.integer(0).ok()?, event))
         };
@@ -400,9 +408,12 @@ impl Connection {
     ) -> Result<u64, DbError> {
         let count = outcomes.len() as u64;
         let (mut delivered, mut released, mut settled) = (Vec::new(), Vec::new(), 0);
+        // By what is said of them.
+        let mut skipped: HashMap<String, Vec<i64>> = HashMap::new();
         for (seq, outcome) in outcomes {
             match outcome {
                 Outcome::Delivered => delivered.push(seq),
+                Outcome::Skipped { error } => skipped.entry(error).or_default().push(seq),
                 Outcome::Released => released.push(seq),
                 Outcome::Failed { error, retry_ms } => settled += self.fail(consumer, token, seq, error, Some(retry_ms)).await?,
                 Outcome::Dead { error } => settled += self.fail(consumer, token, seq, error, None).await?,
@@ -410,6 +421,9 @@ impl Connection {
         }
         if !delivered.is_empty() {
             settled += self.deliver(consumer, token, delivered).await?;
+        }
+        for (error, seqs) in skipped {
+            settled += self.skip(consumer, token, seqs, error).await?;
         }
         if !released.is_empty() {
             let sql = format!(
@@ -433,6 +447,20 @@ impl Connection {
             among(dialect, "event_seq", 3)
         );
         let params = vec![consumer.into(), token.into(), Param::IntegerList(seqs)];
+        self.execute(Statement { sql: self.spell(sql), params }).await
+    }
+
+    /// Settles deliveries that nobody gets.
+    async fn skip(&mut self, consumer: &str, token: &str, seqs: Vec<i64>, error: String) -> Result<u64, DbError> {
+        let dialect = self.dialect();
+        let sql = format!(
+            "UPDATE svc_deliveries SET status = 'delivered', dead = FALSE, attempts = 0, claims = 0, error = $4, \
+             next_attempt_at = NULL, lease_token = NULL, lease_until = NULL, delivered_at = {} \
+             WHERE consumer = $1 AND lease_token = $2 AND {}",
+            database_now(dialect),
+            among(dialect, "event_seq", 3)
+        );
+        let params = vec![consumer.into(), token.into(), Param::IntegerList(seqs), error.into()];
         self.execute(Statement { sql: self.spell(sql), params }).await
     }
 

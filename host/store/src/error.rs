@@ -36,7 +36,11 @@ pub enum DbError {
     TooManyColumns,
     /// A read went past the budget that it was given.
     Interrupted,
-    /// Connection lost, pool exhausted, disk full, shutting down.
+    /// What the rows are rendered as has more bytes than an answer may have.
+    AnswerTooLarge,
+    /// No room is left where the database lies.
+    StorageFull(Cause),
+    /// Connection lost, pool exhausted, shutting down.
     Unavailable(Cause),
     Other(Cause),
 }
@@ -51,6 +55,8 @@ impl From<DbError> for Error {
             // A row of a system table that another transaction deleted at this moment.
             DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "what a system row refers to is gone"),
             DbError::Interrupted => crate::unavailable("a read took too long"),
+            DbError::AnswerTooLarge => Error::answer_too_large(),
+            DbError::StorageFull(cause) => crate::storage_full(Some(cause)),
             DbError::TooDeep => Error::new(
                 Code::Conflict,
                 "Too many records refer to each other in a row to be deleted at once. Delete them from the end of the chain.",

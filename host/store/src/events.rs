@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
+use crate::packing::{Stored, pack, payload_bytes, payload_of};
 use crate::row::Row;
 
 /// An event to be written.
@@ -85,10 +86,14 @@ impl CommittedEvent {
     }
 
     fn of_row(row: &Row) -> Result<Self, DbError> {
-        let (id, topic, payload) = (row.text(1)?, row.text(2)?, row.text(3)?);
-        serde_json::from_str::<serde::de::IgnoredAny>(&payload).map_err(|error| DbError::Other(error.into()))?;
-        let event = EventText { id: &id, topic: &topic, payload: &payload, occurred_at: row.integer(6)? };
-        Ok(CommittedEvent::new(row.integer(0)?, &event, row.optional_text(4)?, row.optional_text(5)?, row.integer(7)?))
+        let (id, topic, payload) = (row.text(1)?, row.text(2)?, payload_of(row, 3)?);
+        let event = EventText { id: &id, topic: &topic, payload: &payload, occurred_at: row.integer(8)? };
+        Ok(CommittedEvent::new(row.integer(0)?, &event, row.optional_text(6)?, row.optional_text(7)?, row.integer(9)?))
+    }
+
+    /// What it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.frame.len() + self.topic.len()
     }
 
     /// The frame, shared by all readers.
@@ -174,7 +179,7 @@ pub struct EventHead {
 
 macro_rules! committed_columns {
     () => {
-        "seq, id, topic, payload, object, owner, occurred_at, depth"
+        "seq, id, topic, payload, payload_bytes, packed, object, owner, occurred_at, depth"
     };
 }
 
@@ -182,8 +187,55 @@ fn transaction_number(row: &Row, index: usize) -> Result<u64, DbError> {
     row.text(index)?.parse().map_err(|error: std::num::ParseIntError| DbError::Other(error.into()))
 }
 
-const INSERT_EVENT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+const INSERT_EVENT: &str = "INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at, payload_bytes, packed) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+
+/// What [`INSERT_EVENT`] takes.
+fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
+    vec![
+        event.id.to_string().into(),
+        event.topic.clone().into(),
+        stored.payload.into_owned().into(),
+        event.object.clone().into(),
+        event.record_id.clone().into(),
+        event.owner.clone().into(),
+        event.depth.into(),
+        event.occurred_at.into(),
+        stored.payload_bytes.into(),
+        Param::Bytes(stored.packed),
+    ]
+}
+
+/// Bytes of a payload that is packed where it stands.
+const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
+
+/// Payloads of several events as lists of their columns.
+#[derive(Default)]
+struct StoredList {
+    payloads: Vec<Option<String>>,
+    bytes: Vec<Option<String>>,
+    packed: Vec<Option<Vec<u8>>>,
+}
+
+/// Packs what is large, off the threads that serve requests.
+async fn pack_all(events: Vec<NewEvent>) -> Result<(Vec<NewEvent>, StoredList), DbError> {
+    let is_small = events.iter().map(|event| event.payload.len()).sum::<usize>() <= INLINE_PACK_BYTES_MAX;
+    let pack = move || {
+        let mut list = StoredList::default();
+        for event in &events {
+            let stored = pack(&event.payload)?;
+            list.payloads.push(Some(stored.payload.into_owned()));
+            list.bytes.push(stored.payload_bytes.map(|bytes| bytes.to_string()));
+            list.packed.push(stored.packed);
+        }
+        Ok((events, list))
+    };
+    if is_small { pack() } else { on_blocking_thread(pack).await }
+}
+
+async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, DbError> + Send + 'static) -> Result<T, DbError> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| DbError::Other(error.into()))?
+}
 
 impl Connection {
     /// Writes an event and its delivery rows.
@@ -211,16 +263,7 @@ impl Connection {
 
     async fn emit_on_sqlite(&mut self, event: NewEvent) -> Result<(), DbError> {
         let id = event.id.to_string();
-        let params = vec![
-            id.clone().into(),
-            event.topic.clone().into(),
-            event.payload.clone().into(),
-            event.object.clone().into(),
-            event.record_id.clone().into(),
-            event.owner.clone().into(),
-            event.depth.into(),
-            event.occurred_at.into(),
-        ];
+        let params = event_params(&event, pack(&event.payload)?);
         self.run(INSERT_EVENT, params).await?;
         let Inner::Sqlite(driver) = &self.inner else { return Ok(()) };
         let seq = driver.last_insert_rowid();
@@ -257,18 +300,17 @@ impl Connection {
         if events.iter().all(|event| event.deliveries.is_empty())
             && let [event] = events.as_slice()
         {
-            let params = vec![
-                event.id.to_string().into(),
-                event.topic.clone().into(),
-                event.payload.clone().into(),
-                event.object.clone().into(),
-                event.record_id.clone().into(),
-                event.owner.clone().into(),
-                depth.into(),
-                occurred_at.into(),
-            ];
+            // Small ones are not worth a hop; large ones are work for another thread than the one that serves requests.
+            let params = match event.payload.len() > INLINE_PACK_BYTES_MAX {
+                true => {
+                    let event = event.clone();
+                    on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await?
+                }
+                false => event_params(event, pack(&event.payload)?),
+            };
             return self.run(INSERT_EVENT, params).await.map(|_| ());
         }
+        let (events, stored) = pack_all(events).await?;
         let deliveries: BTreeMap<&str, &[NewDelivery]> =
             events.iter().map(|event| (event.topic.as_str(), &event.deliveries[..])).collect();
         let of_topics: Vec<(&str, &NewDelivery)> =
@@ -279,7 +321,7 @@ impl Connection {
         let params = vec![
             event(|event| Some(event.id.to_string())),
             event(|event| Some(event.topic.clone())),
-            event(|event| Some(event.payload.clone())),
+            Param::OptionalTextList(stored.payloads),
             event(|event| event.object.clone()),
             event(|event| event.record_id.clone()),
             event(|event| event.owner.clone()),
@@ -289,13 +331,15 @@ impl Connection {
             delivery(|(_, delivery)| Some(delivery.consumer.clone())),
             delivery(|(_, delivery)| Some(delivery.handler.clone())),
             delivery(|(_, delivery)| delivery.dead.map(str::to_owned)),
+            Param::OptionalTextList(stored.bytes),
+            Param::OptionalBytesList(stored.packed),
         ];
         self.run(
             "WITH event AS (\
-               INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at) \
-               SELECT id, topic, payload, object, record_id, owner, $7, $8 \
-               FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[]) \
-               WITH ORDINALITY AS event (id, topic, payload, object, record_id, owner, place) ORDER BY place \
+               INSERT INTO svc_events (id, topic, payload, object, record_id, owner, depth, occurred_at, payload_bytes, packed) \
+               SELECT id, topic, payload, object, record_id, owner, $7, $8, payload_bytes::bigint, packed \
+               FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $13::text[], $14::bytea[]) \
+               WITH ORDINALITY AS event (id, topic, payload, object, record_id, owner, payload_bytes, packed, place) ORDER BY place \
                RETURNING seq, topic, record_id) \
              INSERT INTO svc_deliveries (event_seq, consumer, handler, record_id, status, dead, attempts, error, next_attempt_at) \
              SELECT event.seq, d.consumer, d.handler, event.record_id, CASE WHEN d.dead IS NULL THEN 'pending' ELSE 'failed' END, \
@@ -335,7 +379,8 @@ impl Connection {
 
     /// The events numbered in `(after, up_to]`, in their order: a page at most, by number and by bytes.
     pub async fn events_between(&mut self, after: i64, up_to: i64) -> Result<EventPage, DbError> {
-        let heads = "SELECT seq, octet_length(payload) FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3";
+        let heads =
+            concat!("SELECT seq, ", payload_bytes!(), " FROM svc_events WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT $3");
         let heads = self.fetch(heads, vec![after.into(), up_to.into(), FEED_PAGE.into()]).await?;
         let (mut last, mut bytes) = (None, 0);
         for head in &heads {
@@ -392,16 +437,6 @@ impl Connection {
             earliest = earliest.min(row.integer(1)?);
         }
         Ok(Some((last.integer(0)?, earliest)))
-    }
-
-    /// Deletes the events in `(after, up_to]` that happened before `before` and that no consumer group still has to get.
-    pub async fn purge_events(&mut self, after: i64, up_to: i64, before: i64) -> Result<u64, DbError> {
-        self.run(
-            "DELETE FROM svc_events WHERE seq > $1 AND seq <= $2 AND occurred_at < $3 AND NOT EXISTS \
-             (SELECT 1 FROM svc_deliveries d WHERE d.event_seq = svc_events.seq AND d.status <> 'delivered' AND NOT d.dead)",
-            vec![after.into(), up_to.into(), before.into()],
-        )
-        .await
     }
 
     /// Folds the differences that Postgres writers left into one row an object. Readers see the same sum before and after.

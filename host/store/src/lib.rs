@@ -14,7 +14,10 @@ mod connection;
 mod deliveries;
 mod error;
 mod events;
+mod makers;
 mod migrate;
+mod outbox_size;
+mod packing;
 mod postgres;
 mod record;
 mod row;
@@ -31,13 +34,19 @@ use blockbase_query::Dialect;
 use blockbase_schema::{Error, Result};
 use futures_util::future::BoxFuture;
 
-pub use accounts::{ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow, UserRow};
+pub use accounts::{
+    ALL_NETWORKS, ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow, SignInTries, UserRow,
+};
 pub use blocks::{BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow};
-pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow};
+pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
 pub use connection::Connection;
-pub use deliveries::{Claim, Claimed, ClaimedDelivery, ClaimedEvent, LedgerFilter, LedgerRow, Outcome, QueueDepth};
+pub use deliveries::{
+    Claim, Claimed, ClaimedDelivery, ClaimedEvent, LedgerFilter, LedgerRow, Outcome, QueueDepth, VisibleEvents,
+};
 pub use error::DbError;
 pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, NewDelivery, NewEvent};
+pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
+pub use outbox_size::OutboxSize;
 pub use postgres::Hints;
 pub use record::{Page, Record};
 pub use row::Row;
@@ -68,11 +77,40 @@ pub enum ReadCost {
     Scan,
 }
 
+/// What a read by a caller costs, as far as its plan tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cost {
+    /// Perhaps little: it begins at once, and needs a permit when it turns out to be a scan.
+    Unknown,
+    /// It goes through rows or texts: it needs a permit to begin.
+    Scan,
+}
+
+/// A read by a caller.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The version of the schema that its statements were planned on.
+    pub schema: i64,
+    pub cost: Cost,
+    /// The tables of a read with several statements, which have to see the same moment; `None` for a single statement.
+    pub tables_of_one_moment: Option<Vec<String>>,
+}
+
 /// Which database, and with how many connections.
 #[derive(Clone, Debug)]
 pub enum Location {
     Sqlite { file: PathBuf },
     Postgres { url: String },
+}
+
+impl Location {
+    /// Whether the URL of a database can be read at all. It says nothing of what answers there.
+    ///
+    /// # Errors
+    /// A sentence for the operator. It shows nothing of the URL, which may hold a password.
+    pub fn check_url(url: &str) -> std::result::Result<(), String> {
+        postgres::options(url).map(|_| ())
+    }
 }
 
 /// The database.
@@ -118,7 +156,7 @@ impl Store {
     {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(cost, None, body).await,
-            Engine::Postgres(postgres) => postgres.read(body).await,
+            Engine::Postgres(postgres) => postgres.read((cost == ReadCost::Scan).then_some(&[]), body).await,
         }
     }
 
@@ -134,29 +172,68 @@ impl Store {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, Some(schema), body).await,
             // Its statements name columns, and rows are checked for their types.
-            Engine::Postgres(postgres) => postgres.read(body).await,
+            Engine::Postgres(postgres) => postgres.read(None, body).await,
         }
     }
 
-    /// As [`Store::read_rows`], for a body whose cost nobody knows beforehand.
+    /// As [`Store::read_rows`], for a body that may be a scan.
     ///
-    /// On SQLite it begins on the calling thread, where most reads end within their budget. One that does not is given up and
-    /// run again on the blocking pool, which is why `body` may be called twice.
-    pub async fn read_of_unknown_cost<T, F>(&self, schema: i64, body: F) -> Result<T>
+    /// A scan needs what `permit` resolves to, and holds it as long as it runs. A read of unknown cost begins without one: on
+    /// SQLite on the calling thread, where most reads end within their budget, on Postgres on a connection. One that goes on is
+    /// given up and run again as a scan, which is why `body` may be called twice.
+    ///
+    /// # Errors
+    /// What `permit` failed with, beside the body's own.
+    pub async fn read_metered<T, F, P, W>(&self, read: Read, permit: W, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+        P: Send + 'static,
+        W: Future<Output = Result<P>> + Send,
     {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read_of_unknown_cost(schema, body).await,
-            Engine::Postgres(postgres) => postgres.read(body).await,
+            Engine::Sqlite(sqlite) => sqlite.read_metered(read, permit, body).await,
+            Engine::Postgres(postgres) => postgres.read_metered(read, permit, body).await,
+        }
+    }
+
+    /// How many scans of callers the engine has places for. What is left of its connections is for everything else.
+    pub fn callers_scans_max(&self) -> usize {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.callers_scans_max(),
+            Engine::Postgres(postgres) => postgres.callers_scans_max(),
         }
     }
 
     /// Runs `body` in a transaction and commits it if it answers `Ok`. An answer means that the commit is durable.
     ///
     /// A caller that goes away before its turn leaves nothing behind.
+    ///
+    /// # Errors
+    /// `storage_full`, beside the body's own.
     pub async fn write<T, F>(&self, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        self.check_room()?;
+        self.write_in_reserve(body).await
+    }
+
+    /// Whether there is room for more.
+    ///
+    /// # Errors
+    /// `storage_full`. Postgres says so itself, when a statement finds no room.
+    pub fn check_room(&self) -> Result<()> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) if !sqlite.has_room() => Err(storage_full(None)),
+            Engine::Sqlite(_) | Engine::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// As [`Store::write`], also while there is too little room: for what frees room, and for the small writes without which
+    /// nobody could free any or an outcome would be lost.
+    pub async fn write_in_reserve<T, F>(&self, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -199,6 +276,18 @@ impl Store {
         }
     }
 
+    /// Takes what was deleted out of files where the engine can do so by itself. On SQLite the write-ahead log still holds it
+    /// until it is copied back and cut; on Postgres the vacuum is the server's own.
+    pub async fn forget_deleted(&self) -> Result<()> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                let sqlite = Arc::clone(sqlite);
+                tokio::task::spawn_blocking(move || sqlite.cut_log()).await.map_err(Error::internal)?
+            }
+            Engine::Postgres(_) => Ok(()),
+        }
+    }
+
     /// Whether the database answers.
     pub async fn is_ready(&self) -> bool {
         self.read(ReadCost::Rows, |connection| {
@@ -215,6 +304,16 @@ impl Store {
             Engine::Postgres(postgres) => postgres.close().await,
         }
     }
+}
+
+/// The answer while the database has no room for more.
+pub(crate) fn storage_full(cause: Option<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let mut error = Error::new(
+        blockbase_schema::Code::StorageFull,
+        "The server's storage is full. Nothing can be written until there is room again. Reads go on, and so do deletions of records and objects.",
+    );
+    error.cause = cause;
+    error
 }
 
 /// The answer while the database cannot be used.

@@ -22,12 +22,16 @@ macro_rules! migration {
     };
 }
 
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 9] = [
     migration!(1, "0001_system_tables.sql"),
     migration!(2, "0002_relationships.sql"),
     migration!(3, "0003_identity.sql"),
     migration!(4, "0004_events.sql"),
     migration!(5, "0005_block_secrets.sql"),
+    migration!(6, "0006_makers_of_keys.sql"),
+    migration!(7, "0007_makers.sql"),
+    migration!(8, "0008_outbox.sql"),
+    migration!(9, "0009_sign_in_delays.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
@@ -86,4 +90,15 @@ pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
             .map_err(explain)?;
     }
     transaction.commit().await.map_err(explain)
+}
+
+/// Makes the extension that search indexes need, in a transaction of its own: not every role may.
+///
+/// Of several `CREATE EXTENSION IF NOT EXISTS` at once one wins and the others fail, so that instances which boot at the same time
+/// queue for it as they do for the migrations.
+pub(crate) async fn postgres_trigrams(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let mut transaction = pool.begin().await?;
+    sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(POSTGRES_LOCK).execute(&mut *transaction).await?;
+    sqlx::raw_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm").execute(&mut *transaction).await?;
+    transaction.commit().await
 }

@@ -2,6 +2,7 @@
 
 mod statement;
 
+use std::pin::pin;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +10,16 @@ use std::time::Duration;
 use blockbase_query::Statement;
 use blockbase_schema::{Column, Result};
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, TryStreamExt};
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPool, PgPoolOptions, PgQueryResult, PgRow};
-use sqlx::{AssertSqlSafe, Connection as _, Postgres as Driver, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, Postgres as Driver};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
 use crate::record::{Page, Record, RecordWriter};
 use crate::row::Row;
-use crate::{OnCommit, migrate};
+use crate::{Cost, OnCommit, Read, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
 /// How long one statement may run, so that abandoned ones do not hold the pool.
@@ -27,52 +29,79 @@ const IDLE_IN_TRANSACTION: &str = "30s";
 /// How long a request waits for a connection.
 const ACQUIRE_WAIT: Duration = Duration::from_secs(10);
 
+/// How soon Postgres notices that the client of a running statement has left.
+const CLIENT_CHECK: &str = "50ms";
+/// How long a read of unknown cost may run before it counts as a scan.
+const CHEAP_READ: Duration = Duration::from_millis(25);
+/// One view of the database for all statements of a read.
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Bytes of rows that are rendered before other tasks of the thread have their turn.
+const BYTES_A_TURN: usize = 256 * 1024;
+
 /// How long a change of the schema waits for what runs on its table, and runs itself.
 const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL statement_timeout = '30min'";
 
 #[derive(Clone)]
 pub(crate) struct Postgres {
     pool: PgPool,
+    connections_max: u32,
     /// For connections that are not of the pool. It may hold a password.
     url: Arc<str>,
     on_commit: OnCommit,
     has_trigrams: bool,
 }
 
-/// What a body runs on.
-pub(crate) enum Session {
-    Plain(PoolConnection<Driver>),
-    Transaction(Transaction<'static, Driver>),
+/// What a body runs on: a connection of the pool, in a transaction or not.
+pub(crate) struct Session {
+    /// `None` once it was given back or closed.
+    connection: Option<PoolConnection<Driver>>,
+    /// Whether a statement is under way or has rows left that nobody read.
+    is_busy: bool,
+    in_transaction: bool,
+}
+
+/// Reads the URL of a database.
+pub(crate) fn options(url: &str) -> Result<PgConnectOptions, String> {
+    // The parser's own words may show a part of the URL, and so a password.
+    PgConnectOptions::from_str(url)
+        .map_err(|_| "SVC_DATABASE_URL is not a Postgres URL like postgres://user:password@host:5432/name.".to_owned())
 }
 
 impl Postgres {
     pub(crate) async fn open(url: &str, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Postgres, String> {
-        // The URL may hold a password, so only the parser's own words are shown.
-        let options = PgConnectOptions::from_str(url)
-            .map_err(|_| "SVC_DATABASE_URL is not a Postgres URL like postgres://user:password@host:5432/name.".to_owned())?
-            .application_name("blockbase")
-            .statement_cache_capacity(500)
-            .options([
-                ("timezone", "UTC"),
-                ("statement_timeout", STATEMENT_TIMEOUT),
-                ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
-            ]);
+        let mut options = options(url)?.application_name("blockbase").statement_cache_capacity(500).options([
+            ("timezone", "UTC"),
+            ("statement_timeout", STATEMENT_TIMEOUT),
+            ("idle_in_transaction_session_timeout", IDLE_IN_TRANSACTION),
+        ]);
         // Once by itself first: a pool would try again until its time is over before it says what is wrong.
         let explain = |error: String| format!("Postgres (SVC_DATABASE_URL) cannot be reached: {error}.");
         match tokio::time::timeout(ACQUIRE_WAIT, sqlx::PgConnection::connect_with(&options)).await {
-            Ok(Ok(connection)) => drop(connection.close().await),
+            Ok(Ok(mut connection)) => {
+                let check = format!("SET client_connection_check_interval = '{CLIENT_CHECK}'");
+                match sqlx::raw_sql(AssertSqlSafe(check)).execute(&mut connection).await {
+                    Ok(_) => options = options.options([("client_connection_check_interval", CLIENT_CHECK)]),
+                    Err(error) => tracing::warn!(
+                        store.error = %error,
+                        "This Postgres does not notice clients that leave (14 on Linux and later do): an abandoned statement runs \
+                         on for up to {STATEMENT_TIMEOUT}"
+                    ),
+                }
+                drop(connection.close().await);
+            }
             Ok(Err(error)) => return Err(explain(error.to_string())),
             Err(_) => return Err(explain("no answer in time".to_owned())),
         }
+        let connections_max = connections_max.unwrap_or(CONNECTIONS_DEFAULT);
         let pool = PgPoolOptions::new()
-            .max_connections(connections_max.unwrap_or(CONNECTIONS_DEFAULT))
+            .max_connections(connections_max)
             .acquire_timeout(ACQUIRE_WAIT)
             // A dead connection shows at its first statement; a ping before each would cost a round trip a request.
             .test_before_acquire(false)
             .connect_lazy_with(options);
         migrate::postgres(&pool).await?;
-        let has_trigrams = match sqlx::raw_sql("CREATE EXTENSION IF NOT EXISTS pg_trgm").execute(&pool).await {
-            Ok(_) => true,
+        let has_trigrams = match migrate::postgres_trigrams(&pool).await {
+            Ok(()) => true,
             Err(error) => {
                 tracing::warn!(
                     store.error = %error,
@@ -82,45 +111,76 @@ impl Postgres {
                 false
             }
         };
-        Ok(Postgres { pool, url: url.into(), on_commit, has_trigrams })
+        Ok(Postgres { pool, connections_max, url: url.into(), on_commit, has_trigrams })
     }
 
     pub(crate) fn has_trigrams(&self) -> bool {
         self.has_trigrams
     }
 
-    pub(crate) async fn read<T, F>(&self, body: F) -> Result<T>
+    /// Half of the pool: the service's own reads, and writes, never wait behind scans of callers.
+    pub(crate) fn callers_scans_max(&self) -> usize {
+        (self.connections_max as usize / 2).max(1)
+    }
+
+    async fn session(&self) -> Result<Session> {
+        let connection = self.pool.acquire().await.map_err(statement::db_error)?;
+        Ok(Session { connection: Some(connection), is_busy: false, in_transaction: false })
+    }
+
+    /// Runs a body that reads; in one view of the database where it has several statements, on tables named by `one_moment`.
+    pub(crate) async fn read<T, F>(&self, one_moment: Option<&[String]>, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let session = self.pool.acquire().await.map_err(statement::db_error)?;
-        body(&mut Connection::new(Inner::Postgres(Session::Plain(session)))).await
+        read_on(self.session().await?, one_moment, body).await
+    }
+
+    pub(crate) async fn read_metered<T, F, P, W>(&self, read: Read, permit: W, body: F) -> Result<T>
+    where
+        F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync,
+        W: Future<Output = Result<P>>,
+    {
+        let mut permit = pin!(permit);
+        let one_moment = read.tables_of_one_moment.as_deref();
+        if read.cost == Cost::Unknown {
+            let session = self.session().await?;
+            let mut attempt = pin!(read_on(session, one_moment, &body));
+            if let Ok(answer) = tokio::time::timeout(CHEAP_READ, &mut attempt).await {
+                return answer;
+            }
+            if let Some(permit) = permit.as_mut().now_or_never() {
+                let _permit = permit?;
+                return attempt.await;
+            }
+            // Too many scans run: this one gives up its connection, and begins anew when it may.
+        }
+        let _permit = permit.await?;
+        self.read(one_moment, body).await
     }
 
     pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let mut transaction = self.pool.begin().await.map_err(statement::db_error)?;
+        let mut session = self.session().await?;
+        session.begin("BEGIN").await?;
         if is_schema {
             // While it waits for a table, everybody else waits behind it.
-            sqlx::raw_sql(SCHEMA_LOCK_TIMEOUT).execute(&mut *transaction).await.map_err(statement::db_error)?;
+            session.run(SCHEMA_LOCK_TIMEOUT).await?;
         }
-        let mut connection = Connection::new(Inner::Postgres(Session::Transaction(transaction)));
-        // Dropping the transaction on any way out rolls it back.
-        let answer = body(&mut connection).await?;
-        let mut differences = std::collections::BTreeMap::new();
-        for (object_id, difference) in std::mem::take(&mut connection.effects.counts) {
-            *differences.entry(object_id).or_insert(0) += difference;
-        }
-        for (object_id, difference) in differences {
-            // A row of its own, so that writers of one object never wait for each other; `fold_counts` adds them up.
-            connection
-                .run("INSERT INTO svc_counts (object_id, rows) VALUES ($1, $2)", vec![object_id.into(), i64::into(difference)])
-                .await?;
-        }
-        if let Inner::Postgres(Session::Transaction(transaction)) = connection.inner {
-            transaction.commit().await.map_err(statement::db_error)?;
+        let mut connection = Connection::new(Inner::Postgres(session));
+        let answer = match write_body(&mut connection, body).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                if let Inner::Postgres(session) = connection.inner {
+                    session.end_later("ROLLBACK");
+                }
+                return Err(error);
+            }
+        };
+        if let Inner::Postgres(mut session) = connection.inner {
+            session.end("COMMIT").await?;
         }
         if let Some(commit) = connection.effects.commit() {
             (self.on_commit)(commit);
@@ -167,36 +227,150 @@ impl Connection {
     }
 }
 
+async fn read_on<T, F>(mut session: Session, one_moment: Option<&[String]>, body: F) -> Result<T>
+where
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+{
+    if let Some(tables) = one_moment {
+        session.begin(begin_snapshot(tables)).await?;
+    }
+    let mut connection = Connection::new(Inner::Postgres(session));
+    let answer = body(&mut connection).await;
+    if let Inner::Postgres(session) = connection.inner {
+        session.end_later("COMMIT");
+    }
+    answer
+}
+
+/// Begins a view of the database. The tables are locked against changes of the schema before the view is taken, in the same round
+/// trip: a table that is rewritten after a view was taken looks empty in it.
+fn begin_snapshot(tables: &[String]) -> String {
+    let mut names: Vec<String> = tables.iter().map(|name| format!("\"{name}\"")).collect();
+    // In one order, so that two that lock the same tables wait for each other less often.
+    names.sort();
+    names.dedup();
+    match names.is_empty() {
+        true => BEGIN_SNAPSHOT.to_owned(),
+        false => format!("{BEGIN_SNAPSHOT}; LOCK TABLE {} IN ACCESS SHARE MODE", names.join(", ")),
+    }
+}
+
+async fn write_body<T, F>(connection: &mut Connection, body: F) -> Result<T>
+where
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+{
+    let answer = body(connection).await?;
+    let mut differences = std::collections::BTreeMap::new();
+    for (object_id, difference) in std::mem::take(&mut connection.effects.counts) {
+        *differences.entry(object_id).or_insert(0) += difference;
+    }
+    for (object_id, difference) in differences {
+        // A row of its own, so that writers of one object never wait for each other; `fold_counts` adds them up.
+        connection
+            .run("INSERT INTO svc_counts (object_id, rows) VALUES ($1, $2)", vec![object_id.into(), i64::into(difference)])
+            .await?;
+    }
+    Ok(answer)
+}
+
+/// Closes a connection that was left in the middle: Postgres then ends its statement and its transaction. Giving it back to the
+/// pool would mean to wait for both.
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && (self.is_busy || self.in_transaction)
+        {
+            drop(connection.detach());
+        }
+    }
+}
+
 impl Session {
-    fn driver(&mut self) -> &mut sqlx::PgConnection {
-        match self {
-            Session::Plain(connection) => connection,
-            Session::Transaction(transaction) => transaction,
+    fn driver(&mut self) -> Result<&mut sqlx::PgConnection, DbError> {
+        match &mut self.connection {
+            Some(connection) => Ok(connection),
+            None => Err(DbError::Other("the connection was given back".into())),
+        }
+    }
+
+    /// Runs statements without parameters.
+    async fn run(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+        self.is_busy = true;
+        let ran = sqlx::raw_sql(AssertSqlSafe(sql.into())).execute(self.driver()?).await.map_err(statement::db_error);
+        self.is_busy = false;
+        ran.map(|_| ())
+    }
+
+    async fn end(&mut self, sql: &'static str) -> Result<(), DbError> {
+        self.run(sql).await?;
+        self.in_transaction = false;
+        Ok(())
+    }
+
+    async fn begin(&mut self, sql: impl Into<String>) -> Result<(), DbError> {
+        self.in_transaction = true;
+        self.run(sql).await
+    }
+
+    /// Ends the transaction, if there is one, and gives the connection back, without making the caller wait for it.
+    fn end_later(mut self, sql: &'static str) {
+        if self.in_transaction && !self.is_busy {
+            tokio::spawn(async move { self.end(sql).await });
         }
     }
 
     pub(crate) async fn execute(&mut self, statement: Statement) -> Result<u64, DbError> {
-        let answer: PgQueryResult = match statement.params.is_empty() {
+        let is_plain = statement.params.is_empty();
+        let arguments = statement::arguments(statement.params)?;
+        self.is_busy = true;
+        let answer: Result<PgQueryResult, sqlx::Error> = match is_plain {
             // Definitions are sent plain: a prepared one would only fill the cache.
-            true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()).await.map_err(statement::db_error)?,
-            false => {
-                let arguments = statement::arguments(statement.params)?;
-                sqlx::query_with(AssertSqlSafe(statement.sql), arguments)
-                    .execute(self.driver())
-                    .await
-                    .map_err(statement::db_error)?
-            }
+            true => sqlx::raw_sql(AssertSqlSafe(statement.sql)).execute(self.driver()?).await,
+            false => sqlx::query_with(AssertSqlSafe(statement.sql), arguments).execute(self.driver()?).await,
         };
-        Ok(answer.rows_affected())
+        self.is_busy = false;
+        Ok(answer.map_err(statement::db_error)?.rows_affected())
     }
 
-    async fn rows(&mut self, statement: Statement) -> Result<Vec<PgRow>, DbError> {
+    /// Hands each row to `take` as it comes. Nothing holds the rows together, so that few of them are in memory. Where `take`
+    /// fails, the rest is not read and the connection is closed.
+    async fn each_row(
+        &mut self,
+        statement: Statement,
+        mut take: impl FnMut(&PgRow) -> Result<usize, DbError>,
+    ) -> Result<(), DbError> {
         let arguments = statement::arguments(statement.params)?;
-        sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch_all(self.driver()).await.map_err(statement::db_error)
+        self.is_busy = true;
+        let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
+        let mut bytes_of_turn = 0;
+        loop {
+            match rows.try_next().await {
+                Ok(Some(row)) => bytes_of_turn += take(&row)?,
+                Ok(None) => break,
+                Err(error) => {
+                    drop(rows);
+                    self.is_busy = false;
+                    return Err(statement::db_error(error));
+                }
+            }
+            if bytes_of_turn > BYTES_A_TURN {
+                bytes_of_turn = 0;
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(rows);
+        self.is_busy = false;
+        Ok(())
     }
 
     pub(crate) async fn fetch(&mut self, statement: Statement) -> Result<Vec<Row>, DbError> {
-        self.rows(statement).await?.iter().map(statement::system_row).collect()
+        let mut found = Vec::new();
+        self.each_row(statement, |row| {
+            found.push(statement::system_row(row)?);
+            Ok(0)
+        })
+        .await?;
+        Ok(found)
     }
 
     pub(crate) async fn fetch_json(
@@ -204,23 +378,35 @@ impl Session {
         statement: Statement,
         columns: &[&Column],
         rows_max: usize,
+        bytes_max: usize,
     ) -> Result<Page, DbError> {
-        let rows = self.rows(statement).await?;
-        statement::check_types(rows.first(), columns.iter().map(|column| column.ty))?;
-        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max);
-        for row in &rows {
-            writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))?;
-        }
+        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max, bytes_max);
+        let mut is_first = true;
+        self.each_row(statement, |row| {
+            if is_first {
+                is_first = false;
+                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
+                writer.tail(statement::total(row, columns.len())?);
+            }
+            writer.row(|index, out| statement::write_cell(out, columns[index].ty, row, index))
+        })
+        .await?;
         Ok(writer.finish())
     }
 
     pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
-        let rows = self.rows(statement).await?;
-        let Some(row) = rows.first() else { return Ok(None) };
-        statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-        let writer = RecordWriter::new(columns, 0, 1);
-        let tail = statement::tail(row, columns.len())?;
-        writer.record(0, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index)).map(Some)
+        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
+        let mut found = None;
+        self.each_row(statement, |row| {
+            if found.is_none() {
+                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
+                let tail = statement::tail(row, columns.len())?;
+                found = Some(writer.record(0, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
+            }
+            Ok(0)
+        })
+        .await?;
+        Ok(found)
     }
 
     pub(crate) async fn fetch_records(
@@ -228,15 +414,25 @@ impl Session {
         statement: Statement,
         columns: &[&Column],
         hidden: usize,
+        bytes_max: usize,
     ) -> Result<Vec<Record>, DbError> {
-        let rows = self.rows(statement).await?;
-        statement::check_types(rows.first(), columns.iter().map(|column| column.ty))?;
-        let writer = RecordWriter::new(columns.iter().copied(), 0, 0);
-        rows.iter()
-            .map(|row| {
-                let tail = statement::tail(row, columns.len())?;
-                writer.record(hidden, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))
-            })
-            .collect()
+        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
+        let (mut records, mut bytes) = (Vec::new(), 0);
+        self.each_row(statement, |row| {
+            if records.is_empty() {
+                statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
+            }
+            let tail = statement::tail(row, columns.len())?;
+            let record = writer.record(hidden, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
+            let size = record.bytes();
+            bytes += size;
+            if bytes > bytes_max {
+                return Err(DbError::AnswerTooLarge);
+            }
+            records.push(record);
+            Ok(size)
+        })
+        .await?;
+        Ok(records)
     }
 }

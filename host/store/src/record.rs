@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use blockbase_schema::Column;
 
+use crate::error::DbError;
+
 /// One record's JSON object. Cells are in the order of the columns that were selected.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -31,6 +33,11 @@ impl Record {
         &self.text[self.cells[index].clone()]
     }
 
+    /// Bytes that it takes in memory, about.
+    pub fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// The `index`th selected column, which is a uuid or null.
     pub fn uuid(&self, index: usize) -> Option<uuid::Uuid> {
         let text = std::str::from_utf8(self.cell(index)).ok()?;
@@ -45,7 +52,9 @@ pub(crate) struct RecordWriter {
     prefixes: Vec<Vec<u8>>,
     rows: usize,
     rows_max: usize,
+    bytes_max: usize,
     has_more: bool,
+    tail: Option<i64>,
 }
 
 /// Records of one page.
@@ -57,34 +66,54 @@ pub struct Page {
     pub count: usize,
     /// Whether the statement gave more rows than were asked for.
     pub has_more: bool,
+    /// The integer that the statement selected behind its columns, the same in each row.
+    pub tail: Option<i64>,
 }
 
 impl RecordWriter {
-    pub(crate) fn new<'a>(columns: impl IntoIterator<Item = &'a Column>, capacity: usize, rows_max: usize) -> RecordWriter {
+    /// `rows_max` and `bytes_max` bound what [`RecordWriter::row`] writes.
+    pub(crate) fn new<'a>(
+        columns: impl IntoIterator<Item = &'a Column>,
+        capacity: usize,
+        rows_max: usize,
+        bytes_max: usize,
+    ) -> RecordWriter {
         let prefixes = columns
             .into_iter()
             .enumerate()
             .map(|(index, column)| format!("{}\"{}\":", if index == 0 { '{' } else { ',' }, column.name).into_bytes())
             .collect();
-        RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0, rows_max, has_more: false }
+        RecordWriter { out: Vec::with_capacity(capacity), prefixes, rows: 0, rows_max, bytes_max, has_more: false, tail: None }
     }
 
-    /// Appends one row, unless there are enough; `cell` appends the JSON of one column.
-    pub(crate) fn row<E>(&mut self, mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+    /// Appends one row, unless there are enough, and answers its bytes; `cell` appends the JSON of one column.
+    ///
+    /// # Errors
+    /// The rows have more bytes than their bound by now.
+    pub(crate) fn row(&mut self, mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
         if self.rows == self.rows_max {
             self.has_more = true;
-            return Ok(());
+            return Ok(0);
         }
+        let begun = self.out.len();
         if self.rows > 0 {
             self.out.push(b',');
         }
         for (index, prefix) in self.prefixes.iter().enumerate() {
             self.out.extend_from_slice(prefix);
             cell(index, &mut self.out)?;
+            if self.out.len() > self.bytes_max {
+                return Err(DbError::AnswerTooLarge);
+            }
         }
         self.out.push(b'}');
         self.rows += 1;
-        Ok(())
+        Ok(self.out.len() - begun)
+    }
+
+    /// Notes what the statement selected behind its columns.
+    pub(crate) fn tail(&mut self, tail: Option<i64>) {
+        self.tail = tail;
     }
 
     /// A row as a [`Record`] that shows all columns but the last `hidden`.
@@ -115,6 +144,6 @@ impl RecordWriter {
 
     /// The rows without brackets around them.
     pub(crate) fn finish(self) -> Page {
-        Page { rows: self.out, count: self.rows, has_more: self.has_more }
+        Page { rows: self.out, count: self.rows, has_more: self.has_more, tail: self.tail }
     }
 }

@@ -1,12 +1,17 @@
 //! SQLite: a pool of readers on WAL and the one writer.
 
+mod contains;
 mod functions;
+mod meter;
+mod space;
 mod statement;
 mod writer;
 
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
@@ -18,19 +23,15 @@ use tokio::sync::Semaphore;
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::{OnCommit, ReadCost, migrate};
+use crate::{Cost, OnCommit, Read, ReadCost, migrate};
 
-use statement::Watch;
+use meter::{Meter, STEPS_A_REPORT};
 pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records};
 
-/// Reads that may scan, at a time.
-const SCANS_MAX: usize = 4;
-/// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
-const BUDGET_STEPS: i32 = 50_000;
-/// How often a scan looks whether somebody still waits for it, in the same steps.
-const SCAN_STEPS: i32 = 200_000;
-/// How long a scan may take, as a statement on Postgres.
-const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
+/// Scans of the service's own tables, at a time. Callers' scans have their own places, so that these never wait for them.
+const OWN_SCANS_MAX: usize = 4;
+/// Callers' scans, at a time.
+const CALLERS_SCANS_MAX: usize = 8;
 /// Prepared statements kept by each connection.
 const STATEMENTS_KEPT: usize = 256;
 /// Page cache of one reader, in KiB.
@@ -47,9 +48,10 @@ pub(crate) struct Sqlite {
     file: std::path::PathBuf,
     idle: Mutex<Vec<Connection>>,
     idle_max: usize,
-    scans: std::sync::Arc<Semaphore>,
+    own_scans: Arc<Semaphore>,
+    space: space::Space,
     writer: writer::Writer,
-    schema: std::sync::Arc<SchemaState>,
+    schema: Arc<SchemaState>,
 }
 
 /// The version of the schema, so that a read learns whether it changed under it.
@@ -73,18 +75,19 @@ impl SchemaState {
 impl Sqlite {
     pub(crate) fn open(file: &Path, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Sqlite, String> {
         let explain = |error: DbError| format!("The SQLite file {} cannot be opened: {error:?}", file.display());
-        let mut writer = open_driver(file, true).map_err(|error| explain(statement::db_error(error)))?;
-        migrate::sqlite(&mut writer)?;
-        let version: i64 = writer
+        let mut session = Session::open(file, true).map_err(|error| explain(statement::db_error(error)))?;
+        migrate::sqlite(&mut session)?;
+        let version: i64 = session
             .query_row("SELECT version FROM svc_versions WHERE name = 'schema'", [], |row| row.get(0))
             .map_err(|error| explain(statement::db_error(error)))?;
-        let schema = std::sync::Arc::new(SchemaState(AtomicI64::new(version * 2)));
+        let schema = Arc::new(SchemaState(AtomicI64::new(version * 2)));
         Ok(Sqlite {
             file: file.to_owned(),
             idle: Mutex::new(Vec::new()),
             idle_max: connections_max.map_or(8, |most| most as usize),
-            scans: std::sync::Arc::new(Semaphore::new(SCANS_MAX)),
-            writer: writer::Writer::start(Connection::new(Inner::Sqlite(writer)), on_commit, std::sync::Arc::clone(&schema))?,
+            space: space::Space::default(),
+            own_scans: Arc::new(Semaphore::new(OWN_SCANS_MAX)),
+            writer: writer::Writer::start(Connection::new(Inner::Sqlite(session)), on_commit, Arc::clone(&schema))?,
             schema,
         })
     }
@@ -93,8 +96,8 @@ impl Sqlite {
         if let Some(connection) = self.idle.lock().pop() {
             return Ok(connection);
         }
-        let driver = open_driver(&self.file, false).map_err(statement::db_error)?;
-        Ok(Connection::new(Inner::Sqlite(driver)))
+        let session = Session::open(&self.file, false).map_err(statement::db_error)?;
+        Ok(Connection::new(Inner::Sqlite(session)))
     }
 
     fn give_back(&self, connection: Connection) {
@@ -105,77 +108,105 @@ impl Sqlite {
     }
 
     /// Runs a body that reads, in one view of the database, and makes sure that it was on the expected schema all the time.
-    fn read_on<T, F>(&self, mut connection: Connection, schema: Option<i64>, body: F) -> Result<T>
+    /// Also returns whether the body went past its budget.
+    fn read_on<T, F>(&self, mut connection: Connection, schema: Option<i64>, body: F) -> (Result<T>, bool)
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        self.schema.check(schema)?;
-        statement::batch(&mut connection, "BEGIN")?;
+        let begun = self.schema.check(schema).and_then(|()| statement::batch(&mut connection, "BEGIN"));
+        if let Err(error) = begun {
+            return (Err(error.into()), connection.meter().end());
+        }
         let answer = run_now(body(&mut connection));
+        // The meter ends before the connection goes back: the next thread that takes the connection begins on the same meter.
+        let is_spent = connection.meter().end();
         // A connection whose transaction cannot be ended is dropped, not reused.
         if statement::batch(&mut connection, "COMMIT").is_ok() {
             self.give_back(connection);
         }
-        self.schema.check(schema)?;
-        answer
+        (self.schema.check(schema).map_err(Error::from).and(answer), is_spent)
     }
 
-    pub(crate) async fn read<T, F>(self: &std::sync::Arc<Self>, cost: ReadCost, schema: Option<i64>, body: F) -> Result<T>
+    pub(crate) fn callers_scans_max(&self) -> usize {
+        CALLERS_SCANS_MAX
+    }
+
+    pub(crate) async fn read<T, F>(self: &Arc<Self>, cost: ReadCost, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         match cost {
-            ReadCost::Rows => self.read_on(self.take()?, schema, body),
+            ReadCost::Rows => self.read_on(self.take()?, schema, body).0,
             ReadCost::Scan => {
-                let permit = std::sync::Arc::clone(&self.scans).acquire_owned().await.map_err(crate::unavailable)?;
-                let sqlite = std::sync::Arc::clone(self);
-                let abandoned = std::sync::Arc::new(AtomicBool::new(false));
-                // Raised when this future is dropped: nobody waits for the scan any more.
-                let _raise = RaiseOnDrop(std::sync::Arc::clone(&abandoned));
-                let scan = move || {
-                    let _permit = permit;
-                    let mut connection = sqlite.take()?;
-                    statement::watch(
-                        &mut connection,
-                        Some((SCAN_STEPS, Watch::Abandoned(abandoned, Instant::now() + SCAN_TIME_MAX))),
-                    )?;
-                    sqlite.read_on(connection, schema, move |connection| {
-                        Box::pin(async move {
-                            let answer = body(connection).await;
-                            statement::watch(connection, None)?;
-                            answer
-                        })
-                    })
-                };
-                tokio::task::spawn_blocking(scan).await.map_err(Error::internal)?
+                let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(crate::unavailable)?;
+                self.scan(permit, schema, body).await
             }
         }
     }
 
-    pub(crate) async fn read_of_unknown_cost<T, F>(self: &std::sync::Arc<Self>, schema: i64, body: F) -> Result<T>
+    /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is held as long as it runs, which may be
+    /// a moment longer than its caller is there.
+    async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        let sqlite = Arc::clone(self);
+        let abandoned = Arc::new(AtomicBool::new(false));
+        // Raised when this future is dropped: nobody waits for the scan any more.
+        let _raise = RaiseOnDrop(Arc::clone(&abandoned));
+        let scan = move || {
+            let _permit = permit;
+            if abandoned.load(Ordering::Relaxed) {
+                return Err(crate::unavailable("nobody waits for the read"));
+            }
+            let connection = sqlite.take()?;
+            connection.meter().begin_scan(abandoned);
+            sqlite.read_on(connection, schema, body).0
+        };
+        tokio::task::spawn_blocking(scan).await.map_err(Error::internal)?
+    }
+
+    pub(crate) async fn read_metered<T, F, P, W>(self: &Arc<Self>, read: Read, permit: W, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+        P: Send + 'static,
+        W: Future<Output = Result<P>> + Send,
     {
-        let body = std::sync::Arc::new(body);
-        let spent = std::sync::Arc::new(AtomicBool::new(false));
-        let within_budget = {
+        let body = Arc::new(body);
+        if read.cost == Cost::Unknown {
             let connection = self.take()?;
-            let (flag, body) = (std::sync::Arc::clone(&spent), std::sync::Arc::clone(&body));
-            self.read_on(connection, Some(schema), move |connection| {
-                Box::pin(async move {
-                    statement::watch(connection, Some((BUDGET_STEPS, Watch::Budget(flag))))?;
-                    let answer = body(connection).await;
-                    statement::watch(connection, None)?;
-                    answer
-                })
-            })
-        };
-        match spent.load(Ordering::Relaxed) {
-            false => within_budget,
-            true => self.read(ReadCost::Scan, Some(schema), move |connection| body(connection)).await,
+            connection.meter().begin_budget();
+            let (answer, is_spent) = self.read_on(connection, Some(read.schema), |connection| body(connection));
+            if !is_spent {
+                return answer;
+            }
         }
+        let permit = permit.await?;
+        self.scan(permit, Some(read.schema), move |connection| body(connection)).await
+    }
+
+    /// Whether there is room for more. Pages of the file that are free count: a deletion leaves them, and the file keeps its size.
+    pub(crate) fn has_room(&self) -> bool {
+        self.space.has_room(&self.file, || {
+            let Ok(connection) = self.take() else { return 0 };
+            let free = match &connection.inner {
+                Inner::Sqlite(session) => {
+                    // What the log has given to the file already is free again once the log is cut. Readers are not waited for.
+                    let _ = session.busy_timeout(Duration::ZERO);
+                    let _ = session.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+                    let _ = session.busy_timeout(BUSY_WAIT);
+                    let number = |name: &str| session.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or(0);
+                    u64::try_from(number("freelist_count").saturating_mul(number("page_size"))).unwrap_or(0)
+                }
+                Inner::Postgres(_) => 0,
+            };
+            self.give_back(connection);
+            free
+        })
     }
 
     pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
@@ -186,6 +217,13 @@ impl Sqlite {
         self.writer.write(is_schema, body).await
     }
 
+    /// Copies the write-ahead log into the file and cuts it. Where readers are in the way, the log is cut at a later checkpoint.
+    pub(crate) fn cut_log(&self) -> Result<()> {
+        let driver = Session::open(&self.file, false).map_err(statement::db_error)?;
+        driver.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(statement::db_error)?;
+        Ok(())
+    }
+
     pub(crate) async fn close(&self) {
         self.writer.close().await;
         self.idle.lock().clear();
@@ -193,7 +231,7 @@ impl Sqlite {
 }
 
 /// Raises a flag when it is dropped.
-struct RaiseOnDrop(std::sync::Arc<AtomicBool>);
+struct RaiseOnDrop(Arc<AtomicBool>);
 
 impl Drop for RaiseOnDrop {
     fn drop(&mut self) {
@@ -206,7 +244,47 @@ fn run_now<T>(future: BoxFuture<'_, Result<T>>) -> Result<T> {
     future.now_or_never().unwrap_or_else(|| Err(Error::internal("a body waited for something other than its connection")))
 }
 
-fn open_driver(file: &Path, is_writer: bool) -> rusqlite::Result<Driver> {
+/// A connection of the driver, and the meter of what reads on it.
+pub(crate) struct Session {
+    driver: Driver,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Session {
+    fn open(file: &Path, is_writer: bool) -> rusqlite::Result<Session> {
+        let meter: Arc<Meter> = Arc::default();
+        let driver = open_driver(file, is_writer, &meter)?;
+        let of_connection = Arc::clone(&meter);
+        driver.progress_handler(STEPS_A_REPORT, Some(move || of_connection.step(STEPS_A_REPORT).is_err()))?;
+        Ok(Session { driver, meter })
+    }
+}
+
+impl Deref for Session {
+    type Target = Driver;
+
+    fn deref(&self) -> &Driver {
+        &self.driver
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut Driver {
+        &mut self.driver
+    }
+}
+
+impl Connection {
+    /// The meter of a connection of SQLite.
+    fn meter(&self) -> Arc<Meter> {
+        match &self.inner {
+            Inner::Sqlite(session) => Arc::clone(&session.meter),
+            Inner::Postgres(_) => Arc::default(),
+        }
+    }
+}
+
+fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Result<Driver> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if is_writer {
         flags |= OpenFlags::SQLITE_OPEN_CREATE;
@@ -218,12 +296,14 @@ fn open_driver(file: &Path, is_writer: bool) -> rusqlite::Result<Driver> {
     driver.pragma_update(None, "synchronous", "FULL")?;
     driver.pragma_update(None, "foreign_keys", true)?;
     driver.pragma_update(None, "trusted_schema", false)?;
+    // What is deleted is overwritten with zeros, so that nothing of it can be read out of the file.
+    driver.pragma_update(None, "secure_delete", true)?;
     driver.pragma_update(None, "temp_store", "MEMORY")?;
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;
     // Without it a value bound to LIMIT expires the prepared statement, and every list is parsed and planned anew.
     driver.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    functions::register(&driver)?;
+    functions::register(&driver, meter)?;
     Ok(driver)
 }

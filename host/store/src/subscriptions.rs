@@ -2,6 +2,7 @@
 
 use crate::connection::Connection;
 use crate::error::DbError;
+use crate::makers::{Maker, Suspension, maker, suspension};
 
 /// A stored subscription: which events a consumer group gets, and what handles them.
 #[derive(Clone, Debug)]
@@ -15,6 +16,9 @@ pub struct SubscriptionRow {
     pub per_instance: bool,
     /// `block:<name>` where a block declared it.
     pub source: Option<String>,
+    /// Stored when it is made, and changed by [`Connection::set_maker`].
+    pub maker: Maker,
+    pub suspension: Option<Suspension>,
 }
 
 impl Connection {
@@ -22,7 +26,8 @@ impl Connection {
     pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {
         let rows = self
             .fetch(
-                "SELECT consumer, topic, handler, config, per_instance, source FROM svc_subscriptions ORDER BY consumer",
+                "SELECT consumer, topic, handler, config, per_instance, source, made_by_user, made_by_key, suspended_reason, \
+                 suspended_at FROM svc_subscriptions ORDER BY consumer",
                 Vec::new(),
             )
             .await?;
@@ -35,6 +40,8 @@ impl Connection {
                     config: row.text(3)?,
                     per_instance: row.boolean(4)?,
                     source: row.optional_text(5)?,
+                    maker: maker(row, 6)?,
+                    suspension: suspension(row, 8)?,
                 })
             })
             .collect()
@@ -53,8 +60,8 @@ impl Connection {
     pub async fn insert_subscription(&mut self, row: SubscriptionRow) -> Result<bool, DbError> {
         let inserted = self
             .run(
-                "INSERT INTO svc_subscriptions (consumer, topic, handler, config, per_instance, source) \
-                 VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (consumer) DO NOTHING",
+                "INSERT INTO svc_subscriptions (consumer, topic, handler, config, per_instance, source, made_by_user, made_by_key) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (consumer) DO NOTHING",
                 vec![
                     row.consumer.into(),
                     row.topic.into(),
@@ -62,6 +69,8 @@ impl Connection {
                     row.config.into(),
                     row.per_instance.into(),
                     row.source.into(),
+                    row.maker.user_id.into(),
+                    row.maker.api_key_id.into(),
                 ],
             )
             .await?;

@@ -8,6 +8,7 @@ use blockbase_query::Dialect;
 use crate::connection::Connection;
 use crate::deliveries::database_now;
 use crate::error::DbError;
+use crate::makers::{Maker, Suspension, suspension};
 use crate::row::Row;
 
 /// A task as stored; `config` is JSON text.
@@ -28,6 +29,14 @@ pub struct TaskRow {
     pub next_run_at: Option<i64>,
     pub created_at: i64,
     pub updated_at: i64,
+    pub suspension: Option<Suspension>,
+}
+
+impl TaskRow {
+    /// With whose rights it runs.
+    pub fn maker(&self) -> Maker {
+        Maker { user_id: self.user_id.clone(), api_key_id: self.api_key_id.clone() }
+    }
 }
 
 /// A run of a task; `result` is JSON text.
@@ -47,7 +56,8 @@ pub struct TaskRunRow {
 
 macro_rules! task_columns {
     () => {
-        "id, name, type, enabled, schedule, config, user_id, api_key_id, last_run_at, last_status, next_run_at, created_at, updated_at"
+        "id, name, type, enabled, schedule, config, user_id, api_key_id, last_run_at, last_status, next_run_at, created_at, updated_at, \
+         suspended_reason, suspended_at"
     };
 }
 
@@ -66,6 +76,7 @@ fn task(row: &Row) -> Result<TaskRow, DbError> {
         next_run_at: row.optional_integer(10)?,
         created_at: row.integer(11)?,
         updated_at: row.integer(12)?,
+        suspension: suspension(row, 13)?,
     })
 }
 
@@ -157,11 +168,6 @@ impl Connection {
     pub async fn count_tasks(&mut self) -> Result<i64, DbError> {
         let sql = self.spell("SELECT count(*) FROM svc_tasks");
         self.fetch_integer(blockbase_query::Statement { sql, params: Vec::new() }).await
-    }
-
-    /// Makes the tasks of `from` those of `to`.
-    pub async fn move_tasks(&mut self, from: &str, to: &str) -> Result<(), DbError> {
-        self.run("UPDATE svc_tasks SET user_id = $2 WHERE user_id = $1", vec![from.into(), to.into()]).await.map(|_| ())
     }
 
     /// Tasks that are due.
@@ -277,6 +283,19 @@ impl Connection {
         let sql = self.spell("SELECT count(*) FROM svc_task_runs WHERE task_id = $1");
         let total = self.fetch_integer(blockbase_query::Statement { sql, params: vec![task_id.into()] }).await?;
         Ok((runs, total))
+    }
+
+    /// Clears what runs that have ended left, where it holds a text, whatever its case: of how many.
+    pub async fn clear_task_runs_with(&mut self, text: &str) -> Result<u64, DbError> {
+        let dialect = self.dialect();
+        let holds = |column: &str| dialect.contains(column, "$1", true);
+        let sql = format!(
+            "UPDATE svc_task_runs SET result = NULL, error = NULL WHERE {} OR {}",
+            holds("coalesce(result, '')"),
+            holds("coalesce(error, '')")
+        );
+        let sql = self.spell(sql);
+        self.execute(blockbase_query::Statement { sql, params: vec![text.into()] }).await
     }
 
     /// Forgets all runs of a task but the newest `kept`.

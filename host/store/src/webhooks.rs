@@ -4,6 +4,7 @@ use blockbase_query::Dialect;
 
 use crate::connection::Connection;
 use crate::error::DbError;
+use crate::makers::{Maker, Suspension, maker, suspension};
 use crate::row::Row;
 
 /// A webhook as stored; `topics` and `headers` are JSON text.
@@ -23,6 +24,9 @@ pub struct WebhookRow {
     pub previous: Option<PreviousSecret>,
     pub created_at: i64,
     pub updated_at: i64,
+    /// Stored when it is made, and changed by [`Connection::set_maker`].
+    pub maker: Maker,
+    pub suspension: Option<Suspension>,
 }
 
 /// A secret that was replaced, and still signs for a while.
@@ -37,7 +41,7 @@ pub struct PreviousSecret {
 macro_rules! webhook_columns {
     () => {
         "id, name, url, topics, headers, enabled, source, secret, secret_key_id, previous_secret, previous_key_id, previous_until, \
-         created_at, updated_at"
+         created_at, updated_at, made_by_user, made_by_key, suspended_reason, suspended_at"
     };
 }
 
@@ -58,6 +62,8 @@ fn webhook(row: &Row) -> Result<WebhookRow, DbError> {
         previous,
         created_at: row.integer(12)?,
         updated_at: row.integer(13)?,
+        maker: maker(row, 14)?,
+        suspension: suspension(row, 16)?,
     })
 }
 
@@ -85,7 +91,7 @@ impl Connection {
     pub async fn insert_webhook(&mut self, row: &WebhookRow) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_webhooks (id, name, url, topics, headers, enabled, source, secret, secret_key_id, created_at, \
-             updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+             updated_at, made_by_user, made_by_key) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             vec![
                 row.id.clone().into(),
                 row.name.clone().into(),
@@ -98,6 +104,8 @@ impl Connection {
                 row.secret.1.clone().into(),
                 row.created_at.into(),
                 row.updated_at.into(),
+                row.maker.user_id.clone().into(),
+                row.maker.api_key_id.clone().into(),
             ],
         )
         .await

@@ -357,7 +357,8 @@ async fn another_instance_follows_an_alteration() {
     stuff(&admin).await;
     let id = admin.make("stuff", json!({ "name": "n", "count": 5 })).await;
     let path = format!("/api/v1/data/stuff/{id}");
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let follows = async || there.get(&path).await.status == 200;
+    blockbase_tests::until("the other instance knows the object", follows).await;
     assert_eq!(there.get(&path).await.data()["count"], 5);
     admin.patch(&format!("{FIELDS}/count"), json!({ "type": "text" })).await.data();
     // At once: what the other instance knows is old, and it learns so from its first request.
@@ -367,6 +368,7 @@ async fn another_instance_follows_an_alteration() {
     assert_eq!(admin.delete(&format!("{FIELDS}/count")).await.status, 204);
     assert!(there.get(&path).await.data().get("count").is_none());
     admin.post(FIELDS, json!({ "name": "late", "type": "text" })).await.data();
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let follows = async || there.get(&path).await.data().get("late").is_some();
+    blockbase_tests::until("the other instance knows the field", follows).await;
     assert_eq!(there.patch(&path, json!({ "late": "x" })).await.data()["late"], "x");
 }

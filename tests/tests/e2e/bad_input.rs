@@ -145,7 +145,7 @@ async fn a_body_cut_short_changes_nothing() {
     admin.make_task_object().await;
     let address = server.base.strip_prefix("http://").unwrap().to_owned();
     let head = format!(
-        "POST /api/v1/data/task HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{\"title\":\"half",
+        "POST /api/v1/data/task HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{{\"title\":\"half",
         admin.token
     );
     let answer = tokio::task::spawn_blocking(move || {

@@ -389,7 +389,7 @@ on_both_engines! {
         tokio::time::sleep(Duration::from_millis(300)).await;
         admin.make("copy", json!({ "source": "x", "copy": {} })).await;
         let count = async || admin.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"].as_i64().unwrap();
-        for _ in 0..400 {
+        for _ in 0..2400 {
             if count().await == 10 {
                 break;
             }

@@ -32,7 +32,8 @@ impl Stream {
                 self.text = rest.to_owned();
                 return Some(frame);
             }
-            let chunk = tokio::time::timeout(Duration::from_secs(20), self.bytes.next()).await.expect("a frame in time")?.ok()?;
+            let chunk =
+                tokio::time::timeout(blockbase_tests::WAIT_MAX, self.bytes.next()).await.expect("a frame in time")?.ok()?;
             self.text.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
@@ -131,7 +132,7 @@ async fn two_instances_on_one_postgres_share_schema_and_events() {
     let second = first.builder().start().await;
     let there = second.with_token(admin.token.clone());
     admin.make_task_object().await;
-    let deadline = std::time::Instant::now() + Duration::from_secs(10);
+    let deadline = std::time::Instant::now() + blockbase_tests::WAIT_MAX;
     while there.get("/api/v1/data/task").await.status != 200 {
         assert!(std::time::Instant::now() < deadline, "the other instance does not follow");
         tokio::time::sleep(Duration::from_millis(50)).await;

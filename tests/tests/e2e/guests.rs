@@ -1,8 +1,10 @@
 //! Guests: off and on, what they may do, and how they become users.
 
-use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Answer, Engine, Receiver, Server, ServerBuilder, on_both_engines};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+
+use crate::webhooks::{ledger_until, make, quick};
 
 async fn server_with_guests(engine: Engine) -> Server {
     ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await
@@ -139,6 +141,109 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/data/task/{made}")).await.data()["created_by"], ann_id);
     }
 
+    async fn a_webhook_of_a_guest_goes_on_after_a_sign_up_and_stops_after_a_sign_in(engine: Engine) {
+        let server = quick(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        for (role, resource, action) in [("anonymous", "webhooks", "create"), ("public", "task", "read")] {
+            let grants = json!([{ "resource": resource, "actions": [action] }]);
+            assert_eq!(admin.patch(&format!("/api/v1/roles/{role}"), json!({ "permissions": grants })).await.status, 200);
+        }
+        let sign_in = json!({ "email": "ann@example.com", "password": "correct horse battery" });
+        let mut sign_up = sign_in.clone();
+        sign_up["name"] = json!("Ann");
+        for (path, body) in [("/api/auth/sign-up/email", sign_up), ("/api/auth/sign-in/email", sign_in)] {
+            let receiver = Receiver::start().await;
+            let (token, _) = guest(&server).await;
+            let (id, _) = make(&server.with_token(token.clone()), json!({ "url": receiver.url, "topics": ["data.task.created"] })).await;
+            let webhook = format!("/api/v1/webhooks/{id}");
+            admin.make("task", json!({ "title": "while a guest" })).await;
+            receiver.wait_for(1).await;
+            let answer = server.send(server.request("POST", path).bearer_auth(&token).json(&body)).await;
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            admin.make("task", json!({ "title": "as a user" })).await;
+            if path.ends_with("sign-up/email") {
+                receiver.wait_for(2).await;
+                assert_eq!(admin.get(&webhook).await.data()["suspended"], Value::Null);
+                continue;
+            }
+            // Somebody else may have planted the guest's session: what it made does not act as the account.
+            let dead = ledger_until(&admin, &format!("consumer=webhook:{id}&dead=true"), |entries| entries.len() == 1).await;
+            assert!(dead[0]["error"].as_str().unwrap().contains("suspended"), "{dead:?}");
+            assert_eq!((receiver.count(), &admin.get(&webhook).await.data()["suspended"]["reason"]), (1, &json!("maker_gone")));
+            assert_eq!(server.sql("SELECT id FROM svc_events WHERE topic = 'webhooks.suspended'").await.len(), 1);
+            assert_eq!(admin.post(&format!("{webhook}/adopt"), json!({})).await.data()["suspended"], Value::Null);
+        }
+    }
+
+    async fn keys_of_a_guest_move_on_sign_up_and_end_on_sign_in(engine: Engine) {
+        let server = server_with_guests(engine).await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let_guests_write(&admin).await;
+        let all = json!([
+            { "resource": "task", "actions": ["manage"] },
+            { "resource": "api_keys", "actions": ["create"] },
+            { "resource": "users", "actions": ["update"] },
+        ]);
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "writer", "permissions": all })).await.status, 201);
+        let other = server.with_token(server.sign_up("other").await).get("/api/v1/me").await.json()["userId"].clone();
+        // A key of the guest that an admin made, one that the guest made, and one that the guest made for somebody else.
+        let with_keys = async || {
+            let (token, user) = guest(&server).await;
+            let id = user["id"].as_str().unwrap().to_owned();
+            assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "writer" })).await.status, 200);
+            let as_guest = server.with_token(token.clone());
+            let mut keys = Vec::new();
+            for (maker, user) in [(&admin, json!(id)), (&as_guest, json!(id)), (&as_guest, other.clone())] {
+                let made = maker.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "writer", "userId": user })).await;
+                assert_eq!(made.status, 201, "{}", made.text);
+                let key = server.with_token(made.json()["key"].as_str().unwrap().to_owned());
+                assert_eq!(key.get("/api/v1/data/task").await.status, 200);
+                keys.push((key, made.data()["id"].clone()));
+            }
+            (token, keys)
+        };
+        let listed = async |id: &Value| {
+            let keys = admin.get("/api/v1/api-keys").await.data();
+            keys.as_array().unwrap().iter().find(|key| key["id"] == *id).cloned().unwrap_or_default()
+        };
+
+        let (token, keys) = with_keys().await;
+        let answer = upgrade(&server, &token, "ann@example.com").await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let ann_id = answer.json()["user"]["id"].clone();
+        for (place, (key, id)) in keys.iter().enumerate() {
+            assert_eq!(key.get("/api/v1/data/task").await.status, 200);
+            let shown = listed(id).await;
+            assert_eq!(shown["userId"], if place == 2 { other.clone() } else { ann_id.clone() });
+            assert_eq!((place == 0, &shown["suspended"]), (shown["madeBy"]["userId"] != ann_id, &Value::Null));
+        }
+        assert_eq!(server.sql("SELECT id FROM svc_events WHERE topic = 'api_keys.suspended'").await.len(), 0);
+
+        // Somebody else may have kept a key of the guest: on sign-in to an account that was there before, it ends.
+        let (token, keys) = with_keys().await;
+        let body = json!({ "email": "ann@example.com", "password": "correct horse battery" });
+        let answer = server.send(server.request("POST", "/api/auth/sign-in/email").bearer_auth(&token).json(&body)).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        for (key, id) in &keys[..2] {
+            key.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
+            assert_eq!(listed(id).await, Value::Null);
+        }
+        let (key, id) = &keys[2];
+        key.get("/api/v1/data/task").await.expect_error(403, "key_suspended");
+        assert_eq!(listed(id).await["suspended"]["reason"], "maker_gone");
+        let mut deleted = server.sql("SELECT payload FROM svc_events WHERE topic = 'auth.key.deleted'").await;
+        deleted.retain(|row| keys[..2].iter().any(|(_, id)| row[0].contains(id.as_str().unwrap())));
+        assert_eq!(deleted.len(), 2);
+
+        // A guest who leaves suspends what they made, and asks nobody.
+        let (token, keys) = with_keys().await;
+        assert_eq!(server.send(server.request("POST", "/api/auth/delete-anonymous-user").bearer_auth(&token)).await.status, 200);
+        keys[1].0.get("/api/v1/data/task").await.expect_error(401, "unauthorized");
+        keys[2].0.get("/api/v1/data/task").await.expect_error(403, "key_suspended");
+    }
+
     async fn a_closed_sign_up_is_closed_for_guests_too(engine: Engine) {
         let server = ServerBuilder::new(engine)
             .env("SVC_ANONYMOUS_AUTH", "true")
@@ -233,8 +338,10 @@ on_both_engines! {
         assert_eq!(server.with_token(young_token.clone()).get("/api/v1/me").await.json()["authenticated"], true);
         assert_eq!(admin.get("/api/v1/me").await.json()["authenticated"], true);
         assert!(server.sql(&format!("SELECT role_id FROM svc_user_roles WHERE user_id = '{id}'")).await.is_empty());
-        let tune = json!({ "config": { "maxAgeDays": 0 } });
-        assert_eq!(admin.patch("/api/v1/tasks/anonymous-user-cleanup", tune).await.data()["config"]["maxAgeDays"], 0);
+        let tune = json!({ "config": { "maxAgeDays": 1 } });
+        assert_eq!(admin.patch("/api/v1/tasks/anonymous-user-cleanup", tune).await.data()["config"]["maxAgeDays"], 1);
+        let day = 25_i64 * 3_600_000;
+        server.sql(&format!("UPDATE svc_users SET created_at = created_at - {day} WHERE is_anonymous")).await;
         let run = admin.post("/api/v1/tasks/anonymous-user-cleanup/run", json!({})).await.data();
         assert_eq!(run["result"], json!({ "deleted": 1 }));
         assert_eq!(server.with_token(young_token).get("/api/v1/me").await.json()["authenticated"], false);

@@ -82,7 +82,7 @@ async fn staying_ready<T>(server: &Server, work: impl Future<Output = T>) -> T {
 fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) -> impl Future<Output = ()> {
     let caller = std::panic::Location::caller();
     async move {
-        let deadline = Instant::now() + Duration::from_secs(15);
+        let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
         while !is_so().await {
             assert!(Instant::now() < deadline, "{caller}: {what} does not come true");
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -166,7 +166,7 @@ impl Stream {
                 self.read.push_str(&String::from_utf8_lossy(&chunk));
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), reading).await.unwrap_or_else(|_| panic!("no {part} came"));
+        tokio::time::timeout(blockbase_tests::WAIT_MAX, reading).await.unwrap_or_else(|_| panic!("no {part} came"));
     }
 
     async fn list_changed(&mut self) {
@@ -187,7 +187,7 @@ impl Stream {
 
     async fn ends(&mut self) {
         let reading = async { while matches!(self.response.chunk().await, Ok(Some(_))) {} };
-        tokio::time::timeout(Duration::from_secs(10), reading).await.expect("an end of the stream");
+        tokio::time::timeout(blockbase_tests::WAIT_MAX, reading).await.expect("an end of the stream");
     }
 }
 

@@ -273,7 +273,7 @@ on_both_engines! {
         let first = admin.get("/api/v1/openapi.json").await;
         let tag = first.headers["etag"].to_str().unwrap().to_owned();
         assert!(tag.starts_with('"') && tag.ends_with('"') && tag.len() > 30, "{tag}");
-        assert_eq!(first.headers["cache-control"], "no-cache");
+        assert_eq!(first.headers["cache-control"], "private, no-cache");
         let known = async |tag: &str| server.send(admin.request("GET", "/api/v1/openapi.json").header("if-none-match", tag)).await;
         for sent in [tag.clone(), format!("W/{tag}"), format!("\"other\", {tag}"), "*".to_owned()] {
             let answer = known(&sent).await;
@@ -355,6 +355,9 @@ on_both_engines! {
         check("get /api/v1/me", by_key.get("/api/v1/me").await);
         check("get /api/auth/list-sessions", by_key.get("/api/auth/list-sessions").await);
         let path = format!("/api/v1/api-keys/{}", key["data"]["id"].as_str().unwrap());
+        let adopt = format!("{path}/adopt");
+        check("post /api/v1/api-keys/{id}/adopt", admin.post(&adopt, Value::Null).await);
+        check("post /api/v1/api-keys/{id}/adopt", by_key.post(&adopt, Value::Null).await);
         check("delete /api/v1/api-keys/{id}", admin.delete(&path).await);
         check("delete /api/v1/api-keys/{id}", admin.delete(&path).await);
 

@@ -5,13 +5,13 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 /// A role with these grants; its id.
-async fn role(admin: &Admin<'_>, name: &str, permissions: Value) -> String {
+pub(crate) async fn role(admin: &Admin<'_>, name: &str, permissions: Value) -> String {
     let made = admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.data();
     made["id"].as_str().unwrap().to_owned()
 }
 
 /// Somebody who has just signed up, with a role or without: their client and id.
-async fn user<'a>(admin: &Admin<'a>, name: &str, role: Option<&str>) -> (Admin<'a>, String) {
+pub(crate) async fn user<'a>(admin: &Admin<'a>, name: &str, role: Option<&str>) -> (Admin<'a>, String) {
     let client = admin.server.with_token(admin.server.sign_up(name).await);
     let id = client.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
     if let Some(role) = role {
@@ -21,7 +21,7 @@ async fn user<'a>(admin: &Admin<'a>, name: &str, role: Option<&str>) -> (Admin<'
     (client, id)
 }
 
-async fn key<'a>(maker: &Admin<'a>, body: Value) -> (Admin<'a>, Value) {
+pub(crate) async fn key<'a>(maker: &Admin<'a>, body: Value) -> (Admin<'a>, Value) {
     let answer = maker.post("/api/v1/api-keys", body).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     let body = answer.json();
@@ -29,7 +29,7 @@ async fn key<'a>(maker: &Admin<'a>, body: Value) -> (Admin<'a>, Value) {
 }
 
 /// A moment in which a revocation has reached every instance.
-async fn within_five_seconds(mut holds: impl AsyncFnMut() -> bool) {
+pub(crate) async fn within_five_seconds(mut holds: impl AsyncFnMut() -> bool) {
     for _ in 0..50 {
         if holds().await {
             return;
@@ -161,12 +161,12 @@ on_both_engines! {
         // A name may be what the configuration gives to sign-ups: so a strong role keeps its name.
         assert_eq!(admin.get("/api/v1/roles/strong").await.status, 200);
 
-        // What they hold they may give, and take from a role what they do not hold.
+        // What they hold they may give; a role that gives more is not theirs to weaken.
         let own = json!([{ "resource": "task", "actions": ["update"], "rowPolicy": "own" }]);
         assert_eq!(helper.post("/api/v1/roles", json!({ "name": "owner", "permissions": own })).await.status, 201);
         assert_eq!(helper.post(&format!("/api/v1/users/{other_id}/roles"), json!({ "roleId": "owner" })).await.status, 200);
         let weaker = json!({ "permissions": [{ "resource": "task", "actions": ["delete"] }] });
-        assert_eq!(helper.patch("/api/v1/roles/strong", weaker).await.status, 200);
+        helper.patch("/api/v1/roles/strong", weaker).await.expect_error(403, "forbidden");
         assert_eq!(helper.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "owner" })).await.status, 201);
         // A key of another user reaches that user's rows, which an own-rows grant does not hold.
         let of_other = json!({ "name": "k", "roleId": "owner", "userId": other_id });
@@ -280,7 +280,7 @@ on_both_engines! {
         let admin_id = admin.get("/api/v1/me").await.json()["userId"].clone();
         let (reader, shown) = key(&admin, json!({ "name": "reads", "roleId": "reader" })).await;
         let names: Vec<_> = shown.as_object().unwrap().keys().cloned().collect();
-        assert_eq!(names, ["id", "name", "prefix", "roleId", "userId", "expiresAt", "lastUsedAt", "createdAt"]);
+        assert_eq!(names, ["id", "name", "prefix", "roleId", "userId", "expiresAt", "lastUsedAt", "createdAt", "madeBy", "suspended"]);
         assert!(reader.token.starts_with(shown["prefix"].as_str().unwrap()) && reader.token.len() == 47);
         assert_eq!(shown["userId"], admin_id);
         // Its role's rights alone, although its user may do everything; the same in both headers.
@@ -437,6 +437,7 @@ on_both_engines! {
         let maker = json!([
             { "resource": "roles", "actions": ["create", "update"] },
             { "resource": "api_keys", "actions": ["create"] },
+            { "resource": "users", "actions": ["update"] },
             { "resource": "task", "actions": ["read", "update"], "rowPolicy": "own" },
         ]);
         role(&admin, "maker", maker).await;
@@ -501,5 +502,76 @@ on_both_engines! {
         let (bob, _) = user(&admin, "bob", Some("caller")).await;
         call(Some(&bob), "tasks/actions/complete").await.expect_error(403, "forbidden");
         bob.get("/api/v1/blocks").await.expect_error(403, "forbidden");
+    }
+
+    async fn there_are_so_many_roles_and_a_user_has_so_many_of_them(server: Server) {
+        let admin = server.admin().await;
+        let (_, ann_id) = user(&admin, "ann", None).await;
+        // Three are seeded.
+        server
+            .sql(
+                "INSERT INTO svc_roles (id, name, description, permissions, created_at, updated_at) \
+                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 996) \
+                 SELECT 'made-' || i, 'made ' || i, NULL, '[]', 0, 0 FROM n",
+            )
+            .await;
+        role(&admin, "the last one", json!([])).await;
+        let refused = admin.post("/api/v1/roles", json!({ "name": "one more" })).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("Delete one"), "{refused}");
+        assert_eq!(admin.get("/api/v1/roles").await.data().as_array().unwrap().len(), 1000);
+        assert_eq!(admin.delete("/api/v1/roles/made-996").await.status, 204);
+        role(&admin, "one more", json!([])).await;
+
+        server
+            .sql(&format!(
+                "INSERT INTO svc_user_roles (user_id, role_id) SELECT '{ann_id}', id FROM svc_roles WHERE name LIKE 'made %' \
+                 ORDER BY id LIMIT 99"
+            ))
+            .await;
+        let give = async |role: &str| admin.post(&format!("/api/v1/users/{ann_id}/roles"), json!({ "roleId": role })).await;
+        assert_eq!(give("the last one").await.status, 200);
+        let refused = give("one more").await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("Take one"), "{refused}");
+        // One that they have already changes nothing.
+        assert_eq!(give("the last one").await.status, 200);
+        assert_eq!(admin.delete(&format!("/api/v1/users/{ann_id}/roles/made-1")).await.status, 204);
+        assert_eq!(give("one more").await.status, 200);
+    }
+
+    async fn a_user_has_so_many_keys_and_all_of_them_can_go_at_once(server: Server) {
+        let admin = server.admin().await;
+        let many = role(&admin, "many", json!([{ "resource": "task", "actions": ["read"] }])).await;
+        role(&admin, "other", json!([])).await;
+        let (_, ann_id) = user(&admin, "ann", None).await;
+        server
+            .sql(&format!(
+                "INSERT INTO svc_api_keys (id, name, prefix, key_hash, user_id, role_id, created_at, made_by_user) \
+                 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 999) \
+                 SELECT 'key-' || i, 'k', 'svc_', 'hash-' || i, '{ann_id}', '{many}', 0, '{ann_id}' FROM n"
+            ))
+            .await;
+        let of_ann = json!({ "name": "k", "roleId": "many", "userId": ann_id });
+        let (_, last) = key(&admin, of_ann.clone()).await;
+        let refused = admin.post("/api/v1/api-keys", of_ann.clone()).await.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("Delete one"), "{refused}");
+        // Others have their own.
+        let (_, first_made) = key(&admin, json!({ "name": "by the first", "roleId": "other" })).await;
+        let (_, last_made) = key(&admin, json!({ "name": "by the last", "roleId": "other" })).await;
+        assert_eq!(admin.delete(&format!("/api/v1/api-keys/{}", last["id"].as_str().unwrap())).await.status, 204);
+        key(&admin, of_ann).await;
+
+        for (made, maker) in [(&first_made, "key-1"), (&last_made, "key-999")] {
+            let id = made["id"].as_str().unwrap();
+            server.sql(&format!("UPDATE svc_api_keys SET made_by_user = '{ann_id}', made_by_key = '{maker}' WHERE id = '{id}'")).await;
+        }
+        assert_eq!(admin.delete("/api/v1/roles/many").await.status, 204);
+        let left = admin.get("/api/v1/api-keys").await.data();
+        let left: Vec<_> = left.as_array().unwrap().iter().map(|key| (&key["id"], &key["suspended"]["reason"])).collect();
+        let gone = json!("key_gone");
+        assert_eq!(left, [(&last_made["id"], &gone), (&first_made["id"], &gone)]);
+        let events = server.sql("SELECT COUNT(*) FROM svc_events WHERE topic = 'api_keys.suspended'").await;
+        assert_eq!(events, [["2"]]);
+        let events = server.sql("SELECT COUNT(*) FROM svc_events WHERE topic = 'auth.key.deleted'").await;
+        assert_eq!(events, [["1001"]]);
     }
 }

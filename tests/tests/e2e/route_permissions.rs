@@ -158,7 +158,7 @@ fn routes() -> Vec<Route> {
     guarded("post /api/v1/objects/{name}/fields", "/api/v1/objects/<object>/fields", field, &[update], 403);
     let one = "/api/v1/objects/<object>/fields/name";
     guarded("patch /api/v1/objects/{name}/fields/{field}", one, json!({ "label": "A label" }), &[update], 403);
-    guarded("delete /api/v1/objects/{name}/fields/{field}", one, Value::Null, &[update], 403);
+    guarded("delete /api/v1/objects/{name}/fields/{field}", one, Value::Null, &[delete], 403);
     guarded("get /api/v1/relationships", "", Value::Null, &[read], 403);
     let relationship = json!({ "name": "<word>", "kind": "many_to_one", "source": "<object>", "target": "<object>" });
     guarded("post /api/v1/relationships", "", relationship, &[create], 403);
@@ -180,6 +180,7 @@ fn routes() -> Vec<Route> {
     guarded("post /api/v1/blocks/{block}/secrets", secrets, secret, &[manage], 403);
     guarded("delete /api/v1/blocks/{block}/secrets/{name}", &format!("{secrets}/KEY"), Value::Null, &[manage], 403);
     guarded("patch /api/v1/blocks/{block}", "/api/v1/blocks/tasks", json!({ "enabled": true }), &[update], 403);
+    guarded("post /api/v1/blocks/{block}/adopt", "/api/v1/blocks/<upgraded>/adopt", Value::Null, &[update], 403);
     guarded("delete /api/v1/blocks/{block}", "/api/v1/blocks/<block>", Value::Null, &[delete], 403);
     guarded("post /api/v1/blocks/tasks/actions/complete", "", json!({ "id": "<task>" }), &[update], 403);
 
@@ -203,7 +204,9 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/api-keys", "", Value::Null, &[("api_keys", "read")], 200);
     guarded("post /api/v1/api-keys", "", json!({ "name": "k", "roleId": "empty" }), &[("api_keys", "create")], 201);
     let for_another = json!({ "name": "k", "roleId": "empty", "userId": "<user>" });
-    guarded("post /api/v1/api-keys", "", for_another, &[("api_keys", "create")], 403);
+    guarded("post /api/v1/api-keys", "", for_another, &[("api_keys", "create"), ("users", "update")], 403);
+    let adopt = "/api/v1/api-keys/<loose>/adopt";
+    guarded("post /api/v1/api-keys/{id}/adopt", adopt, Value::Null, &[("api_keys", "update"), ("users", "update")], 404);
     guarded("delete /api/v1/api-keys/{id}", "/api/v1/api-keys/<key>", Value::Null, &[("api_keys", "delete")], 404);
 
     let (create, read) = (("webhooks", "create"), ("webhooks", "read"));
@@ -214,19 +217,22 @@ fn routes() -> Vec<Route> {
     // It will see what it subscribes to, so its maker has to be allowed to.
     guarded("post /api/v1/webhooks", "", webhook, &[create, ("task", "read")], 403);
     guarded("get /api/v1/webhooks/{id}", one, Value::Null, &[read], 403);
-    guarded("patch /api/v1/webhooks/{id}", one, json!({ "enabled": true }), &[update], 403);
+    // Acting on one takes the rights that it carries.
+    let reads = ("task", "read");
+    guarded("patch /api/v1/webhooks/{id}", one, json!({ "enabled": true }), &[update, reads], 403);
     let elsewhere = json!({ "url": "https://elsewhere.invalid/" });
-    guarded("patch /api/v1/webhooks/{id}", one, elsewhere, &[update, ("task", "read")], 403);
-    guarded("delete /api/v1/webhooks/{id}", one, Value::Null, &[delete], 403);
-    guarded("post /api/v1/webhooks/{id}/test", &format!("{one}/test"), Value::Null, &[update], 403);
-    guarded("post /api/v1/webhooks/{id}/rotate-secret", &format!("{one}/rotate-secret"), Value::Null, &[update], 403);
+    guarded("patch /api/v1/webhooks/{id}", one, elsewhere, &[update, reads], 403);
+    guarded("delete /api/v1/webhooks/{id}", one, Value::Null, &[delete, reads], 403);
+    guarded("post /api/v1/webhooks/{id}/adopt", &format!("{one}/adopt"), Value::Null, &[update, reads], 403);
+    guarded("post /api/v1/webhooks/{id}/test", &format!("{one}/test"), Value::Null, &[update, reads], 403);
+    guarded("post /api/v1/webhooks/{id}/rotate-secret", &format!("{one}/rotate-secret"), Value::Null, &[update, reads], 403);
 
     let (create, read) = (("events", "create"), ("events", "read"));
     let (update, delete) = (("events", "update"), ("events", "delete"));
     guarded("get /api/v1/events", "", Value::Null, &[read], 403);
     guarded("get /api/v1/events/deliveries", "", Value::Null, &[read], 403);
     let failed = json!({ "eventId": "<failed>", "consumer": "<failed>" });
-    guarded("post /api/v1/events/deliveries/retry", "", failed, &[update], 403);
+    guarded("post /api/v1/events/deliveries/retry", "", failed, &[update, read], 403);
     guarded("get /api/v1/events/subscriptions", "", Value::Null, &[read], 403);
     let logged = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "log_event" });
     guarded("post /api/v1/events/subscriptions", "", logged, &[create, ("task", "read")], 403);
@@ -234,19 +240,23 @@ fn routes() -> Vec<Route> {
     let kept = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "persist_event", "config": config });
     guarded("post /api/v1/events/subscriptions", "", kept, &[create, ("task", "read"), ("tag", "create")], 403);
     let one = "/api/v1/events/subscriptions/<subscription>";
-    guarded("delete /api/v1/events/subscriptions/{consumer}", one, Value::Null, &[delete], 403);
+    guarded("delete /api/v1/events/subscriptions/{consumer}", one, Value::Null, &[delete, read], 403);
+    let adopt = format!("{one}/adopt");
+    guarded("post /api/v1/events/subscriptions/{consumer}/adopt", &adopt, Value::Null, &[update, read], 403);
 
     let (create, read) = (("tasks", "create"), ("tasks", "read"));
     let (update, delete) = (("tasks", "update"), ("tasks", "delete"));
+    let calls = ("blocks", "update");
     guarded("get /api/v1/tasks", "", Value::Null, &[read], 403);
     // It will call the action, so its maker has to be allowed to.
     guarded("post /api/v1/tasks", "", job(), &[create, ("blocks", "update")], 403);
     guarded("get /api/v1/tasks/{id}", "/api/v1/tasks/<job>", Value::Null, &[read], 403);
-    guarded("patch /api/v1/tasks/{id}", "/api/v1/tasks/<job>", json!({ "enabled": false }), &[update], 403);
+    guarded("patch /api/v1/tasks/{id}", "/api/v1/tasks/<job>", json!({ "enabled": false }), &[update, calls], 403);
     let config = json!({ "config": job()["config"] });
-    guarded("patch /api/v1/tasks/{id}", "/api/v1/tasks/<job>", config, &[update, ("blocks", "update")], 403);
-    guarded("delete /api/v1/tasks/{id}", "/api/v1/tasks/<job>", Value::Null, &[delete], 403);
-    guarded("post /api/v1/tasks/{id}/run", "/api/v1/tasks/<job>/run", Value::Null, &[update], 403);
+    guarded("patch /api/v1/tasks/{id}", "/api/v1/tasks/<job>", config, &[update, calls], 403);
+    guarded("delete /api/v1/tasks/{id}", "/api/v1/tasks/<job>", Value::Null, &[delete, calls], 403);
+    guarded("post /api/v1/tasks/{id}/adopt", "/api/v1/tasks/<job>/adopt", Value::Null, &[update, calls], 403);
+    guarded("post /api/v1/tasks/{id}/run", "/api/v1/tasks/<job>/run", Value::Null, &[update, calls], 403);
     guarded("get /api/v1/tasks/{id}/runs", "/api/v1/tasks/<job>/runs", Value::Null, &[read], 403);
     routes
 }
@@ -328,6 +338,11 @@ impl Fixtures<'_> {
                 user
             }
             "key" => id(&self.admin.post("/api/v1/api-keys", json!({ "name": word, "roleId": "empty" })).await),
+            // A key that acts as somebody who holds nothing.
+            "loose" => {
+                let user = self.user().await;
+                id(&self.admin.post("/api/v1/api-keys", json!({ "name": word, "roleId": "empty", "userId": user })).await)
+            }
             "job" => {
                 let body = self.filled(&job().to_string()).await;
                 id(&self.admin.post("/api/v1/tasks", serde_json::from_str(&body).unwrap()).await)
@@ -537,6 +552,64 @@ async fn check_session(fixtures: &mut Fixtures<'_>, findings: &mut Findings, rou
     findings.expect(answer.status == status, route, &format!("with a session, to be answered {status}"), &answer);
 }
 
+/// What can be wrong with a request beside its caller.
+#[derive(Clone, Copy, Debug)]
+enum Broken {
+    Query,
+    Json,
+    MediaType,
+    Nothing,
+    Huge,
+}
+
+impl Fixtures<'_> {
+    async fn call_broken(&mut self, route: &Route, broken: Broken, huge: &str, credential: Option<&str>) -> Answer {
+        let server = self.admin.server;
+        let method = route.operation.split_once(' ').unwrap().0.to_uppercase();
+        let mut path = self.filled(&route.path).await;
+        if matches!(broken, Broken::Query) {
+            path.push_str(if path.contains('?') { "&page=x&%ff=%ff" } else { "?page=x&%ff=%ff" });
+        }
+        let mut request = server.request(&method, &path).header("accept", "application/json, text/event-stream");
+        if let Some(credential) = credential {
+            request = request.bearer_auth(credential);
+        }
+        let (media_type, body) = match broken {
+            Broken::Query | Broken::Nothing => ("", String::new()),
+            Broken::Json => ("application/json", "{\"a\":".to_owned()),
+            Broken::MediaType => ("text/plain", "{}".to_owned()),
+            Broken::Huge => ("application/json", huge.to_owned()),
+        };
+        if !media_type.is_empty() {
+            request = request.header("content-type", media_type).body(body);
+        }
+        server.send(request).await
+    }
+}
+
+/// Who calls is found out before what they send is looked at.
+async fn check_order(fixtures: &mut Fixtures<'_>, callers: &Callers, key: &str, findings: &mut Findings, route: &Route) {
+    let huge = format!("[{}[]]", "[],".repeat(3_300_000));
+    let refused: Vec<(Option<&str>, u16)> = match &route.guard {
+        // By its path alone this one is for everybody.
+        Guard::Anyone(401) | Guard::Known => vec![(None, 401)],
+        Guard::Anyone(_) => return,
+        Guard::Session(_) => vec![(None, 401), (Some(key), 401)],
+        Guard::Grants(..) => vec![(None, 401), (Some(&callers.stranger), 403), (Some(&callers.empty_key), 403)],
+    };
+    let has_body = !route.body.is_null();
+    for broken in [Broken::Query, Broken::Json, Broken::MediaType, Broken::Nothing, Broken::Huge] {
+        if !has_body && !matches!(broken, Broken::Query) {
+            continue;
+        }
+        for (credential, status) in &refused {
+            let answer = fixtures.call_broken(route, broken, &huge, *credential).await;
+            let who = if credential.is_some() { "with a credential that is not enough" } else { "without a credential" };
+            findings.expect(answer.status == *status, route, &format!("{broken:?} {who}, to be refused with {status}"), &answer);
+        }
+    }
+}
+
 async fn make_schema(admin: &Admin<'_>) {
     admin.make_task_object().await;
     let fields =
@@ -581,6 +654,22 @@ async fn check(server: &Server, routes: &[Route]) -> Findings {
         }
     }
     findings
+}
+
+on_both_engines! {
+    async fn credential_and_permission_come_before_parameters_and_body(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let admin = server.admin().await;
+        make_schema(&admin).await;
+        let callers = make_callers(&admin).await;
+        let key = admin.post("/api/v1/api-keys", json!({ "name": "all", "roleId": "admin" })).await.json()["key"].clone();
+        let mut fixtures = Fixtures { admin, kept: HashMap::new(), words: 0 };
+        let mut findings = Findings::default();
+        for route in &routes() {
+            check_order(&mut fixtures, &callers, key.as_str().unwrap(), &mut findings, route).await;
+        }
+        assert!(findings.0.is_empty(), "{} findings:\n{}", findings.0.len(), findings.0.join("\n"));
+    }
 }
 
 async fn closed_without_its_grant_and_open_with_it(engine: Engine) {

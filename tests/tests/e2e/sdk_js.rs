@@ -153,7 +153,7 @@ on_both_engines! {
         let signature = "e5eb9b0a697f5df0e9c03ffdd759f4b6edb39204332904d5eb74735b54259255";
         assert_eq!(signed, json!({ "signature": signature, "bytes": 2, "left": true }));
         let mut lines = Value::Null;
-        for _ in 0..100 {
+        for _ in 0..1000 {
             lines = admin.get("/api/v1/blocks/hello/logs?level=warn").await.data();
             if lines.as_array().unwrap().len() == 2 {
                 break;
@@ -180,7 +180,7 @@ on_both_engines! {
         install(&admin).await;
         let id = admin.make("task", json!({ "title": "  milk " })).await;
         let mut title = Value::Null;
-        for _ in 0..200 {
+        for _ in 0..1000 {
             title = admin.get(&format!("/api/v1/data/task/{id}")).await.data()["title"].clone();
             if title == "milk" {
                 break;

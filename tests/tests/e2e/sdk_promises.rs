@@ -1,22 +1,10 @@
 //! What every SDK promises, whatever its language: one body for the block of its template, one for a block that uses the rest.
 
-use std::time::Duration;
-
-use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, inspect, pack};
+use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, inspect, pack, until};
 use serde_json::{Value, json};
 
 /// The manifest of the block that `promises` calls; what is not in it comes from the code.
 pub(crate) const PROBE_MANIFEST: &str = include_str!("probe/block.json");
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..400 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("not so in time: {what}");
-}
 
 /// The block of a template: an action, a hook, a subscription.
 pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {

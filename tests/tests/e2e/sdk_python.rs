@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use blockbase_tests::{Admin, Answer, Server, blockbase, on_both_engines, target_directory};
 use serde_json::{Value, json};
@@ -151,13 +151,14 @@ async fn call(who: &Admin<'_>, action: &str, input: Value) -> Answer {
 
 /// What is there as soon as it is there.
 async fn soon<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    for _ in 0..400 {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
         if let Some(found) = look().await {
             return found;
         }
+        assert!(Instant::now() < deadline, "{what} does not come");
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    panic!("{what} does not come");
 }
 
 static INSTALLING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -244,7 +245,9 @@ async fn errors_and_lines(admin: &Admin<'_>) {
     let lines = soon("the log", async || {
         let lines = admin.get("/api/v1/blocks/hello-py/logs?limit=100").await.data();
         let lines = lines.as_array().unwrap().clone();
-        lines.iter().any(|line| line["message"] == "before the fall").then_some(lines)
+        // Lines of several calls are stored one batch after the other: the last one wanted is waited for as well.
+        let is_there = |message: &str| lines.iter().any(|line| line["message"] == message);
+        (is_there("before the fall") && is_there("KeyError in a handler")).then_some(lines)
     })
     .await;
     let traceback = lines.iter().find(|line| line["message"] == "KeyError in a handler").expect("a traceback");

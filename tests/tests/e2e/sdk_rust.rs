@@ -134,7 +134,7 @@ on_both_engines! {
             if lines.as_array().unwrap().iter().any(|line| line["message"] == expected) {
                 break;
             }
-            assert!(attempt < 400, "no line of the subscription: {lines}");
+            assert!(attempt < 2400, "no line of the subscription: {lines}");
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
     }
@@ -187,4 +187,27 @@ async fn mistakes_are_said_where_they_are() {
     assert!(without_attribute.contains("cannot find type `attribute_of_knock`"), "{without_attribute}");
     let another_parameter = mistake("request: Request)", "request: Request, more: u8)").await;
     assert!(another_parameter.contains("a hook is `fn(context: &Context, request: Request)"), "{another_parameter}");
+}
+
+/// The first snippet of Rust in a document.
+fn snippet(document: &str) -> &str {
+    let (_, rest) = document.split_once("```rust\n").expect("a snippet of Rust");
+    rest.split_once("```").expect("its end").0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_snippets_of_the_documents_build() {
+    for (name, document) in
+        [("tasks", include_str!("../../../docs/blocks.md")), ("snippet-readme", include_str!("../../../sdk/rust/README.md"))]
+    {
+        let build = move || {
+            let directory = new_block(name, |_| snippet(document).to_owned());
+            let manifest = directory.join("block.json");
+            let mut draft: Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+            draft["resources"] = json!([{ "name": format!("{name}:use"), "actions": ["read"] }]);
+            std::fs::write(manifest, draft.to_string()).unwrap();
+            built(&directory, name)
+        };
+        assert!(!tokio::task::spawn_blocking(build).await.unwrap().is_empty());
+    }
 }

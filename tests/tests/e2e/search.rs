@@ -73,9 +73,9 @@ on_both_engines! {
         let row = object(&server, "row").await;
         let sqlite = server.engine() == Engine::Sqlite;
         for (query, by_sqlite, by_postgres) in [
-            (vec![("search", "number 07123")], "VIRTUAL TABLE INDEX", "svc_se_"),
-            (vec![("title[ilike]", "NUMBER 07123")], "VIRTUAL TABLE INDEX", "svc_se_"),
-            (vec![("title[like]", "07123")], "VIRTUAL TABLE INDEX", "svc_se_"),
+            (vec![("search", "number 07123")], "VIRTUAL TABLE INDEX", "svc_sf_"),
+            (vec![("title[ilike]", "NUMBER 07123")], "VIRTUAL TABLE INDEX", "svc_sf_"),
+            (vec![("title[like]", "07123")], "VIRTUAL TABLE INDEX", "svc_sf_"),
             (vec![], "svc_ix_1_created", "svc_ix_1_created"),
             (vec![("number", "77")], "svc_ix_1_4", "svc_ix_1_4"),
             (vec![("number[gte]", "11990")], "svc_ix_1_4", "svc_ix_1_4"),
@@ -187,7 +187,7 @@ async fn without_trigrams_a_search_looks_at_every_row_until_an_administrator_mak
     let found =
         async |admin: &Admin<'_>| admin.get("/api/v1/data/task?search=ÉCLAIR").await.json()["pagination"]["totalCount"].clone();
     assert_eq!(found(&admin).await, 2);
-    let indexes = "SELECT indexname::text FROM pg_indexes WHERE indexname ~ '^svc_se_[0-9]+$'";
+    let indexes = "SELECT indexname::text FROM pg_indexes WHERE indexname ~ '^svc_sf_[0-9]+$'";
     assert!(administrator(indexes).await.is_empty());
 
     administrator("CREATE EXTENSION pg_trgm").await;

@@ -83,7 +83,7 @@ on_both_engines! {
         tokio::time::sleep(std::time::Duration::from_millis(3100)).await;
         assert_eq!(get(&cookie).await.text, "null");
         let server = server.restart().await;
-        for _ in 0..50 {
+        for _ in 0..600 {
             if server.sql("SELECT id FROM svc_sessions").await.is_empty() {
                 return;
             }
@@ -320,7 +320,7 @@ on_both_engines! {
                 seen.extend_from_slice(&chunk);
             }
         };
-        tokio::time::timeout(std::time::Duration::from_secs(10), read).await.expect("an end of the stream");
+        tokio::time::timeout(blockbase_tests::WAIT_MAX, read).await.expect("an end of the stream");
         let seen = String::from_utf8_lossy(&seen);
         assert!(seen.contains("before") && !seen.contains("after the session"));
     }

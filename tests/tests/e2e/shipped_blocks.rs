@@ -47,15 +47,16 @@ async fn records(admin: &Admin<'_>, object: &str) -> Vec<Value> {
 
 /// Waits until a block's log holds a line with a text.
 async fn log_line(admin: &Admin<'_>, block: &str, part: &str) -> Value {
-    for _ in 0..400 {
+    let deadline = std::time::Instant::now() + blockbase_tests::WAIT_MAX;
+    loop {
         let lines = admin.get(&format!("/api/v1/blocks/{block}/logs")).await.data();
         let found = lines.as_array().unwrap().iter().find(|line| line["message"].as_str().unwrap().contains(part));
         if let Some(line) = found {
             return line.clone();
         }
+        assert!(std::time::Instant::now() < deadline, "no line with {part:?} in the log of {block}");
         tokio::time::sleep(std::time::Duration::from_millis(25)).await;
     }
-    panic!("no line with {part:?} in the log of {block}");
 }
 
 /// Signs up a user with a role of these grants; a client of theirs.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Engine, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Engine, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 use crate::webhooks::{ledger_until, quick};
@@ -13,16 +13,6 @@ const PATH: &str = "/api/v1/events/subscriptions";
 fn logged(server: &Server, consumer: &str) -> usize {
     let log = server.log();
     log.lines().filter(|line| line.contains(&format!("event.consumer=\"{consumer}\"")) && line.contains("event.payload")).count()
-}
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..400 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(25)).await;
-    }
-    panic!("not so in time: {what}");
 }
 
 on_both_engines! {
@@ -42,7 +32,7 @@ on_both_engines! {
         let subscription = json!({ "event": "data.#", "consumer": "audit", "handler": "persist_event", "config": { "object": "audit", "map": map } });
         let made = admin.post(PATH, subscription.clone()).await;
         assert_eq!(made.status, 201, "{}", made.text);
-        let shown = json!({ "event": "data.#", "consumer": "audit", "handler": "persist_event", "config": subscription["config"], "perInstance": false, "source": null });
+        let shown = json!({ "event": "data.#", "consumer": "audit", "handler": "persist_event", "config": subscription["config"], "perInstance": false, "source": null, "suspended": null });
         assert_eq!(made.json()["data"], shown);
         assert_eq!(admin.get(PATH).await.data(), json!([shown]));
 
@@ -173,25 +163,39 @@ async fn a_group_gets_an_event_once_and_a_per_instance_subscription_on_each_inst
         let body = json!({ "event": "data.#", "consumer": consumer, "handler": "log_event", "perInstance": per_instance });
         assert_eq!(admin.post(PATH, body).await.status, 201);
     }
-    // The other instances learn of it.
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    // The other instances learn of it: each follows once it has logged a first event.
+    let servers = [&first, &second, &third];
+    let mut before = 0;
+    until("every instance follows", async || {
+        admin.make("task", json!({ "title": "first" })).await;
+        before += 1;
+        servers.iter().all(|server| logged(server, "everywhere") > 0)
+    })
+    .await;
+    // What was written before an instance followed is none of its own; what it saw of that is logged by now.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let already = servers.map(|server| logged(server, "everywhere"));
     for number in 0..40 {
         let server = [&first, &second, &third][number % 3];
         server.with_token(admin.token.clone()).make("task", json!({ "title": format!("{number}") })).await;
     }
-    let servers = [&first, &second, &third];
-    until("each instance has them all", async || servers.iter().all(|server| logged(server, "everywhere") == 40)).await;
+    let has_all = |(server, already): (&&Server, usize)| logged(server, "everywhere") == already + 40;
+    until("each instance has them all", async || servers.iter().zip(already).all(has_all)).await;
     ledger_until(&admin, "consumer=once", |entries| entries.iter().all(|entry| entry["status"] == "delivered")).await;
+    let once = || servers.iter().map(|server| logged(server, "once")).sum::<usize>();
+    until("all are logged once", async || once() >= before + 40).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(servers.iter().map(|server| logged(server, "once")).sum::<usize>(), 40);
-    for server in servers {
-        assert_eq!(logged(server, "everywhere"), 40);
-    }
+    assert_eq!(once(), before + 40);
+    assert!(servers.iter().zip(already).all(has_all));
     assert_eq!(first.sql("SELECT count(*) FROM svc_deliveries WHERE consumer = 'everywhere'").await, [["0"]]);
     // Without the subscription nobody logs any more.
     assert_eq!(admin.delete(&format!("{PATH}/everywhere")).await.status, 204);
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    admin.make("task", json!({ "title": "afterwards" })).await;
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(servers.iter().map(|server| logged(server, "everywhere")).sum::<usize>(), 120);
+    let everywhere = || servers.iter().map(|server| logged(server, "everywhere")).sum::<usize>();
+    until("nobody follows any more", async || {
+        let before = everywhere();
+        admin.make("task", json!({ "title": "afterwards" })).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        everywhere() == before
+    })
+    .await;
 }

@@ -13,14 +13,15 @@ async fn runs(admin: &Admin<'_>, task: &str) -> Vec<Value> {
 
 /// Waits until a task has this many runs that have ended.
 async fn ended_runs(admin: &Admin<'_>, task: &str, count: usize) -> Vec<Value> {
-    for _ in 0..100 {
+    let deadline = std::time::Instant::now() + blockbase_tests::WAIT_MAX;
+    loop {
         let runs = runs(admin, task).await;
         if runs.iter().filter(|run| run["status"] != "running").count() >= count {
             return runs;
         }
+        assert!(std::time::Instant::now() < deadline, "{task} has not run {count} times: {runs:?}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    panic!("{task} has not run {count} times: {:?}", runs(admin, task).await);
 }
 
 /// Makes a task due, as if its time had come.
@@ -43,7 +44,7 @@ on_both_engines! {
         let names: Vec<_> = list.as_array().unwrap().iter().map(|task| task["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["event-retention", "anonymous-user-cleanup"]);
         let keys: Vec<_> = list[0].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(keys, ["id", "name", "type", "enabled", "schedule", "config", "lastRunAt", "lastStatus", "nextRunAt"]);
+        assert_eq!(keys, ["id", "name", "type", "enabled", "schedule", "config", "lastRunAt", "lastStatus", "nextRunAt", "suspended"]);
         assert_eq!((&list[0]["type"], &list[0]["enabled"], list[0]["nextRunAt"].is_string()), (&json!("event_retention"), &json!(true), true));
 
         let tuned = json!({ "enabled": true, "schedule": "*/5 4 * * MON-FRI", "config": { "maxAgeDays": 7 } });
@@ -56,6 +57,7 @@ on_both_engines! {
             (json!({ "schedule": "* * * * * *" }), "invalid_value"),
             (json!({ "schedule": "0 0 31 2 *" }), "invalid_value"),
             (json!({ "config": { "maxAgeDays": -1 } }), "invalid_value"),
+            (json!({ "config": { "maxAgeDays": 0 } }), "invalid_value"),
             (json!({ "config": { "maxAgeDays": "old" } }), "invalid_value"),
             (json!({ "config": { "minAgeDays": 1 } }), "invalid_value"),
             (json!({ "config": 5 }), "invalid_value"),
@@ -190,9 +192,24 @@ on_both_engines! {
         assert_eq!((&history[0]["status"], &history[0]["result"]["task"]["done"]), (&json!("succeeded"), &json!(true)), "{history:?}");
         let (_, event) = admin.outbox("task").await.pop().unwrap();
         assert_eq!(event["actor"]["userId"], admin.get("/api/v1/me").await.json()["userId"]);
-        // A failure is that run's alone.
-        let again = planner.post("/api/v1/tasks/of-admin/run", json!({})).await.data();
+        // A run has the effect of a call and shows its result: both are for those who may call the action.
+        planner.post("/api/v1/tasks/of-admin/run", json!({})).await.expect_error(403, "forbidden");
+        planner.patch("/api/v1/tasks/of-admin", json!({ "enabled": false })).await.expect_error(403, "forbidden");
+        planner.delete("/api/v1/tasks/of-admin").await.expect_error(403, "forbidden");
+        planner.post("/api/v1/tasks/of-admin/adopt", json!({})).await.expect_error(403, "forbidden");
+        let shown = runs(&planner, "of-admin").await;
+        assert_eq!((shown.len(), &shown[0]["status"], &shown[0]["result"]), (1, &json!("succeeded"), &Value::Null), "{shown:?}");
+        let hidden = json!({ "block": "tasks", "action": "complete", "input": null });
+        assert_eq!(planner.get("/api/v1/tasks/of-admin").await.data()["config"], hidden);
+        let listed = planner.get("/api/v1/tasks").await.data();
+        assert_eq!(listed.as_array().unwrap().iter().find(|task| task["name"] == "of-admin").unwrap()["config"], hidden);
+        assert_eq!(admin.get("/api/v1/tasks/of-admin").await.data()["config"], config);
+        // A failure is that run's alone, and its event does not say what the block said.
+        let again = admin.post("/api/v1/tasks/of-admin/run", json!({})).await.data();
         assert_eq!((&again["status"], again["error"].is_string()), (&json!("failed"), true));
+        assert!(runs(&planner, "of-admin").await.iter().all(|run| run["error"].is_null()));
+        let told = server.sql("SELECT payload FROM svc_events WHERE topic = 'task.run.failed'").await;
+        assert!(!told[0][0].contains(again["error"].as_str().unwrap()), "{told:?}");
 
         // With the right they may, until they lose it.
         let may_call = [json!({ "resource": "blocks", "actions": ["update"] })];
@@ -203,12 +220,45 @@ on_both_engines! {
         let run = admin.post("/api/v1/tasks/mine/run", json!({})).await.data();
         assert_eq!(run["status"], "failed", "{run}");
         assert_eq!(admin.get(&format!("/api/v1/data/task/{}", input["id"].as_str().unwrap())).await.data()["done"], false);
-        assert_eq!(admin.delete(&format!("/api/v1/users/{planner_id}")).await.status, 204);
+        let task = admin.get("/api/v1/tasks/mine").await.data();
+        assert_eq!((&task["suspended"]["reason"], task["suspended"]["since"].is_string()), (&json!("rights_lost"), true), "{task}");
+        admin.delete(&format!("/api/v1/users/{planner_id}")).await.expect_error(409, "owns_things");
+        assert_eq!(admin.delete(&format!("/api/v1/users/{planner_id}?suspend=true")).await.status, 204);
         let run = admin.post("/api/v1/tasks/mine/run", json!({})).await.data();
         assert!(run["error"].as_str().unwrap().contains("gone"), "{run}");
+        let gone = admin.get("/api/v1/tasks/mine").await.data();
+        assert_eq!((&gone["suspended"]["reason"], &gone["suspended"]["since"]), (&json!("maker_gone"), &task["suspended"]["since"]));
+        let told = server.sql("SELECT payload FROM svc_events WHERE topic = 'tasks.suspended'").await;
+        assert_eq!(told.len(), 1, "{told:?}");
+        // Adopted, it has its new maker's rights.
+        assert_eq!(admin.post("/api/v1/tasks/mine/adopt", json!({})).await.data()["suspended"], Value::Null);
+        assert_eq!(admin.post("/api/v1/tasks/mine/run", json!({})).await.data()["status"], "succeeded");
+        admin.post("/api/v1/tasks/event-retention/adopt", json!({})).await.expect_error(409, "conflict");
         assert_eq!(admin.delete("/api/v1/tasks/mine").await.status, 204);
         admin.get("/api/v1/tasks/mine").await.expect_error(404, "not_found");
         assert!(server.sql("SELECT id FROM svc_task_runs WHERE task_id NOT IN (SELECT id FROM svc_tasks)").await.is_empty());
+    }
+
+    async fn deleting_guests_by_hand_takes_the_right_to_delete_users(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let admin = server.admin().await;
+        let tasks = json!({ "resource": "tasks", "actions": ["manage"] });
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "planner", "permissions": [tasks] })).await.status, 201);
+        let planner = server.with_token(server.sign_up("planner").await);
+        let planner_id = planner.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{planner_id}/roles"), json!({ "roleId": "planner" })).await.status, 200);
+        let (run, tune) = (format!("{CLEANUP}/run"), json!({ "config": { "maxAgeDays": 1 } }));
+        planner.patch(CLEANUP, tune.clone()).await.expect_error(403, "forbidden");
+        planner.post(&run, json!({})).await.expect_error(403, "forbidden");
+        let shown = admin.get(CLEANUP).await.data();
+        assert_eq!((&shown["config"], &shown["lastRunAt"]), (&json!({ "maxAgeDays": 30 }), &Value::Null));
+        // When it runs is for those who look after tasks, and so is what deletes no guest.
+        assert_eq!(planner.patch(CLEANUP, json!({ "enabled": true, "schedule": "0 4 * * *" })).await.status, 200);
+        assert_eq!(planner.post("/api/v1/tasks/event-retention/run", json!({})).await.data()["status"], "succeeded");
+        let more = json!([tasks, { "resource": "users", "actions": ["delete"] }]);
+        assert_eq!(admin.patch("/api/v1/roles/planner", json!({ "permissions": more })).await.status, 200);
+        assert_eq!(planner.patch(CLEANUP, tune).await.data()["config"]["maxAgeDays"], 1);
+        assert_eq!(planner.post(&run, json!({})).await.data()["status"], "succeeded");
     }
 
     async fn old_events_are_purged_when_nobody_still_has_to_get_them(engine: Engine) {

@@ -20,7 +20,7 @@ async fn scrape(server: &Server) -> Exposition {
 
 /// Scrapes until a series has a value.
 async fn until(server: &Server, name: &str, labels: &[(&str, &str)], value: f64) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
     loop {
         let found = scrape(server).await.value(name, labels);
         if found == Some(value) {
@@ -305,7 +305,7 @@ impl Collector {
     }
 
     async fn expect(&self, path: &str, bytes: &[u8]) {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
         while self.count(path, bytes) == 0 {
             assert!(Instant::now() < deadline, "{path} has no {:?}", String::from_utf8_lossy(bytes));
             tokio::time::sleep(Duration::from_millis(20)).await;

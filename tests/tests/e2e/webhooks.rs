@@ -1,8 +1,8 @@
 //! Outbound webhooks: made, signed, sent, tried again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Engine, Receiver, Reply, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Engine, Receiver, Reply, ServerBuilder, WAIT_MAX, on_both_engines};
 use serde_json::{Value, json};
 
 /// A server that may call this machine and does not wait long before it tries again.
@@ -29,14 +29,15 @@ pub(crate) async fn ledger(admin: &Admin<'_>, query: &str) -> Vec<Value> {
 
 /// Waits until the ledger holds what is wanted.
 pub(crate) async fn ledger_until(admin: &Admin<'_>, query: &str, is_wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
-    for _ in 0..600 {
+    let deadline = Instant::now() + WAIT_MAX;
+    loop {
         let entries = ledger(admin, query).await;
         if is_wanted(&entries) {
             return entries;
         }
+        assert!(Instant::now() < deadline, "the ledger does not come to hold what it should: {entries:#?}");
         tokio::time::sleep(Duration::from_millis(25)).await;
     }
-    panic!("the ledger does not come to hold what it should: {:#?}", ledger(admin, query).await);
 }
 
 /// The HMAC-SHA256 of a text in hex, computed by another program.
@@ -77,7 +78,7 @@ on_both_engines! {
         assert_eq!(answer.status, 201, "{}", answer.text);
         let made = answer.json();
         let keys: Vec<_> = made["data"].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(keys, ["id", "name", "url", "topics", "headers", "enabled", "source", "createdAt", "updatedAt"]);
+        assert_eq!(keys, ["id", "name", "url", "topics", "headers", "enabled", "source", "createdAt", "updatedAt", "suspended"]);
         let secret = made["secret"].as_str().unwrap();
         assert!(secret.starts_with("whsec_") && secret.len() > 40, "{secret}");
 
@@ -101,7 +102,7 @@ on_both_engines! {
         let entries = ledger_until(&admin, &format!("consumer=webhook:{id}"), |entries| entries.iter().all(|entry| entry["status"] == "delivered")).await;
         assert_eq!(entries.len(), 2);
         let keys: Vec<_> = entries[0].as_object().unwrap().keys().cloned().collect();
-        assert_eq!(keys, ["eventId", "topic", "consumer", "handler", "status", "attempts", "error", "nextAttemptAt", "deliveredAt", "occurredAt", "dead"]);
+        assert_eq!(keys, ["eventId", "topic", "consumer", "handler", "status", "attempts", "error", "nextAttemptAt", "deliveredAt", "occurredAt", "dead", "skipped"]);
         assert_eq!((&entries[0]["eventId"], &entries[0]["attempts"], &entries[0]["error"], &entries[0]["dead"]), (&events[0]["id"], &json!(1), &Value::Null, &json!(false)));
         assert!(entries[0]["deliveredAt"].is_string() && entries[0]["nextAttemptAt"].is_null());
         // The secret is shown once, and is not in the database as it is.
@@ -178,7 +179,7 @@ on_both_engines! {
         let path = format!("/api/v1/webhooks/{id}");
         let changed = admin.patch(&path, json!({ "url": second.url, "topics": ["data.#"], "name": null, "headers": { "A": "b" } })).await.data();
         assert_eq!(changed, admin.get(&path).await.data());
-        assert_eq!((&changed["url"], &changed["topics"], &changed["name"], &changed["headers"]), (&json!(second.url), &json!(["data.#"]), &Value::Null, &json!({ "A": "b" })));
+        assert_eq!((&changed["url"], &changed["topics"], &changed["name"], &changed["headers"]), (&json!(second.url), &json!(["data.#"]), &Value::Null, &json!({ "A": "***" })));
         admin.post("/api/v1/data/task", json!({ "title": "a" })).await.data();
         assert_eq!(second.wait_for(1).await[0].header("a"), "b");
         assert_eq!(first.count(), 0);
@@ -382,7 +383,8 @@ on_both_engines! {
             async move { server.call_as(Some(&key), "PATCH", &path, Some(body)).await.status }
         };
         assert_eq!(change(&task, json!({ "url": "https://example.org" })).await, 403);
-        assert_eq!(change(&task, json!({ "name": "x" })).await, 200);
+        // And so does whatever else is done to it.
+        assert_eq!(change(&task, json!({ "name": "x" })).await, 403);
         assert_eq!(change(&task, json!({ "topics": ["data.#"] })).await, 403);
         assert_eq!(change(&all, json!({ "url": "https://example.org" })).await, 200);
     }
@@ -397,15 +399,15 @@ fn own_name() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stored_secret_of_another_master_secret_is_told_and_rotated() {
-    let server = quick(Engine::Sqlite).env("SVC_SECRET", "the first master secret of this test").start().await;
+async fn a_stored_secret_that_cannot_be_opened_is_reported_and_rotated() {
+    let server = quick(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     let receiver = Receiver::start().await;
     let (id, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
-    let mut server = server;
-    server.kill();
-    let server: Server = server.builder().env("SVC_SECRET", "another master secret for this test").start().await;
-    let token = sign_in(&server).await;
+    // A single value is broken, as after a repair by hand. The server knows webhooks by heart, and reads them at its start.
+    server.sql("UPDATE svc_webhooks SET secret = '00'").await;
+    let token = admin.token.clone();
+    let server = server.restart().await;
     let admin = server.with_token(token);
     assert_eq!(admin.post(&format!("/api/v1/webhooks/{id}/test"), json!({})).await.status, 202);
     let entry = ledger_until(&admin, "status=failed", |entries| entries.len() == 1).await.remove(0);
@@ -413,10 +415,4 @@ async fn a_stored_secret_of_another_master_secret_is_told_and_rotated() {
     let new = admin.post(&format!("/api/v1/webhooks/{id}/rotate-secret"), json!({})).await.json()["secret"].clone();
     let request = receiver.wait_for(1).await.remove(0);
     check_signature(request.header("x-svc-signature"), &[new.as_str().unwrap()], &request.body);
-}
-
-async fn sign_in(server: &Server) -> String {
-    let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
-    let answer = server.call("POST", "/api/auth/sign-in/email", Some(body)).await;
-    answer.json()["token"].as_str().unwrap().to_owned()
 }

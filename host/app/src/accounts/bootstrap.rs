@@ -1,5 +1,7 @@
 //! The account that the configuration makes at boot, and its claim.
 
+use std::sync::Arc;
+
 use blockbase_auth::check_password;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::UserRow;
@@ -8,7 +10,7 @@ use serde_json::json;
 use super::{ADMIN, AuthProblem, check_name, hash_error, normal_email, password_error};
 use crate::App;
 use crate::caller::{Caller, Credentials};
-use crate::identity::Shown;
+use crate::identity::{Identity, Shown};
 
 /// Its name until somebody claims it.
 const BOOTSTRAP_NAME: &str = "Administrator";
@@ -18,6 +20,8 @@ const BOOTSTRAP_NAME: &str = "Administrator";
 pub struct BootstrapAdmin {
     pub email: String,
     pub password: String,
+    /// The variable that the password came from, for messages.
+    pub password_variable: &'static str,
 }
 
 impl App {
@@ -35,7 +39,7 @@ impl App {
         let wrong = |what: String| Error::new(Code::InvalidValue, what);
         let email = normal_email(&admin.email).ok_or_else(|| wrong("SVC_ADMIN_EMAIL is not an e-mail address.".to_owned()))?;
         check_password(&admin.password, &email)
-            .map_err(|problem| wrong(password_error(problem, "SVC_ADMIN_PASSWORD").message))?;
+            .map_err(|problem| wrong(password_error(problem, admin.password_variable).message))?;
         let hash = self.hasher.hash(admin.password).await.map_err(hash_error)?;
         let now = self.clock.now();
         let user = UserRow {
@@ -73,17 +77,23 @@ impl App {
             .await
     }
 
+    /// The session that a claim comes with.
+    ///
+    /// # Errors
+    /// `unauthorized` without one.
+    pub(crate) async fn claiming_session(&self, credentials: &Credentials) -> Result<Arc<Identity>> {
+        self.session(credentials).await.map_err(|problem| match problem {
+            AuthProblem::Other(error) => error,
+            _ => Error::new(Code::Unauthorized, "The claim needs the session that signed in with the bootstrap password."),
+        })
+    }
+
     /// Claims the account that was made at boot: a name and a password of one's own. Every other session of it ends.
     ///
     /// # Errors
     /// `no_pending_claim` where there is none for this session, or another won; `unauthorized` without a session.
     pub async fn claim(&self, credentials: &Credentials, name: String, new_password: String) -> Result<()> {
-        let needs_session =
-            || Error::new(Code::Unauthorized, "The claim needs the session that signed in with the bootstrap password.");
-        let identity = self.session(credentials).await.map_err(|problem| match problem {
-            AuthProblem::Other(error) => error,
-            _ => needs_session(),
-        })?;
+        let identity = self.claiming_session(credentials).await?;
         let nothing = || {
             Error::new(
                 Code::NoPendingClaim,

@@ -2,38 +2,67 @@
 
 use blockbase_query::sql;
 use blockbase_schema::{Error, Registry, Result, Retry};
-use blockbase_store::{Connection, UserRow};
+use blockbase_store::{Connection, Made, UserRow};
 use serde_json::json;
 
 use super::{ANONYMOUS, AuthProblem, Client, SignedIn, render_user};
 use crate::App;
 use crate::caller::{Caller, Credentials};
+use crate::makers::raise_versions_of;
+use crate::platform_event::Announcer;
+use crate::users::remove_user;
 
 /// Name of every guest.
 const GUEST_NAME: &str = "Anonymous";
 /// Guests deleted in one transaction.
 const GUESTS_AT_ONCE: i64 = 200;
 
+/// How a guest becomes a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Upgrade {
+    /// They sign up, and their API keys act as the new user.
+    SignUp,
+    /// They sign in to an account that was there before. Somebody else may have handed them the guest's session, with keys or
+    /// webhooks that would then act as that account. So the guest's keys are deleted, and what the guest made is suspended.
+    SignIn,
+}
+
 /// Makes what the guest `from` had the user's `to`, and deletes the guest. Of two who try at the same time one does it; `false`
-/// for the other.
+/// for the other. The caller has locked the accounts before anything else, and calls [`App::follow_carry_over`] after the commit.
 ///
-/// Stamps, roles but for the guests' own, API keys and tasks go over; events of the past do not.
-pub(super) async fn carry_over(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<bool> {
+/// Stamps and roles but for the guests' own go over, and on sign-up API keys and what the guest made. Events of the past do not.
+pub(super) async fn carry_over(
+    connection: &mut Connection,
+    registry: &Registry,
+    announcer: &Announcer,
+    (from, to): (&str, &str),
+    upgrade: Upgrade,
+    now: i64,
+) -> Result<bool> {
     // From here on no write of the guest commits: each of them keeps its user.
     let Some(guest) = connection.held_user(from).await?.filter(|user| user.is_anonymous) else { return Ok(false) };
     if connection.version("schema").await? != registry.version {
         return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
     }
+    if upgrade == Upgrade::SignUp {
+        let things = connection.things_made_by(&guest.id).await?;
+        raise_versions_of(connection, &things).await?;
+    }
     for object in registry.objects() {
         let statements = sql::restamp(connection.dialect(), object);
-        connection.restamp(statements, &guest.id, to).await.map_err(|error| error.on(object))?;
+        connection.restamp(statements, &guest.id, Some(to)).await.map_err(|error| error.on(object))?;
     }
     if let Some(role) = connection.role_named(ANONYMOUS).await? {
         connection.move_roles(&guest.id, to, &role.id).await?;
     }
-    connection.move_api_keys(&guest.id, to).await?;
-    connection.move_tasks(&guest.id, to).await?;
-    Ok(connection.delete_user(&guest.id).await?)
+    if upgrade == Upgrade::SignUp {
+        connection.move_api_keys(&guest.id, to).await?;
+        for kind in Made::KEPT {
+            connection.move_makership(kind, &guest.id, to).await?;
+        }
+    }
+    // On sign-in this deletes the guest's keys, and suspends what the guest made until somebody adopts it.
+    remove_user(connection, announcer, &guest.id, now).await
 }
 
 impl App {
@@ -42,6 +71,14 @@ impl App {
         let found = self.identify(credentials).await?;
         let guest = found.filter(|identity| identity.session().is_some() && identity.user.is_anonymous);
         Ok(guest.map(|identity| identity.user.id.clone()))
+    }
+
+    /// Brings what is kept in memory up to what a guest took along. The user is signed in already, so a failure is logged; the
+    /// next comparison with the database repeats it.
+    pub(super) async fn follow_carry_over(&self) {
+        if let Err(error) = self.refresh().await {
+            tracing::warn!(error.cause = %error, "what a guest took along could not be loaded; the next comparison loads it");
+        }
     }
 
     /// Creates a guest and signs them in.
@@ -91,7 +128,7 @@ impl App {
         Ok(SignedIn { token, user: answer, remember: true })
     }
 
-    /// Deletes the guest who asks for it.
+    /// Deletes the guest who asks for it. What they made is suspended.
     pub async fn delete_guest(&self, credentials: &Credentials) -> Result<(), AuthProblem> {
         if !self.settings.anonymous_auth {
             return Err(AuthProblem::GuestsOff);
@@ -102,13 +139,12 @@ impl App {
         }
         let id = identity.user.id.clone();
         let caller = Caller::of_identity(identity);
-        let event = self.user_event(&caller, "deleted", &id, json!({}));
+        let (announcer, now) = (self.announcer(&caller), self.clock.now());
         self.change_accounts(move |connection| {
             Box::pin(async move {
-                if connection.delete_user(&id).await?
-                    && let Some(event) = event
-                {
-                    event.emit(connection).await?;
+                connection.lock_accounts().await?;
+                if remove_user(connection, &announcer, &id, now).await? {
+                    announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await?;
                 }
                 Ok(())
             })
@@ -117,25 +153,23 @@ impl App {
         Ok(())
     }
 
-    /// Deletes the guests who were made before `before`, with their sessions and roles: how many.
+    /// Deletes the guests who were made before `before`, with their sessions, roles and keys, and suspends what they made: how many.
     pub(crate) async fn delete_old_guests(&self, before: i64) -> Result<u64> {
         let mut deleted = 0;
         loop {
-            let template = self.user_event(&Caller::system(), "deleted", "", json!({}));
+            let (announcer, now) = (self.announcer(&Caller::system()), self.clock.now());
             let gone = self
                 .change_accounts(move |connection| {
                     Box::pin(async move {
+                        connection.lock_accounts().await?;
                         let mut gone = 0;
                         for id in connection.old_guests(before, GUESTS_AT_ONCE).await? {
                             // One who signs up at this moment is no guest any more.
                             if !connection.held_user(&id).await?.is_some_and(|user| user.is_anonymous) {
                                 continue;
                             }
-                            gone += u64::from(connection.delete_user(&id).await?);
-                            if let Some(mut event) = template.clone() {
-                                event.payload = json!({ "userId": id, "actor": null }).to_string();
-                                event.emit(connection).await?;
-                            }
+                            gone += u64::from(remove_user(connection, &announcer, &id, now).await?);
+                            announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await?;
                         }
                         Ok(gone)
                     })

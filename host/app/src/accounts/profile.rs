@@ -19,7 +19,7 @@ impl App {
     /// Changes the password of the caller's user: the user, and a new session where all others were to end.
     ///
     /// # Errors
-    /// [`AuthProblem::InvalidPassword`] where `current` is another, [`AuthProblem::NoCredential`] for guests.
+    /// [`AuthProblem::InvalidPassword`] where `current` is another, `rate_limited` after too many of them, [`AuthProblem::NoCredential`] for guests.
     pub async fn change_password(
         &self,
         client: Client,
@@ -34,7 +34,9 @@ impl App {
         }
         check_password(&new, &user.email)?;
         let old_hash = self.password_hash(&user.id).await?.ok_or(AuthProblem::NoCredential)?;
+        let attempt = self.begin_try(&user.email, &client).await?;
         if !self.hasher.verify(current, Some(old_hash.clone())).await.map_err(hash_error)? {
+            self.log_failed_try(&user.email, &client, "a change of the password");
             return Err(AuthProblem::InvalidPassword);
         }
         let new_hash = self.hasher.hash(new).await.map_err(hash_error)?;
@@ -53,6 +55,7 @@ impl App {
                     }
                     // The password of the environment holds no more, so there is nothing left to claim.
                     connection.end_claim(&user_id).await?;
+                    connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
                     if let Some(session) = session {
                         connection.delete_sessions_of(&user_id, None).await?;
                         connection.insert_session(session).await?;

@@ -20,7 +20,7 @@ impl App {
     ///
     /// # Errors
     /// [`AuthProblem::NoSession`].
-    pub(super) async fn session(&self, credentials: &Credentials) -> Result<Arc<Identity>, AuthProblem> {
+    pub(crate) async fn session(&self, credentials: &Credentials) -> Result<Arc<Identity>, AuthProblem> {
         let found = self.identify(credentials).await?;
         found.filter(|identity| identity.session().is_some()).ok_or(AuthProblem::NoSession)
     }
@@ -99,7 +99,9 @@ impl App {
             let now = self.clock.now();
             let gone = self
                 .store
-                .write(move |connection| Box::pin(async move { Ok(connection.purge_sessions(now, PURGED_AT_ONCE).await?) }))
+                .write_in_reserve(move |connection| {
+                    Box::pin(async move { Ok(connection.purge_sessions(now, PURGED_AT_ONCE).await?) })
+                })
                 .await?;
             purged += gone;
             if gone == 0 {

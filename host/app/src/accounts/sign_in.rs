@@ -3,7 +3,7 @@
 use blockbase_schema::Result;
 use serde_json::json;
 
-use super::guests::carry_over;
+use super::guests::{Upgrade, carry_over};
 use super::{AuthProblem, Client, SignedIn, hash_error, normal_email, render_user};
 use crate::App;
 
@@ -23,28 +23,38 @@ impl App {
     pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
         let SignIn { email, password, remember, client } = request;
         let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
+        let attempt = self.begin_try(&email, &client).await?;
+        let sought = email.clone();
         let found = self
             .store
             .read(blockbase_store::ReadCost::Rows, move |connection| {
-                Box::pin(async move { Ok(connection.credential(&email).await?) })
+                Box::pin(async move { Ok(connection.credential(&sought).await?) })
             })
             .await?;
         let (user, hash) = found.unzip();
         let holds = self.hasher.verify(password, hash.clone()).await.map_err(hash_error)?;
         let (Some(user), Some(hash)) = (user.filter(|user| holds && !user.banned), hash) else {
+            self.log_failed_try(&email, &client, "a sign-in");
             return Err(AuthProblem::InvalidEmailOrPassword);
         };
         let guest = self.guest_of(&client.credentials).await?;
         let (session, token) = self.new_session(&user.id, remember, &client)?;
         let caller = App::as_user(&user.id);
-        let (user, session, guest, hash, caller) = (&user, &session, &guest, &hash, &caller);
+        let now = self.clock.now();
+        let (user, session, guest, hash, caller, attempt) = (&user, &session, &guest, &hash, &caller, &attempt);
         let is_in = self
             .on_schema(move |registry| async move {
                 let upgraded =
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
+                let attempt = attempt.clone();
+                let announcer = self.announcer(caller);
                 self.add_to_accounts(guest.is_some(), move |connection| {
                     Box::pin(async move {
+                        if guest.is_some() {
+                            // First, as in every other change that deletes a user.
+                            connection.lock_accounts().await?;
+                        }
                         // A ban or another password that came meanwhile lets nobody in, and none comes before the end.
                         let stays = connection.keep_user(&user_id).await?
                             && connection.user(&user_id).await?.is_some_and(|user| !user.banned);
@@ -53,18 +63,22 @@ impl App {
                         }
                         session.is_bootstrap = connection.awaits_claim(&user_id).await?;
                         if let Some(guest) = &guest
-                            && carry_over(connection, &registry, guest, &user_id).await?
+                            && carry_over(connection, &registry, &announcer, (guest, &user_id), Upgrade::SignIn, now).await?
                             && let Some(event) = upgraded
                         {
                             event.emit(connection).await?;
                         }
                         connection.insert_session(session).await?;
+                        connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
                         Ok(true)
                     })
                 })
                 .await
             })
             .await?;
+        if guest.is_some() {
+            self.follow_carry_over().await;
+        }
         match is_in {
             true => Ok(SignedIn { token, user: render_user(user), remember }),
             false => Err(AuthProblem::InvalidEmailOrPassword),

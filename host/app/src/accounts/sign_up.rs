@@ -1,22 +1,24 @@
 //! Sign-up: a new user, the first of whom becomes admin; a guest who signs up takes along what is theirs.
 
-use blockbase_auth::check_password;
-use blockbase_schema::Error;
+use blockbase_auth::{check_password, hash_token};
+use blockbase_schema::{Code, Error};
 use blockbase_store::UserRow;
 use serde_json::json;
 
-use super::guests::carry_over;
+use super::guests::{Upgrade, carry_over};
 use super::{ADMIN, AuthProblem, Client, SignedIn, check_image, check_name, hash_error, normal_email, render_user};
 use crate::App;
 
 /// What sign-up takes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct SignUp {
     pub name: String,
     pub email: String,
     pub password: String,
     pub image: Option<String>,
     pub remember: bool,
+    /// What the request sent as `x-setup-token`.
+    pub setup_token: Option<String>,
     pub client: Client,
 }
 
@@ -25,6 +27,13 @@ enum Outcome {
     Done,
     EmailTaken,
     Closed,
+    NeedsSetupToken,
+}
+
+fn needs_setup_token() -> AuthProblem {
+    let message = "This server is fresh, and its first sign-up needs the setup token. Send it as `x-setup-token`; whoever \
+                   operates the server has it from SVC_SETUP_TOKEN or from the log.";
+    Error::new(Code::SetupTokenRequired, message).into()
 }
 
 impl App {
@@ -33,13 +42,17 @@ impl App {
     /// A guest's session among the credentials is ended, and what the guest had is the new user's; where the sign-up fails, the
     /// guest is as before.
     pub async fn sign_up(&self, request: SignUp) -> Result<SignedIn, AuthProblem> {
-        let SignUp { name, email, password, image, remember, client } = request;
+        let SignUp { name, email, password, image, remember, setup_token, client } = request;
         let email = normal_email(&email).ok_or_else(|| AuthProblem::Validation("`email` is not an address.".to_owned()))?;
         check_name(&name)?;
         check_image(image.as_deref())?;
         check_password(&password, &email)?;
         if self.settings.disable_signup && self.has_users().await? {
             return Err(AuthProblem::SignUpDisabled);
+        }
+        let may_be_first = self.holds_setup_token(setup_token.as_deref());
+        if !may_be_first && !self.has_users().await? {
+            return Err(needs_setup_token());
         }
         let guest = self.guest_of(&client.credentials).await?;
         let password_hash = self.hasher.hash(password).await.map_err(hash_error)?;
@@ -60,18 +73,24 @@ impl App {
         let (user, password_hash, session, guest, caller) = (&user, &password_hash, &session, &guest, &caller);
         let outcome = self
             .on_schema(move |registry| async move {
+                self.store.check_room()?;
                 let created = self.user_event(caller, "created", &user.id, json!({}));
                 let upgraded =
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
+                let announcer = self.announcer(caller);
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
                 self.add_to_accounts(guest.is_some(), move |connection| {
                     Box::pin(async move {
                         let mut is_first = !connection.has_credentialed_user().await?;
-                        if is_first {
-                            // Of any number of first sign-ups, on any number of instances, one gets here first.
+                        if is_first || guest.is_some() {
+                            // Of any number of first sign-ups, on any number of instances, one gets here first. A guest's upgrade
+                            // deletes the guest, and every deletion of a user locks the accounts before anything else.
                             connection.lock_accounts().await?;
                             is_first = !connection.has_credentialed_user().await?;
+                        }
+                        if is_first && !may_be_first {
+                            return Ok(Outcome::NeedsSetupToken);
                         }
                         if !is_first && closes {
                             return Ok(Outcome::Closed);
@@ -80,7 +99,10 @@ impl App {
                             return Ok(Outcome::EmailTaken);
                         }
                         let carried = match &guest {
-                            Some(guest) => carry_over(connection, &registry, guest, &user.id).await?,
+                            Some(guest) => {
+                                let way = (guest.as_str(), user.id.as_str());
+                                carry_over(connection, &registry, &announcer, way, Upgrade::SignUp, now).await?
+                            }
                             None => false,
                         };
                         let role = match (is_first, carried, signup_role) {
@@ -107,10 +129,20 @@ impl App {
                 .await
             })
             .await?;
+        if guest.is_some() {
+            self.follow_carry_over().await;
+        }
         match outcome {
             Outcome::Done => Ok(SignedIn { token, user: render_user(user), remember }),
             Outcome::EmailTaken => Err(AuthProblem::UserExists),
             Outcome::Closed => Err(AuthProblem::SignUpDisabled),
+            Outcome::NeedsSetupToken => Err(needs_setup_token()),
         }
+    }
+
+    /// Whether a sign-up may be the first one. Hashes are compared: they differ everywhere at once.
+    fn holds_setup_token(&self, sent: Option<&str>) -> bool {
+        let Some(wanted) = &self.settings.setup_token else { return true };
+        sent.is_some_and(|sent| hash_token(sent.trim()) == hash_token(wanted))
     }
 }

@@ -11,6 +11,7 @@ use super::{ActionCall, ActionOutcome, BLOCKS, HookCall, HookRequest, HookRespon
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::manifest::ActionDeclaration;
+use crate::sized::run_sized;
 
 impl App {
     /// An enabled block and the place of an action in its manifest, which the caller may call.
@@ -48,6 +49,25 @@ impl App {
         }
     }
 
+    /// The same of an action by its name, of a block that may be disabled. What there is not needs what actions need that say nothing
+    /// of it themselves.
+    pub(crate) fn may_call_declared(&self, caller: &Caller, block: &str, action: &str) -> bool {
+        let block = self.blocks.read().get(block).cloned();
+        match block.as_ref().and_then(|block| block.manifest.actions.iter().find(|declared| declared.name == action)) {
+            Some(declared) => self.may_call(caller, declared),
+            None => caller.holds(BLOCKS, Action::Update),
+        }
+    }
+
+    /// Looks once for an action that is not known here: another instance may have installed it a moment ago.
+    pub(crate) async fn look_for_action(&self, caller: &Caller, block: &str, action: &str) -> Result<()> {
+        let is_missing = self.declared(block, action).is_err();
+        if is_missing && caller.is_known() {
+            self.looked_for_blocks().await?;
+        }
+        Ok(())
+    }
+
     /// Calls an action: the permission is checked, then the input validated, then the handler runs.
     ///
     /// # Errors
@@ -60,16 +80,16 @@ impl App {
         input: String,
         call_id: String,
     ) -> Result<ActionOutcome> {
+        self.look_for_action(caller, block, action).await?;
         let (block, place) = self.callable(caller, block, action)?;
         let declared = &block.manifest.actions[place];
-        let value = parse_unique(&input)?;
         let runtime = self.runtime()?;
-        runtime.validate_input(&block, declared, &value)?;
+        run_sized(input.len(), || runtime.validate_input(&block, declared, &parse_unique(&input)?))?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
         let call = ActionCall {
             app: Arc::clone(self),
             action: action.to_owned(),
-            caller: block.caller(caller),
+            caller: self.block_caller(&block, caller).await?,
             block: Arc::clone(&block),
             input,
             call_id,
@@ -83,10 +103,15 @@ impl App {
     ///
     /// # Errors
     /// `not_found`, whatever of it there is not.
-    pub fn find_hook(&self, block: &str, hook: &str) -> Result<Arc<InstalledBlock>> {
-        let found = self.blocks.read().get(block).filter(|block| block.enabled).cloned();
+    pub async fn find_hook(&self, block: &str, hook: &str) -> Result<Arc<InstalledBlock>> {
         let declares = |block: &Arc<InstalledBlock>| block.manifest.hooks.iter().any(|declared| declared.name == hook);
-        found.filter(declares).ok_or_else(|| Error::not_found("hook"))
+        let find = || self.blocks.read().get(block).filter(|block| block.enabled).filter(|block| declares(block)).cloned();
+        let mut found = find();
+        // It may have been installed on another instance a moment ago.
+        if found.is_none() && self.looked_for_blocks().await? {
+            found = find();
+        }
+        found.ok_or_else(|| Error::not_found("hook"))
     }
 
     /// Hands a third party's request to a hook's handler. No session counts here: whether the request is genuine is for the
@@ -102,13 +127,14 @@ impl App {
         request: HookRequest,
         call_id: String,
     ) -> Result<Option<HookResponse>> {
-        let block = self.find_hook(block, hook)?;
-        let nobody = self.authenticate(&Credentials::default()).await?;
+        let block = self.find_hook(block, hook).await?;
+        let address = request.remote_address.parse().ok();
+        let nobody = self.authenticate(&Credentials { address, ..Credentials::default() }).await?;
         let call = HookCall {
             app: Arc::clone(self),
             hook: hook.to_owned(),
             request,
-            caller: block.caller(&nobody),
+            caller: self.block_caller(&block, &nobody).await?,
             block: Arc::clone(&block),
             call_id: call_id.clone(),
             timeout: Duration::from_millis(self.settings.action_timeout_ms),

@@ -84,7 +84,7 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> Map<String, V
 
 impl App {
     /// Nobody grants to a block what they do not hold.
-    pub(super) fn check_consent(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+    pub(crate) fn check_consent(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !self.settings.require_auth {
             return Ok(());
         }
@@ -92,7 +92,22 @@ impl App {
             let Authority::Own(held) = &caller.authority else {
                 return Err(Error::new(Code::Forbidden, "A block cannot install blocks."));
             };
-            if !held.covers(&permission.grant()) {
+            // As the block itself, `own` reaches the rows of every caller: that is the right for all rows.
+            let given = match permission.run_as {
+                None => Grant { row_policy: None, ..permission.grant() },
+                Some(RunAs::Caller) => permission.grant(),
+            };
+            if permission.row_policy.is_some() && held.covers(&permission.grant()) && !held.covers(&given) {
+                return Err(Error::new(
+                    Code::Forbidden,
+                    format!(
+                        "The block asks for the own rows of every caller on `{}`, and you hold your own alone. It needs \
+                         `\"as\": \"caller\"` there, or somebody who holds the right for all rows to install it.",
+                        permission.resource
+                    ),
+                ));
+            }
+            if !held.covers(&given) {
                 return Err(Error::new(
                     Code::Forbidden,
                     format!(
@@ -106,7 +121,7 @@ impl App {
     }
 
     /// Nobody lets a block have events that they may not read, or write records that they may not make.
-    pub(super) fn check_subscriptions(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
+    pub(crate) fn check_subscriptions(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !manifest.webhooks.is_empty() {
             caller.require("webhooks", Action::Create)?;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{BlockVersionRow, Connection, ReadCost, SubscriptionRow, WebhookRow};
+use blockbase_store::{BlockVersionRow, Connection, Made, Maker, ReadCost, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +14,7 @@ use super::names::check_actions;
 use super::{BLOCKS, InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
+use crate::makers::keep_maker;
 use crate::manifest::Manifest;
 use crate::platform_event::PlatformEvent;
 use crate::subscriptions::is_built_in;
@@ -58,6 +59,8 @@ struct Change {
     required: Vec<String>,
     now: i64,
     installed_by: Option<String>,
+    /// Who consents to what it asks for.
+    maker: Maker,
 }
 
 impl App {
@@ -99,7 +102,7 @@ impl App {
         let is_new = present.is_none();
         if let Some(same) = present.as_ref().filter(|present| present.digest == digest && !options.dry_run) {
             let report = json!({ "permissions": manifest.permissions, "webhooks": [] });
-            return Ok(Installed { block: Some(same.render()), report, is_new });
+            return Ok(Installed { block: Some(self.shown_block(same.name()).await?), report, is_new });
         }
         let permissions = json!(manifest.permissions);
         let change = self.change(caller, manifest, digest, Some(file), present.as_deref())?;
@@ -160,6 +163,7 @@ impl App {
         present: Option<&InstalledBlock>,
     ) -> Result<Change> {
         let source = Some(format!("block:{}", manifest.name));
+        let maker = caller.maker();
         let mut webhooks = Vec::with_capacity(manifest.webhooks.len());
         for declared in &manifest.webhooks {
             let new = NewWebhook {
@@ -185,6 +189,8 @@ impl App {
                 config: Value::Object(declared.config.clone()).to_string(),
                 per_instance: declared.per_instance,
                 source: source.clone(),
+                maker: maker.clone(),
+                suspension: None,
             })
             .collect();
         // A rollback is an upgrade to an older version, for those who follow which one serves.
@@ -196,6 +202,7 @@ impl App {
             replaces: present.map(|present| (present.manifest.version.clone(), present.digest.clone())),
             now: self.clock.now(),
             installed_by: caller.actor_id().map(str::to_owned),
+            maker,
             manifest,
             digest,
             file,
@@ -241,7 +248,7 @@ impl App {
         let report = self.store.write(move |connection| Box::pin(async move { store_change(connection, change).await })).await?;
         self.refresh().await?;
         self.group_gone.notify_one();
-        Ok((self.installed(&name)?.render(), report))
+        Ok((self.shown_block(&name).await?, report))
     }
 }
 
@@ -255,7 +262,9 @@ fn check_secrets(caller: &Caller, manifest: &Manifest, present: Option<&Installe
 }
 
 async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec<Value>> {
-    let Change { manifest, digest, file, config, subscriptions, webhooks, replaces, event, required, now, installed_by } = change;
+    let Change { manifest, digest, file, config, subscriptions, webhooks, replaces, event, required, now, installed_by, maker } =
+        change;
+    keep_maker(connection, &maker).await?;
     // Nobody changes blocks from here on; what was there a moment ago may be another.
     connection.raise_version("blocks").await?;
     connection.raise_version("subscriptions").await?;
@@ -298,7 +307,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
                 block: name.clone(),
                 version,
                 digest,
-                manifest: serde_json::to_string(&manifest).map_err(Error::internal)?,
+                manifest: serde_json::to_string(&manifest.without_header_values()).map_err(Error::internal)?,
                 component: file.to_vec(),
                 installed_at: now,
             };
@@ -309,6 +318,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
             }
         }
     }
+    connection.set_maker(Made::Block, &name, &maker).await?;
     // A group that the new version has as well keeps what it still has to get.
     connection.delete_subscriptions_of(&source).await?;
     for subscription in subscriptions {
@@ -337,6 +347,7 @@ async fn store_webhooks(connection: &mut Connection, source: &str, declared: Vec
                 report.push(json!({ "id": new.id, "name": new.name, "url": new.url, "secret": secret }));
             }
             Some(kept) => {
+                connection.set_maker(Made::Webhook, &kept.id, &new.maker).await?;
                 let WebhookRow { url, topics, headers, updated_at, .. } = new;
                 let row = WebhookRow { url, topics, headers, updated_at, ..kept };
                 connection.update_webhook(&row).await?;

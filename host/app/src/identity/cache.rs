@@ -2,35 +2,62 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use blockbase_query::Permissions;
+use blockbase_store::Maker;
 use parking_lot::RwLock;
 
 use super::Identity;
+use crate::makers::MakerRights;
 
-/// How long an answer is believed. A change made on another instance holds here after it at the latest.
+/// How long an answer is believed where the database's versions cannot be read. Usually a change made on another instance holds here
+/// as soon as the accounts' version is seen to have moved.
 const KEPT_MS: i64 = 3_000;
 /// Identities kept; past it all are forgotten and asked for anew.
 const KEPT_MAX: usize = 20_000;
+
 #[derive(Default)]
 pub(crate) struct IdentityCache {
     /// By the SHA-256 of the token or key.
     by_hash: RwLock<HashMap<String, Arc<Identity>>>,
+    /// What makers of things may do, and when it was read.
+    by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
     public: RwLock<Option<(Arc<Permissions>, i64)>>,
     /// Goes up whenever everything is forgotten: what was read before that is not kept.
     generation: AtomicU64,
+    /// The accounts' version in the database that was seen last.
+    version: AtomicI64,
 }
 
 impl IdentityCache {
-    /// What was read since is kept only where nothing was forgotten meanwhile.
-    pub(super) fn generation(&self) -> u64 {
+    /// The state of the accounts on this instance. What was read since is kept only where nothing was forgotten meanwhile.
+    pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
     pub(super) fn get(&self, hash: &str, now: i64) -> Option<Arc<Identity>> {
         let kept = self.by_hash.read();
-        kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.kept_at)) && kept.expires_at() > now).cloned()
+        kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.kept_at)) && kept.holds_until > now).cloned()
+    }
+
+    /// What a maker may do, and when that was read.
+    pub(crate) fn maker(&self, maker: &Maker, now: i64) -> Option<(MakerRights, i64)> {
+        let kept = self.by_maker.read();
+        let (rights, kept_at) = kept.get(maker)?;
+        let holds = rights.holds_until() > now && (0..KEPT_MS).contains(&(now - kept_at));
+        holds.then(|| (rights.clone(), *kept_at))
+    }
+
+    pub(crate) fn keep_maker(&self, maker: Maker, rights: MakerRights, now: i64, generation: u64) {
+        let mut kept = self.by_maker.write();
+        if self.generation.load(Ordering::Acquire) != generation {
+            return;
+        }
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(maker, (rights, now));
     }
 
     pub(super) fn keep(&self, hash: String, identity: Identity, generation: u64) -> Arc<Identity> {
@@ -60,11 +87,19 @@ impl IdentityCache {
         permissions
     }
 
+    /// Forgets everything where the accounts have another version by now: another instance changed them.
+    pub(crate) fn follow(&self, version: i64) {
+        if self.version.swap(version, Ordering::AcqRel) != version {
+            self.forget();
+        }
+    }
+
     /// Forgets everything: users, roles, keys or sessions changed here.
     pub(crate) fn forget(&self) {
-        let (mut kept, mut public) = (self.by_hash.write(), self.public.write());
+        let (mut kept, mut makers, mut public) = (self.by_hash.write(), self.by_maker.write(), self.public.write());
         self.generation.fetch_add(1, Ordering::Release);
         kept.clear();
+        makers.clear();
         *public = None;
     }
 }

@@ -6,16 +6,19 @@ use blockbase_query::{ddl, sql};
 use blockbase_schema::{Error, Object, Registry, RelationshipKind, Result};
 use blockbase_store::{Connection, ObjectRow};
 
-use super::rows;
+use super::rows::{self, Rows};
+use crate::caller::Caller;
 use crate::refresh::Catalogue;
 
 /// Brings the tables from `before` to the catalogue `next`, whose new objects and relationships are entered already, and
 /// stores the objects that changed.
 ///
 /// # Errors
-/// `invalid_schema` where the catalogue contradicts itself, `invalid_schema_change` where rows break it.
+/// `invalid_schema` where the catalogue contradicts itself, `invalid_schema_change` where rows break it; `forbidden` where the
+/// change looks at rows that the caller may not read.
 pub(super) async fn apply(
     connection: &mut Connection,
+    caller: &Caller,
     before: Registry,
     mut next: Catalogue,
     fields_added: i64,
@@ -35,7 +38,7 @@ pub(super) async fn apply(
     }
     for name in &changed {
         if let (Some(old), Some(new)) = (before.object(name), after.object(name)) {
-            alter(connection, old, new, can_index).await?;
+            alter(connection, caller, old, new, can_index).await?;
             let row = ObjectRow {
                 id: new.id,
                 revision: new.revision,
@@ -105,8 +108,8 @@ async fn lock(connection: &mut Connection, before: &Registry, after: &Registry, 
     Ok(())
 }
 
-async fn alter(connection: &mut Connection, old: &Object, new: &Object, can_index: bool) -> Result<()> {
-    rows::check(connection, old, new).await?;
+async fn alter(connection: &mut Connection, caller: &Caller, old: &Object, new: &Object, can_index: bool) -> Result<()> {
+    rows::check(&mut Rows { connection, caller, object: old }, new).await?;
     let dialect = connection.dialect();
     let converted = rows::convert(connection, old, new).await?;
     let alteration = ddl::alter_table(dialect, old, new, converted.as_deref());

@@ -1,11 +1,11 @@
 //! Fields added, altered and dropped.
 
 use blockbase_query::Action;
-use blockbase_schema::json::FromObject;
+use blockbase_schema::json::{Members, parse_members, strict_from_str};
 use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Result};
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
 
-use super::{Edited, FieldChanges, not_a_definition, stored};
+use super::{Edited, FieldChanges, entry, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -28,8 +28,7 @@ impl App {
     /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
     pub async fn add_field(&self, caller: &Caller, object: &str, body: &str) -> Result<Field> {
         caller.require("objects", Action::Update)?;
-        let FromObject(field): FromObject<Field> =
-            serde_json::from_str(body).map_err(|error| not_a_definition("a field", &error))?;
+        let field: Field = strict_from_str(body).map_err(|misfit| not_a_definition("a field", &misfit))?;
         let name = object.to_owned();
         self.change_schema(caller, move |connection, catalogue| {
             Box::pin(async move {
@@ -41,7 +40,7 @@ impl App {
                 let key = connection.next_field_key(object.id).await?;
                 object.keys.push(u32::try_from(key).map_err(Error::internal)?);
                 object.definition.fields.push(field.clone());
-                let entry = json!({ "op": "add_field", "object": name, "field": field });
+                let entry = entry("add_field", &[("object", &name), ("field", &field)])?;
                 Ok(Edited { entry, object: name, op: "updated", fields_added: 1, answer: field })
             })
         })
@@ -68,19 +67,20 @@ impl App {
                     named.clone_from(&after.name);
                 }
                 object.fields[place] = after.clone();
-                let entry = json!({ "op": "alter_field", "object": name, "field": field, "before": before, "after": after });
+                let entry =
+                    entry("alter_field", &[("object", &name), ("field", &field), ("before", &before), ("after", &after)])?;
                 Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: after })
             })
         })
         .await
     }
 
-    /// Drops a field with its values.
+    /// Drops a field with its values. It takes data away as dropping an object does, so it needs the same permission.
     ///
     /// # Errors
     /// `not_found`; `invalid_schema_change` where a group of columns names it.
     pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str) -> Result<()> {
-        caller.require("objects", Action::Update)?;
+        caller.require("objects", Action::Delete)?;
         let (name, field) = (object.to_owned(), field.to_owned());
         self.change_schema(caller, move |_, catalogue| {
             Box::pin(async move {
@@ -89,7 +89,7 @@ impl App {
                 check_groups(&object.definition, &field)?;
                 object.keys.remove(place);
                 let dropped = object.definition.fields.remove(place);
-                let entry = json!({ "op": "drop_field", "object": name, "field": dropped });
+                let entry = entry("drop_field", &[("object", &name), ("field", &dropped)])?;
                 Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: () })
             })
         })
@@ -137,35 +137,49 @@ fn field_place(object: &ObjectDefinition, field: &str) -> Result<usize> {
 
 /// The field with the changes laid over it. Where the type changes, rules that mean nothing to the new one go.
 fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
-    let Value::Object(mut merged) = serde_json::to_value(before).map_err(Error::internal)? else {
-        return Err(Error::internal("a field that is no JSON object"));
-    };
-    let mut given: Map<String, Value> = Map::new();
-    for (key, raw) in &changes.0 {
-        given.insert(key.clone(), serde_json::from_str(raw.get()).map_err(|error| not_a_definition("a field", &error))?);
-    }
-    let becomes_text = given.get("type").is_some_and(|kind| kind == "text") && !before.kind.is_textual();
+    let text = |value: &str| RawValue::from_string(value.to_owned()).map_err(Error::internal);
+    let Members(mut merged) = parse_members(&serde_json::to_string(before).map_err(Error::internal)?)?;
+    let given = |key: &str| changes.0.iter().find(|(given, _)| given == key).map(|(_, raw)| raw.get());
+    let becomes_text = given("type") == Some("\"text\"") && !before.kind.is_textual();
     if becomes_text {
-        for key in ["min", "max", "options", "scale"] {
-            merged.remove(key);
-        }
-        if let Some(default) = merged.get_mut("default").filter(|default| !default.is_string()) {
-            *default = Value::String(default.to_string());
+        merged.retain(|(key, _)| !["min", "max", "options", "scale"].contains(&key.as_str()));
+        // What the default was shown as, since the rows' values become that text too.
+        if before.default.as_ref().is_some_and(|default| !default.is_string())
+            && let Some((_, default)) = merged.iter_mut().find(|(key, _)| key == "default")
+        {
+            let shown = before.default_shown()?.unwrap_or_default();
+            *default = text(&serde_json::to_string(&shown).map_err(Error::internal)?)?;
         }
     }
-    for (key, value) in given {
-        match value {
-            Value::Null => merged.remove(&key),
-            value => merged.insert(key, value),
-        };
+    for (key, raw) in &changes.0 {
+        let place = merged.iter().position(|(known, _)| known == key);
+        match (place, raw.get()) {
+            (Some(place), "null") => drop(merged.remove(place)),
+            (None, "null") => {}
+            (Some(place), raw) => merged[place].1 = text(raw)?,
+            (None, raw) => merged.push((key.clone(), text(raw)?)),
+        }
     }
     // Unknown keys were laid over too, and are refused here.
-    serde_json::from_value(Value::Object(merged)).map_err(|error| not_a_definition("a field", &error))
+    strict_from_str(&Members(merged).text()).map_err(|misfit| not_a_definition("a field", &misfit))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_keep_the_digits_of_numbers() {
+        let field: Field = serde_json::from_str(r#"{"name":"n","type":"decimal","max":123456789012.123456}"#).expect("a field");
+        let changes = parse_members(r#"{"default":123456789012.123455,"min":null}"#).expect("changes");
+        let after = merged(&field, &changes).expect("a field");
+        let text = r#"{"name":"n","type":"decimal","default":123456789012.123455,"max":123456789012.123456}"#;
+        assert_eq!(serde_json::to_string(&after).expect("JSON"), text);
+        let changes = parse_members(r#"{"type":"text"}"#).expect("changes");
+        let after = merged(&after, &changes).expect("a field");
+        assert_eq!(after.default.expect("a default").text(), r#""123456789012.123455""#);
+        assert!(merged(&field, &parse_members(r#"{"colour":1}"#).expect("changes")).is_err());
+    }
 
     #[test]
     fn types_only_widen() {

@@ -1,12 +1,11 @@
 //! Relationships made and dropped.
 
 use blockbase_query::Action;
-use blockbase_schema::json::FromObject;
+use blockbase_schema::json::strict_from_str;
 use blockbase_schema::{Error, Relationship, RelationshipDefinition, Result};
-use serde_json::json;
 
 use super::fields::check_groups;
-use super::{Edited, not_a_definition, stored};
+use super::{Edited, entry, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -22,8 +21,8 @@ impl App {
     /// `invalid_schema` naming what clashes; `invalid_schema_change` where it is required and the object has rows.
     pub async fn create_relationship(&self, caller: &Caller, body: &str) -> Result<Relationship> {
         caller.require("objects", Action::Create)?;
-        let FromObject(definition): FromObject<RelationshipDefinition> =
-            serde_json::from_str(body).map_err(|error| not_a_definition("a relationship", &error))?;
+        let definition: RelationshipDefinition =
+            strict_from_str(body).map_err(|misfit| not_a_definition("a relationship", &misfit))?;
         let definition = definition.checked()?;
         let text = serde_json::to_string(&definition).map_err(Error::internal)?;
         self.change_schema(caller, move |connection, catalogue| {
@@ -31,7 +30,7 @@ impl App {
                 let id = connection.insert_relationship(text).await?;
                 let relationship = Relationship { id, definition };
                 catalogue.relationships.push(relationship.clone());
-                let entry = json!({ "op": "create_relationship", "relationship": relationship });
+                let entry = entry("create_relationship", &[("relationship", &relationship)])?;
                 let object = relationship.definition.source.clone();
                 Ok(Edited { entry, object, op: "updated", fields_added: 0, answer: relationship })
             })
@@ -56,7 +55,7 @@ impl App {
                     check_groups(&stored(catalogue, holder)?.definition, &format!("{}_id", definition.name))?;
                 }
                 connection.delete_relationship(id).await?;
-                let entry = json!({ "op": "delete_relationship", "relationship": relationship });
+                let entry = entry("delete_relationship", &[("relationship", &relationship)])?;
                 let object = relationship.definition.source;
                 Ok(Edited { entry, object, op: "updated", fields_added: 0, answer: () })
             })

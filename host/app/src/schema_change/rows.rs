@@ -1,11 +1,12 @@
 //! What the rows say to a change: how many break a new rule, and how they look in a new type.
 
-use blockbase_query::sql;
+use blockbase_query::{Action, sql};
 use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, json};
 use blockbase_store::{Connection, Record};
 use uuid::Uuid;
 
 use super::apply::row_count;
+use crate::caller::Caller;
 
 /// Rows that are looked at together.
 const PAGE: usize = 1000;
@@ -18,15 +19,64 @@ fn rows_text(rows: i64) -> String {
     if rows == 1 { "1 row breaks".to_owned() } else { format!("{rows} rows break") }
 }
 
-/// Refuses a change that rows of `old` break.
+/// The rows of an object, for those who may read them all. What a change is told about rows tells its caller about them: each
+/// way to ask them goes through [`Rows::read`], whether there are rows or not.
+pub(super) struct Rows<'a> {
+    pub(super) connection: &'a mut Connection,
+    pub(super) caller: &'a Caller,
+    /// As it was before the change.
+    pub(super) object: &'a Object,
+}
+
+impl<'a> Rows<'a> {
+    fn read(&mut self) -> Result<(&mut Connection, &'a Object)> {
+        let allowed = self.caller.require(self.object.name(), Action::Read);
+        allowed.map_err(|error| error.within("The change is checked against the rows that are there"))?;
+        Ok((self.connection, self.object))
+    }
+
+    async fn count(&mut self) -> Result<i64> {
+        let (connection, object) = self.read()?;
+        row_count(connection, object).await
+    }
+
+    async fn nulls(&mut self, column: &Column) -> Result<i64> {
+        let (connection, object) = self.read()?;
+        let statement = sql::count_nulls(connection.dialect(), object, column);
+        connection.fetch_integer(statement).await.map_err(|error| error.on(object))
+    }
+
+    async fn duplicates(&mut self, columns: &[String]) -> Result<i64> {
+        let (connection, object) = self.read()?;
+        let statement = sql::count_duplicates(connection.dialect(), object, columns);
+        connection.fetch_integer(statement).await.map_err(|error| error.on(object))
+    }
+
+    /// How many values of a column the altered column would not take as they are.
+    async fn broken(&mut self, before: &Column, column: &Column) -> Result<i64> {
+        let (connection, object) = self.read()?;
+        let (mut broken, mut pages) = (0, Pages::default());
+        while let Some(page) = pages.next(connection, object, before).await? {
+            for cell in page.iter().filter_map(cell) {
+                let is_kept = column.value_of(&converted_cell(column, &cell)).is_ok_and(|value| keeps(column, &cell, &value));
+                broken += i64::from(!is_kept);
+            }
+        }
+        Ok(broken)
+    }
+}
+
+/// Refuses a change that rows break. No message shows a value of a row.
 ///
 /// # Errors
-/// `invalid_schema_change` saying how many rows break which rule.
-pub(super) async fn check(connection: &mut Connection, old: &Object, new: &Object) -> Result<()> {
+/// `invalid_schema_change` saying how many rows break which rule; `forbidden` where the rows have to be looked at and the caller
+/// may not read them all.
+pub(super) async fn check(rows: &mut Rows<'_>, new: &Object) -> Result<()> {
+    let old = rows.object;
     for column in &new.columns {
         match old.same_column(column) {
-            None => check_new(connection, old, column).await?,
-            Some(before) => check_altered(connection, old, before, column).await?,
+            None => check_new(rows, column).await?,
+            Some(before) => check_altered(rows, before, column).await?,
         }
     }
     for group in &new.definition.constraints.unique_together {
@@ -39,79 +89,68 @@ pub(super) async fn check(connection: &mut Connection, old: &Object, new: &Objec
         }
         let names: Vec<String> =
             group.iter().filter_map(|name| old.same_column(new.column(name)?).map(|column| column.name.clone())).collect();
-        let rows = duplicates(connection, old, &names).await?;
-        if rows > 0 {
+        let broken = rows.duplicates(&names).await?;
+        if broken > 0 {
             let columns = group.join(", ");
             return Err(refused(
                 &group[0],
-                format!("{} `uniqueTogether` of {columns}: they share their values.", rows_text(rows)),
+                format!("{} `uniqueTogether` of {columns}: they share their values.", rows_text(broken)),
             ));
         }
     }
     Ok(())
 }
 
-async fn check_new(connection: &mut Connection, old: &Object, column: &Column) -> Result<()> {
-    if !column.required && !column.unique {
+async fn check_new(rows: &mut Rows<'_>, column: &Column) -> Result<()> {
+    let needs_no_rows = column.required && column.default.is_none();
+    let needs_one_row = column.unique && column.default.is_some();
+    if !needs_no_rows && !needs_one_row {
         return Ok(());
     }
-    let rows = row_count(connection, old).await?;
-    let name = &column.name;
-    if column.required && column.default.is_none() && rows > 0 {
+    let count = rows.count().await?;
+    let (name, object) = (&column.name, rows.object.name());
+    if needs_no_rows && count > 0 {
         let way = match column.reference {
             Some(_) => "Make it optional, fill it, and then require it with another relationship",
             None => "Give it a default",
         };
-        return Err(refused(name, format!("`{name}` is required, and `{}` has rows ({rows}) without it. {way}.", old.name())));
+        return Err(refused(name, format!("`{name}` is required, and `{object}` has rows ({count}) without it. {way}.")));
     }
-    if column.unique && column.default.is_some() && rows > 1 {
-        return Err(refused(name, format!("{} `isUnique` of `{name}`: all would get its default.", rows_text(rows))));
+    if needs_one_row && count > 1 {
+        return Err(refused(name, format!("{} `isUnique` of `{name}`: all would get its default.", rows_text(count))));
     }
     Ok(())
 }
 
-async fn check_altered(connection: &mut Connection, old: &Object, before: &Column, column: &Column) -> Result<()> {
-    let dialect = connection.dialect();
+async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column) -> Result<()> {
     let name = &column.name;
     if column.required && !before.required {
-        let nulls = sql::count_nulls(dialect, old, before);
-        let rows = connection.fetch_integer(nulls).await.map_err(|error| error.on(old))?;
-        if rows > 0 {
-            return Err(refused(name, format!("{} `required` of `{name}`: they have no value.", rows_text(rows))));
+        let broken = rows.nulls(before).await?;
+        if broken > 0 {
+            return Err(refused(name, format!("{} `required` of `{name}`: they have no value.", rows_text(broken))));
         }
     }
     if column.unique && !before.unique {
-        let rows = duplicates(connection, old, std::slice::from_ref(&before.name)).await?;
-        if rows > 0 {
-            return Err(refused(name, format!("{} `isUnique` of `{name}`: they share their values.", rows_text(rows))));
+        let broken = rows.duplicates(std::slice::from_ref(&before.name)).await?;
+        if broken > 0 {
+            return Err(refused(name, format!("{} `isUnique` of `{name}`: they share their values.", rows_text(broken))));
         }
     }
-    if !tightens(before, column) {
+    let tightened = tightened(before, column);
+    if tightened.is_empty() {
         return Ok(());
     }
-    let (mut broken, mut first): (i64, Option<Error>) = (0, None);
-    let mut pages = Pages::default();
-    while let Some(page) = pages.next(connection, old, before).await? {
-        for record in page {
-            let Some(cell) = cell(&record) else { continue };
-            let judged = column.value_of(&converted_cell(column, &cell)).and_then(|value| match keeps(column, &cell, &value) {
-                true => Ok(()),
-                false => Err(Error::new(Code::InvalidValue, format!("`{name}`: the value {cell} would change"))),
-            });
-            if let Err(error) = judged {
-                broken += 1;
-                first.get_or_insert(error);
-            }
+    match rows.broken(before, column).await? {
+        0 => Ok(()),
+        broken => {
+            let rules = tightened.join(", ");
+            Err(refused(name, format!("{} the change of `{name}`: their values do not fit its new {rules}.", rows_text(broken))))
         }
-    }
-    match first {
-        None => Ok(()),
-        Some(error) => Err(refused(name, format!("{} the change. The first: {}", rows_text(broken), error.message))),
     }
 }
 
-/// Whether a value that was good before may not be so any more.
-fn tightens(before: &Column, after: &Column) -> bool {
+/// What of a column's rules may refuse a value that was good before, in words.
+fn tightened(before: &Column, after: &Column) -> Vec<&'static str> {
     let (old, new) = (&before.rules, &after.rules);
     let pattern = |column: &Column| column.rules.pattern.as_ref().map(|pattern| pattern.as_str().to_owned());
     let options_shrank = match (&old.options, &new.options) {
@@ -119,13 +158,19 @@ fn tightens(before: &Column, after: &Column) -> bool {
         (None, Some(_)) => true,
         (Some(old), Some(new)) => old.iter().any(|option| !new.contains(option)),
     };
-    before.kind != after.kind
-        || before.ty != after.ty
-        || (new.min.is_some() && new.min != old.min)
-        || (new.max.is_some() && new.max != old.max)
-        || (after.rules.pattern.is_some() && pattern(before) != pattern(after))
-        || options_shrank
-        || after.index_bytes_max.is_some_and(|most| before.index_bytes_max.is_none_or(|before| most < before))
+    let is_shorter = after.index_bytes_max.is_some_and(|most| before.index_bytes_max.is_none_or(|before| most < before));
+    [
+        ("`type`", before.kind != after.kind),
+        ("`scale`", before.kind == after.kind && before.ty != after.ty),
+        ("`min`", new.min.is_some_and(|min| old.min.is_none_or(|before| min > before))),
+        ("`max`", new.max.is_some_and(|max| old.max.is_none_or(|before| max < before))),
+        ("`pattern`", new.pattern.is_some() && pattern(before) != pattern(after)),
+        ("`options`", options_shrank),
+        ("length, which an index bounds", is_shorter),
+    ]
+    .into_iter()
+    .filter_map(|(rule, may_refuse)| may_refuse.then_some(rule))
+    .collect()
 }
 
 /// Whether a number is the same in its new type: its scale may have fewer digits, and a double has 53 bits.
@@ -144,11 +189,6 @@ fn converted_cell(column: &Column, cell: &str) -> String {
         true => format!("\"{cell}\""),
         false => cell.to_owned(),
     }
-}
-
-async fn duplicates(connection: &mut Connection, object: &Object, columns: &[String]) -> Result<i64> {
-    let statement = sql::count_duplicates(connection.dialect(), object, columns);
-    connection.fetch_integer(statement).await.map_err(|error| error.on(object))
 }
 
 /// Where a column becomes text, writes the text of its values beside them; answers the column's new name.
@@ -194,7 +234,7 @@ impl Pages {
         let Some(id) = object.columns.first().filter(|_| !self.ended) else { return Ok(None) };
         let most = i64::try_from(PAGE).unwrap_or(i64::MAX);
         let statement = sql::column_page(connection.dialect(), object, column, self.after, most);
-        let page = connection.fetch_records(statement, &[id, column], 0).await.map_err(|error| error.on(object))?;
+        let page = connection.fetch_records(statement, &[id, column], 0, usize::MAX).await.map_err(|error| error.on(object))?;
         self.ended = page.len() < PAGE;
         match page.last().and_then(|record| record.uuid(0)) {
             Some(last) => self.after = last,

@@ -5,8 +5,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::erasure::Erasure;
+
 pub(super) const BLOCK_ACTION: &str = "block_action";
-const ANONYMOUS_CLEANUP: &str = "anonymous_cleanup";
+const ERASE_USER: &str = "erase_user";
+/// What somebody can make; the others come with the service.
+pub(super) const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
+pub(super) const ANONYMOUS_CLEANUP: &str = "anonymous_cleanup";
 const EVENT_RETENTION: &str = "event_retention";
 /// Days after which a guest is deleted.
 pub(super) const MAX_AGE_DAYS_DEFAULT: u32 = 30;
@@ -20,6 +25,16 @@ pub(super) enum Kind {
     EventRetention,
     /// Calls a block's action.
     BlockAction { block: String, action: String, input: Value },
+    /// Erases what the service keeps of a user.
+    EraseUser(Erasure),
+}
+
+/// What becomes of the records that an erased user created.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Records {
+    Keep,
+    Delete,
 }
 
 fn parsed<T: DeserializeOwned>(config: &Value) -> Result<T> {
@@ -58,11 +73,22 @@ impl Kind {
         fn no_input() -> Value {
             json!({})
         }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        struct Erase {
+            user_id: String,
+            #[serde(default = "keep")]
+            records: Records,
+        }
+        fn keep() -> Records {
+            Records::Keep
+        }
         match kind {
             ANONYMOUS_CLEANUP => {
                 let Cleanup { max_age_days } = parsed(config)?;
-                if max_age_days > MAX_AGE_DAYS_MAX {
-                    let message = format!("`config`: `maxAgeDays` is {MAX_AGE_DAYS_MAX} at most.");
+                // Less than a day would delete those who signed in a moment ago.
+                if !(1..=MAX_AGE_DAYS_MAX).contains(&max_age_days) {
+                    let message = format!("`config`: `maxAgeDays` is 1 to {MAX_AGE_DAYS_MAX}.");
                     return Err(Error::new(Code::InvalidValue, message).with_field("config"));
                 }
                 Ok(Kind::AnonymousCleanup { max_age_days })
@@ -71,6 +97,16 @@ impl Kind {
             BLOCK_ACTION => {
                 let Call { block, action, input } = parsed(config)?;
                 Ok(Kind::BlockAction { block, action, input })
+            }
+            ERASE_USER => {
+                let Erase { user_id, records } = parsed(config)?;
+                let invalid = |_| {
+                    let message = "`config`: `userId` is the id of a user, a UUID.";
+                    Error::new(Code::InvalidValue, message).with_field("config")
+                };
+                let user_id: uuid::Uuid = user_id.parse().map_err(invalid)?;
+                let deletes_records = matches!(records, Records::Delete);
+                Ok(Kind::EraseUser(Erasure { user_id: user_id.to_string(), deletes_records }))
             }
             other => Err(Error::internal(format!("a task of the unknown type {other:?}"))),
         }
@@ -81,6 +117,7 @@ impl Kind {
             Kind::AnonymousCleanup { .. } => ANONYMOUS_CLEANUP,
             Kind::EventRetention => EVENT_RETENTION,
             Kind::BlockAction { .. } => BLOCK_ACTION,
+            Kind::EraseUser(_) => ERASE_USER,
         }
     }
 
@@ -89,6 +126,9 @@ impl Kind {
             Kind::AnonymousCleanup { max_age_days } => json!({ "maxAgeDays": max_age_days }),
             Kind::EventRetention => json!({}),
             Kind::BlockAction { block, action, input } => json!({ "block": block, "action": action, "input": input }),
+            Kind::EraseUser(Erasure { user_id, deletes_records }) => {
+                json!({ "userId": user_id, "records": if *deletes_records { "delete" } else { "keep" } })
+            }
         }
     }
 }

@@ -10,8 +10,8 @@ use blockbase_store::{ReadCost, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-use super::kind::{BLOCK_ACTION, Kind};
-use super::{TASKS, next_run, render_run};
+use super::kind::{ANONYMOUS_CLEANUP, BLOCK_ACTION, Kind};
+use super::{TASKS, may_delete_guests, next_run, render_run};
 use crate::App;
 use crate::caller::Caller;
 use crate::platform_event::PlatformEvent;
@@ -23,11 +23,12 @@ const LEASE_MS: i64 = LEASE.as_millis() as i64;
 const RENEW: Duration = Duration::from_secs(20);
 /// Runs of a task that are kept.
 const RUNS_KEPT: i64 = 100;
-/// Events looked at in one transaction of the retention.
-const EVENTS_AT_ONCE: i64 = 500;
 const DAY_MS: i64 = 24 * 3_600_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
+
+/// What events say of a block's action that failed.
+const ACTION_FAILED: &str = "The action failed. The runs of the task show why to those who may call it.";
 
 /// How saying that a run is under way went.
 enum Renewal {
@@ -89,7 +90,7 @@ impl App {
             let (id, seen, begun) = (task.id.clone(), task.next_run_at.unwrap_or(now), run.clone());
             let won = self
                 .store
-                .write(move |connection| {
+                .write_in_reserve(move |connection| {
                     Box::pin(async move {
                         // Begun first: where a run is under way nothing has changed yet, and the task stays due.
                         if !connection.begin_run(&begun, LEASE_MS).await? {
@@ -125,7 +126,7 @@ impl App {
         let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
         let template = self.run_event(&Caller::system());
         self.store
-            .write(move |connection| {
+            .write_in_reserve(move |connection| {
                 Box::pin(async move {
                     let error = "The instance that ran it ended before the run did.";
                     for (run, name) in connection.fail_abandoned_runs(now, error, all).await? {
@@ -148,17 +149,28 @@ impl App {
     /// Runs a task now, enabled or not, and answers with the run when it has ended. It goes on where the caller goes away.
     ///
     /// # Errors
+    /// `forbidden` where the caller may not call its action, since it has the effect and shows the result of a call, where the
+    /// caller holds less than the user whom it erases, and where it deletes guests and the caller may not delete users;
     /// `conflict` where a run of it is under way.
     pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<Value> {
         caller.require(TASKS, Action::Update)?;
         let task = self.find_task(id_or_name).await?;
+        self.may_act_on_task(caller, &task)?;
+        if task.kind == ANONYMOUS_CLEANUP {
+            may_delete_guests(caller)?;
+        }
         let under_way = self.task_runs_under_way.enter();
         let under_way = under_way.ok_or_else(|| Error::new(Code::Unavailable, "The server is about to end."))?;
         let run = self.new_run(&task, "manual");
-        let begun = run.clone();
+        let (app, acting, known, begun) = (Arc::clone(self), caller.clone(), task.clone(), run.clone());
         let is_begun = self
             .store
-            .write(move |connection| Box::pin(async move { Ok(connection.begin_run(&begun, LEASE_MS).await?) }))
+            .write_in_reserve(move |connection| {
+                Box::pin(async move {
+                    app.require_strength_over_erased(connection, &acting, &known).await?;
+                    Ok(connection.begin_run(&begun, LEASE_MS).await?)
+                })
+            })
             .await?;
         if !is_begun {
             return Err(Error::new(Code::Conflict, format!("A run of `{}` is under way.", task.name)));
@@ -221,21 +233,23 @@ impl App {
                 (run.status, run.error) = ("failed".to_owned(), Some(message));
             }
         }
-        // What a block answers may be for its caller alone; the runs show it.
-        let result = match task.kind.as_str() {
-            BLOCK_ACTION => Value::Null,
-            _ => render_run(&run)["result"].take(),
-        };
+        // What a block answers, its failures too, is for those who may call it; the runs show it to them.
+        let mut told = run.clone();
+        if task.kind == BLOCK_ACTION {
+            told.result = None;
+            told.error = told.error.map(|_| ACTION_FAILED.to_owned());
+        }
+        let result = render_run(&told)["result"].take();
         let actor: Value = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
         let mut event = self.run_event(&caller);
         if let Some(event) = &mut event {
             event.topic = format!("task.run.{}", run.status);
-            event.payload = run_payload(&task.name, &run, &result, &actor).to_string();
+            event.payload = run_payload(&task.name, &told, &result, &actor).to_string();
         }
         let ended = run.clone();
         let stored = self
             .store
-            .write(move |connection| {
+            .write_in_reserve(move |connection| {
                 Box::pin(async move {
                     let is_ended = connection.end_run(&ended).await?;
                     if let Some(event) = event.filter(|_| is_ended) {
@@ -261,7 +275,9 @@ impl App {
 
     async fn renew(&self, run_id: &str) -> Renewal {
         let id = run_id.to_owned();
-        let renew = self.store.write(move |connection| Box::pin(async move { Ok(connection.renew_run(&id, LEASE_MS).await?) }));
+        let renew = self
+            .store
+            .write_in_reserve(move |connection| Box::pin(async move { Ok(connection.renew_run(&id, LEASE_MS).await?) }));
         match renew.await {
             Ok(true) => Renewal::Held,
             Ok(false) => Renewal::Lost,
@@ -279,55 +295,28 @@ impl App {
                 let before = self.clock.now() - i64::from(max_age_days) * DAY_MS;
                 Ok(json!({ "deleted": self.delete_old_guests(before).await? }))
             }
-            Kind::EventRetention => Ok(json!({ "deleted": self.purge_events().await? })),
+            Kind::EventRetention => Ok(json!({ "deleted": self.keep_outbox_bounded().await? })),
             Kind::BlockAction { block, action, input } => {
                 let caller = self.task_caller(task).await?;
                 let answer = self.call_action(&caller, &block, &action, input.to_string(), run_id).await?;
                 serde_json::from_str(&answer).map_err(Error::internal)
+            }
+            Kind::EraseUser(erasure) => {
+                let caller = self.task_caller(task).await?;
+                self.erase_user(&caller, &erasure).await
             }
         }
     }
 
     /// Whoever made the task, with what they may do at this moment.
     async fn task_caller(&self, task: &TaskRow) -> Result<Caller> {
-        let identity = match &task.user_id {
-            Some(user_id) => self.identity_of_actor(user_id, task.api_key_id.as_deref()).await?,
-            None => None,
-        };
-        match identity {
-            Some(identity) => Ok(Caller::of_identity(Arc::new(identity))),
+        match self.rights_of_maker(&task.maker()).await?.caller() {
+            Some(caller) => Ok(caller),
             None if !self.settings.require_auth => Ok(Caller::system()),
             None => Err(Error::new(
                 Code::Forbidden,
-                "Whoever made this task is gone or banned, or their key is. Change its `config` to run it with your rights.",
+                "Whoever made this task is gone or banned, or their key is. Adopt it to run it with your rights.",
             )),
-        }
-    }
-
-    /// Deletes the events that are older than the configuration keeps them and that nobody still has to get: how many.
-    async fn purge_events(&self) -> Result<u64> {
-        if self.settings.events_retention_days == 0 {
-            return Ok(0);
-        }
-        let before = self.clock.now() - i64::from(self.settings.events_retention_days) * DAY_MS;
-        let (mut after, mut deleted) = (0, 0);
-        loop {
-            let page = self
-                .store
-                .read(ReadCost::Scan, move |connection| {
-                    Box::pin(async move { Ok(connection.events_page(after, EVENTS_AT_ONCE).await?) })
-                })
-                .await?;
-            // Events are numbered about in the order in which they happened.
-            let Some((up_to, _)) = page.filter(|(_, first_at)| *first_at < before) else { return Ok(deleted) };
-            let began = Instant::now();
-            deleted += self
-                .store
-                .write(move |connection| Box::pin(async move { Ok(connection.purge_events(after, up_to, before).await?) }))
-                .await?;
-            after = up_to;
-            // Others write as well: it rests as long as it works.
-            tokio::time::sleep(began.elapsed()).await;
         }
     }
 }

@@ -19,11 +19,26 @@ pub(super) fn next_run(schedule: &str, now: i64) -> Result<i64> {
     };
     let is_short = schedule.len() <= SCHEDULE_BYTES_MAX;
     let has_five_fields = is_short && schedule.split_ascii_whitespace().count() == 5 && schedule.is_ascii();
+    let has_five_fields = has_five_fields && schedule.split_ascii_whitespace().all(is_field);
     let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
     let cron = parser.parse(schedule).ok().filter(|_| has_five_fields).ok_or_else(|| invalid("is none"))?;
     let now = DateTime::<Utc>::from_timestamp_millis(now).ok_or_else(|| invalid("cannot be placed in time"))?;
     let next = cron.find_next_occurrence(&now, false).map_err(|_| invalid("names no time that comes"))?;
     Ok(next.timestamp_millis())
+}
+
+/// Whether a field has the form of a list of steps and ranges. The parser passes over what is missing in one: `1,,` for `1`.
+fn is_field(field: &str) -> bool {
+    let is_atom = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'*' | b'#' | b'?'))
+    };
+    field.split(',').all(|item| {
+        let (range, step) = item.split_once('/').map_or((item, None), |(range, step)| (range, Some(step)));
+        let (first, last) = range.split_once('-').map_or((range, None), |(first, last)| (first, Some(last)));
+        is_atom(first)
+            && last.is_none_or(is_atom)
+            && step.is_none_or(|step| !step.is_empty() && step.bytes().all(|byte| byte.is_ascii_digit()))
+    })
 }
 
 #[cfg(test)]
@@ -43,7 +58,32 @@ mod tests {
 
     #[test]
     fn what_is_no_schedule_is_refused() {
-        for bad in ["", "* * * *", "* * * * * *", "60 * * * *", "0 0 30 2 *", "soon", "@daily", "* * * * é"] {
+        for bad in [
+            "",
+            "* * * *",
+            "* * * * * *",
+            "60 * * * *",
+            "0 0 30 2 *",
+            "soon",
+            "@daily",
+            "* * * * é",
+            "1,, * * * *",
+            ",1 * * * *",
+            "1,,2 * * * *",
+            "1- * * * *",
+            "-1 * * * *",
+            "1-2-3 * * * *",
+            "*/ * * * *",
+            "*/0 * * * *",
+            "/5 * * * *",
+            "1//2 * * * *",
+            "*/+5 * * * *",
+            "+1 * * * *",
+            "** * * * *",
+            "1* * * * *",
+            "5-1/2/3 * * * *",
+            "0 0 * * +MON",
+        ] {
             assert!(next_run(bad, NOW).is_err(), "{bad}");
         }
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use blockbase_app::schema::json::{Members, malformed, parse_list, parse_members};
+use blockbase_app::schema::json::{Members, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths};
+use blockbase_app::{AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized};
 use serde::Deserialize;
 
 use super::guest_error;
@@ -108,7 +108,7 @@ async fn query(service: &Service, object: &str, query: &str) -> Result<String> {
 }
 
 async fn create_many(service: &Service, object: &str, values: &str) -> Result<String> {
-    let records: Vec<Members> = parse_list(values, service.app.settings().bulk_records_max)?;
+    let records: Vec<Members> = run_sized(values.len(), || parse_list(values, service.app.settings().bulk_records_max))?;
     Ok(service.app.create_many(&service.caller, object, records).await?.json())
 }
 
@@ -126,7 +126,7 @@ struct GetOptions {
 
 async fn get(service: &Service, object: &str, id: &str, options: Option<&str>) -> Result<Option<String>> {
     let options: GetOptions = match options {
-        Some(options) => serde_json::from_str(options).map_err(|error| malformed(&error))?,
+        Some(options) => parse_object(options)?,
         None => GetOptions::default(),
     };
     let expand = options.expand.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
@@ -146,7 +146,8 @@ async fn change_links(service: &Service, object: &str, id: &str, key: &str, ids:
 }
 
 async fn batch(service: &Service, operations: &str) -> Result<String> {
-    let operations: Vec<BatchOperation> = parse_list(operations, service.app.settings().bulk_records_max)?;
+    let most = service.app.settings().bulk_records_max;
+    let operations: Vec<BatchOperation> = run_sized(operations.len(), || parse_list(operations, most))?;
     let requests = operations.into_iter().map(BatchOperation::request).collect::<Result<Vec<_>>>()?;
     let mut out = vec![b'['];
     for (index, answer) in service.app.write_all(&service.caller, requests).await?.into_iter().enumerate() {
@@ -182,7 +183,7 @@ impl Host for CallState {
 
     async fn create(&mut self, object: String, values: String) -> Answer<String> {
         self.data(|service| async move {
-            let members = parse_members(&values)?;
+            let members = run_sized(values.len(), || parse_members(&values))?;
             service.app.create(&service.caller, &object, members).await.and_then(text)
         })
         .await
@@ -194,7 +195,7 @@ impl Host for CallState {
 
     async fn update(&mut self, object: String, id: String, changes: String) -> Answer<String> {
         self.data(|service| async move {
-            let members = parse_members(&changes)?;
+            let members = run_sized(changes.len(), || parse_members(&changes))?;
             let updated = service.app.update(&service.caller, &object, &id, members).await?;
             text(updated.ok_or_else(|| Error::not_found("record"))?)
         })

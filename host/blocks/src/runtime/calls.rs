@@ -289,7 +289,7 @@ impl Inner {
         let service = Some(Service { app, block, caller });
         let asked = Asked { service, block: &name, call_id, deadline, timeout };
         // Whatever code the handler gave it: the sender sees that the hook failed, and nothing else.
-        let failed = |error: types::Error| Error::new(Code::ActionFailed, handler_error(error).message);
+        let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
         let response = self.run(loaded, asked, work).await?.map_err(failed)?;
         let Some(hooks::Response { status, headers, body }) = response else { return Ok(None) };
         match body.len() <= RESULT_BYTES_MAX {
@@ -346,5 +346,6 @@ fn handler_error(error: types::Error) -> Error {
         message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES_MAX));
         message.push('…');
     }
-    Error::new(code, message)
+    // The handler's own words, as they are.
+    Error { message, ..Error::new(code, String::new()) }
 }

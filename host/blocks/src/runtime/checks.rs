@@ -72,6 +72,9 @@ pub(super) fn validation_failed(what: &str, issues: Vec<Issue>) -> Result<()> {
 }
 
 pub(super) fn checked_config(manifest: &Manifest, config: Value) -> Result<Value> {
+    if !config.is_object() {
+        return Err(Error::new(Code::InvalidValue, "`config` is a JSON object.").with_field("config"));
+    }
     let config = manifest.configured(config);
     if let Some(schema) = &manifest.config {
         validation_failed("The configuration", BoundedSchema::new(schema)?.issues(&config)?)?;

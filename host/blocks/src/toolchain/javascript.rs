@@ -6,19 +6,19 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{BuiltBlock, Project, on_path, output, run};
+use super::{BuildOptions, BuiltBlock, Project, on_path, output, run};
 use crate::scaffold::{write, write_world};
 
 /// Where the author's code begins: the first of these that is there.
 const ENTRIES: [&str; 4] = ["src/block.ts", "src/block.js", "block.ts", "block.js"];
-/// The oldest Node.js that the tools run on.
-const NODE_MAJOR_MIN: u32 = 18;
-const INSTALL: &str = "Node.js 18 or newer with npm is needed to build JavaScript: https://nodejs.org, or on Debian or Ubuntu \
+/// The oldest Node.js that builds are tested with.
+const NODE_MAJOR_MIN: u32 = 20;
+const INSTALL: &str = "Node.js 20 or newer with npm is needed to build JavaScript: https://nodejs.org, or on Debian or Ubuntu \
      `apt-get install --no-install-recommends nodejs npm`.";
 
 /// # Errors
 /// A tool that is lacking, types that do not fit, or sources that do not bundle.
-pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
+pub(super) fn build(project: &Project, options: BuildOptions) -> Result<BuiltBlock, String> {
     let directory = &project.directory;
     let entry = ENTRIES
         .into_iter()
@@ -30,7 +30,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     if types_are_checked {
         tools.push("tsc");
     }
-    install(directory, &tools)?;
+    install(directory, &tools, options)?;
     if types_are_checked {
         run(Command::new(tool(directory, "tsc")?).args(["--noEmit", "--project", "."]).current_dir(directory), "The type check")?;
     }
@@ -84,8 +84,9 @@ fn missing<'a>(directory: &Path, tools: &[&'a str]) -> Vec<&'a str> {
     missing.map(|name| if *name == "tsc" { "typescript" } else { *name }).collect()
 }
 
-/// Installs the packages where a tool is not there. What is there is the author's to keep up to date.
-fn install(directory: &Path, tools: &[&str]) -> Result<(), String> {
+/// Installs the packages where a tool is not there. What is there is the author's to keep up to date. Programs that packages bring
+/// to be run at their install run only where the author asked for it: no tool of a build needs one.
+fn install(directory: &Path, tools: &[&str], options: BuildOptions) -> Result<(), String> {
     if missing(directory, tools).is_empty() {
         return Ok(());
     }
@@ -93,6 +94,9 @@ fn install(directory: &Path, tools: &[&str]) -> Result<(), String> {
     let mut install = Command::new(npm);
     // The tools are development dependencies, which npm leaves out where NODE_ENV is production.
     install.args(["install", "--include=dev", "--no-audit", "--no-fund"]).current_dir(directory);
+    if !options.allow_scripts {
+        install.arg("--ignore-scripts");
+    }
     run(&mut install, "Installing the packages")?;
     match missing(directory, tools) {
         missing if missing.is_empty() => Ok(()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_app::schema::Code;
-use blockbase_app::{App, Attempt, Ended, Subscription, Target, UNDECODABLE};
+use blockbase_app::{App, Attempt, Ended, Judge, Subscription, Target, UNDECODABLE};
 use blockbase_store::{ClaimedDelivery, ClaimedEvent};
 use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span, observe_delivery};
 use serde_json::Value;
@@ -28,10 +28,18 @@ pub(crate) struct Failed {
     pub(crate) answered: bool,
 }
 
+impl Failed {
+    /// Whether the database could not be asked what the maker may do: nothing was attempted, and nothing counts.
+    fn is_unjudged(&self) -> bool {
+        self.kind == Code::Unavailable.as_str()
+    }
+}
+
 impl Group {
-    pub(super) fn log(&self, subscription: &Subscription, token: &Arc<str>, delivery: &ClaimedDelivery) -> Report {
+    pub(super) fn log(&self, subscription: &Subscription, judge: &Judge, token: &Arc<str>, delivery: &ClaimedDelivery) -> Report {
         let attempt = match &delivery.event {
             None => self.undecodable(delivery.seq),
+            Some(event) if let Some(why) = judge.why_skipped(event) => Attempt::Skipped(why),
             Some(event) => {
                 let began = Instant::now();
                 let span = event_span(&event.topic, &self.consumer, &subscription.handler);
@@ -39,6 +47,27 @@ impl Group {
                 end_span(&span, Outcome::Success, None);
                 telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Success, began.elapsed());
                 Attempt::Delivered
+            }
+        };
+        let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
+        Report { token: Arc::clone(token), ended, answered: None }
+    }
+
+    /// A delivery of a built-in handler that was not attempted.
+    pub(super) fn refused(
+        &self,
+        subscription: &Subscription,
+        token: &Arc<str>,
+        delivery: &ClaimedDelivery,
+        failed: &Failed,
+    ) -> Report {
+        let attempt = match &delivery.event {
+            None => self.undecodable(delivery.seq),
+            Some(_) if failed.is_unjudged() => Attempt::Released,
+            Some(event) => {
+                telemetry::delivery(&event.topic, &self.consumer, &subscription.handler, Outcome::Failed, Duration::ZERO);
+                end_span(&event_span(&event.topic, &self.consumer, &subscription.handler), Outcome::Failed, Some(failed.kind));
+                Attempt::Failed(failed.problem.clone())
             }
         };
         let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
@@ -75,16 +104,35 @@ impl Group {
             let (attempt, answered) = match delivery.event {
                 _ if !self.may_begin(until, timeout) => (Attempt::Released, None),
                 None => (self.undecodable(delivery.seq), None),
-                Some(event) => {
-                    let (topic, handler) = (event.topic.clone(), &subscription.handler);
-                    let attempt = self.attempt(&subscription.target, event, delivery.attempts, timeout);
-                    match observe_delivery(&topic, &self.consumer, handler, |failed: &Failed| failed.kind, attempt).await {
-                        Ok(()) => (Attempt::Delivered, Some(true)),
-                        Err(failed) => (Attempt::Failed(failed.problem), Some(failed.answered)),
-                    }
-                }
+                Some(event) => match may_deliver(&self.dispatcher.app, subscription).await {
+                    Err(failed) if failed.is_unjudged() => (Attempt::Released, None),
+                    judged => match judged.as_ref().ok().and_then(|judge| judge.why_skipped(&event)) {
+                        Some(why) => (Attempt::Skipped(why), None),
+                        None => self.observed(judged, subscription, event, delivery.attempts, timeout).await,
+                    },
+                },
             };
             open.report(attempt, answered);
+        }
+    }
+
+    /// Makes an attempt, if it may be made: how it ended, and whether whoever was called answered.
+    async fn observed(
+        &self,
+        judged: Result<Judge, Failed>,
+        subscription: &Subscription,
+        event: ClaimedEvent,
+        attempts: i64,
+        timeout: Duration,
+    ) -> (Attempt, Option<bool>) {
+        let topic = event.topic.clone();
+        let attempt = async {
+            judged?;
+            self.attempt(&subscription.target, event, attempts, timeout).await
+        };
+        match observe_delivery(&topic, &self.consumer, &subscription.handler, |failed: &Failed| failed.kind, attempt).await {
+            Ok(()) => (Attempt::Delivered, Some(true)),
+            Err(failed) => (Attempt::Failed(failed.problem), Some(failed.answered)),
         }
     }
 
@@ -108,6 +156,21 @@ impl Group {
                 Err(Failed { kind: "internal", problem: "the handler takes events in batches".to_owned(), answered: true })
             }
         }
+    }
+}
+
+/// Refuses an attempt where the group is suspended: its maker does not hold any more what it needs. The event waits for its next
+/// attempt, and is dead after the last one, so that nothing is lost without a word. Otherwise answers who says
+/// which events the group gets.
+///
+/// # Errors
+/// Why.
+pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Result<Judge, Failed> {
+    let judge = app.delivery_judge(subscription).await;
+    let judge = judge.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })?;
+    match judge.why_stopped() {
+        None => Ok(judge),
+        Some(problem) => Err(Failed { kind: "suspended", problem, answered: true }),
     }
 }
 

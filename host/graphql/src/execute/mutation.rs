@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use blockbase_app::LinkChange;
 use blockbase_app::schema::json::{Members, parse_members};
 use blockbase_app::schema::{Code, Error, Object, Result};
+use blockbase_app::{LinkChange, run_sized};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -18,7 +18,7 @@ impl<'d> Execution<'d> {
         &self,
         object: &Arc<Object>,
         selected: &Selected<'d>,
-        arguments: &Arguments,
+        arguments: &mut Arguments,
         answer: &mut Answer,
     ) -> Result<()> {
         let (shape, wanted) = self.shape(object, selected)?;
@@ -31,7 +31,7 @@ impl<'d> Execution<'d> {
         &self,
         object: &Arc<Object>,
         selected: &Selected<'d>,
-        arguments: &Arguments,
+        arguments: &mut Arguments,
         answer: &mut Answer,
     ) -> Result<()> {
         let (shape, wanted) = self.shape(object, selected)?;
@@ -45,7 +45,7 @@ impl<'d> Execution<'d> {
         &self,
         object: &Arc<Object>,
         selected: &Selected<'d>,
-        arguments: &Arguments,
+        arguments: &mut Arguments,
         answer: &mut Answer,
     ) -> Result<()> {
         let ty = upserted_name(object);
@@ -123,12 +123,14 @@ impl<'d> Execution<'d> {
 }
 
 /// A record of the arguments; none where it is left out.
-fn members(arguments: &Arguments, name: &str) -> Result<Members> {
-    arguments.json(name).map_or_else(|| Ok(Members::default()), parse_members)
+fn members(arguments: &mut Arguments, name: &str) -> Result<Members> {
+    // Taken, so that a large value is there once.
+    let text = arguments.take(name);
+    text.map_or_else(|| Ok(Members::default()), |text| run_sized(text.len(), || parse_members(&text)))
 }
 
 /// What an update changes: `input`, and `increment` as atomic additions.
-fn changes(arguments: &Arguments) -> Result<Members> {
+fn changes(arguments: &mut Arguments) -> Result<Members> {
     let mut changes = members(arguments, "input")?;
     for (field, amount) in members(arguments, "increment")?.0 {
         if amount.get() == "null" {

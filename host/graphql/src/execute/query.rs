@@ -76,10 +76,9 @@ impl<'d> Execution<'d> {
             // What nobody asks for costs nothing.
             without_count: !counts,
         };
-        let page = self.app.list(self.caller, object.name(), request.checked()?).await?;
-        let mut rows = Vec::with_capacity(page.rows.len() + 2);
-        rows.push(b'[');
-        rows.extend_from_slice(&page.rows);
+        let mut page = self.app.list(self.caller, object.name(), request.checked()?).await?;
+        let mut rows = std::mem::take(&mut page.rows);
+        rows.insert(0, b'[');
         rows.push(b']');
         let rows = std::str::from_utf8(&rows).map_err(Error::internal)?;
         let root = Place::root(selected.key);
@@ -190,7 +189,7 @@ fn paging(arguments: &Arguments) -> Result<blockbase_app::Paging> {
         let number = text.parse().ok().filter(|number| *number >= least);
         number
             .map(Some)
-            .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is {text}.")))
+            .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is `{text}`.")))
     };
     PagingParameters { page: number("page")?, page_size: number("pageSize")?, limit: number("limit")?, offset: number("offset")? }
         .window()

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{App, Caller, Credentials, HEARTBEAT as HEARTBEAT_PERIOD, RenewalSlot};
+use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, Standing, StreamPlace, frames};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::{Framing, HEARTBEAT, OPENING, event_stream, of_receiver};
+use super::{Framing, HEARTBEAT, OPENING, event_stream, of_queue};
 use crate::Graphql;
 use crate::accept::{Form, Refusal};
 use crate::http::{Asked, Body, Operation, answer, refuse};
@@ -35,6 +35,8 @@ const OPERATIONS_BEFORE_MAX: usize = 10;
 const FRAMES_AHEAD: usize = 64;
 /// How often the caller is looked at again.
 const RECHECK: Duration = Duration::from_secs(1);
+/// What a client is told to wait before it tries to reserve another one.
+const RETRY_AFTER_S: u16 = 5;
 const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
 
 /// The connections of this instance, by their tokens.
@@ -47,9 +49,11 @@ pub(crate) struct Connections {
 struct Connection {
     /// Whose it is: nobody else may use it, whoever learns the token.
     owner: Owner,
-    frames: mpsc::Sender<Bytes>,
+    frames: FrameSender,
     /// Until it is opened.
-    waiting: Option<mpsc::Receiver<Bytes>>,
+    waiting: Option<Frames>,
+    /// Its place among the open streams.
+    _place: StreamPlace,
     operations: HashMap<String, Slot>,
 }
 
@@ -97,21 +101,21 @@ impl Connections {
         of_header.or_else(|| parameter(query, "token")).filter(|token| !token.is_empty())
     }
 
-    fn reserve(&self, owner: Owner) -> Result<String> {
+    fn reserve(&self, owner: Owner, place: StreamPlace) -> Result<String> {
         let mut by_token = self.by_token.lock();
         if by_token.values().filter(|known| known.owner == owner).count() >= CONNECTIONS_OF_ONE_MAX {
             let message = format!("One caller has {CONNECTIONS_OF_ONE_MAX} event streams of this kind at most.");
-            return Err(Error::new(Code::Unavailable, message));
+            return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
         }
         if by_token.len() >= CONNECTIONS_MAX {
             let message = "This server has as many event streams open as it allows. Try again later.";
-            return Err(Error::new(Code::Unavailable, message));
+            return Err(Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S));
         }
         let token = uuid::Uuid::new_v4().to_string();
-        let (frames, waiting) = mpsc::channel(FRAMES_AHEAD);
+        let (frames, waiting) = frames(FRAMES_AHEAD);
         let waiting = Some(waiting);
         let operations = HashMap::new();
-        by_token.insert(token.clone(), Connection { owner, frames, waiting, operations });
+        by_token.insert(token.clone(), Connection { owner, frames, waiting, _place: place, operations });
         Ok(token)
     }
 
@@ -171,7 +175,8 @@ impl Graphql {
     /// Reserves a connection: its token.
     pub(crate) fn reserve(self: &Arc<Self>, asked: &Asked) -> Response<Body> {
         let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
-        match allowed.and_then(|()| self.sse.reserve(Owner::of(&asked.caller))) {
+        let place = allowed.and_then(|()| self.app.stream_place(asked.caller.payer()));
+        match place.and_then(|place| self.sse.reserve(Owner::of(&asked.caller), place)) {
             Ok(token) => {
                 let (graphql, reserved) = (Arc::downgrade(self), token.clone());
                 tokio::spawn(async move {
@@ -190,19 +195,19 @@ impl Graphql {
     pub(crate) fn connect(self: &Arc<Self>, asked: &Asked, token: &str) -> Response<Body> {
         let owner = Owner::of(&asked.caller);
         let Some(waiting) = self.sse.with(token, &owner, |connection| connection.waiting.take()) else { return no_connection() };
-        let Some(frames) = waiting else {
+        let Some(waiting) = waiting else {
             return told(StatusCode::CONFLICT, Code::Conflict, "This event stream is open already.");
         };
-        let (sender, receiver) = mpsc::channel(1);
+        let (sender, receiver) = frames(1);
         let open = Open {
             graphql: Arc::clone(self),
             token: token.to_owned(),
             owner,
-            credentials: Credentials { renewal: RenewalSlot::default(), ..asked.credentials.clone() },
-            frames,
+            standing: Standing::new(&self.app, asked.caller.clone(), &asked.credentials),
+            waiting,
         };
         tokio::spawn(open.run(sender, self.draining.clone()));
-        event_stream(of_receiver(receiver))
+        event_stream(of_queue(receiver))
     }
 
     /// Begins an operation whose results go to a connection.
@@ -255,15 +260,15 @@ impl Graphql {
     }
 
     /// Sends an operation's results to its connection.
-    async fn feed(&self, operation: Operation, id: &str, frames: &mpsc::Sender<Bytes>) {
+    async fn feed(&self, operation: Operation, id: &str, frames: &FrameSender) {
         let framing = Framing::of_operation(id.to_owned());
         if operation.ty() == OperationType::Subscription {
             match self.subscribe(&operation, &framing, false).await {
                 Ok(mut events) => {
                     // The schema that it was validated against goes when others do.
                     drop(operation);
-                    while let Some(frame) = events.recv().await {
-                        if frames.send(frame).await.is_err() {
+                    while let Some(frame) = events.next().await {
+                        if !frames.send(frame).await {
                             return;
                         }
                     }
@@ -318,19 +323,28 @@ struct Open {
     graphql: Arc<Graphql>,
     token: String,
     owner: Owner,
-    credentials: Credentials,
-    frames: mpsc::Receiver<Bytes>,
+    standing: Standing,
+    waiting: Frames,
 }
 
 impl Open {
-    async fn run(mut self, sender: mpsc::Sender<Bytes>, mut draining: watch::Receiver<bool>) {
+    async fn run(mut self, sender: FrameSender, mut draining: watch::Receiver<bool>) {
         self.pass_on(&sender, &mut draining).await;
         // What is under way for it ends with it.
         self.graphql.sse.close(&self.token);
     }
 
-    async fn pass_on(&mut self, sender: &mpsc::Sender<Bytes>, draining: &mut watch::Receiver<bool>) {
-        if sender.send(OPENING).await.is_err() {
+    /// Whether what opened the connection still holds, for the same owner.
+    async fn look_again(&mut self) -> Option<()> {
+        self.standing.renew().await?;
+        let caller = self.standing.caller();
+        let may =
+            Owner::of(caller) == self.owner && self.graphql.app.may_stream(caller).is_ok() && caller.require_platform().is_ok();
+        may.then_some(())
+    }
+
+    async fn pass_on(&mut self, sender: &FrameSender, draining: &mut watch::Receiver<bool>) {
+        if !sender.send(OPENING).await {
             return;
         }
         let mut recheck = tokio::time::interval(RECHECK);
@@ -343,17 +357,20 @@ impl Open {
                 () = sender.closed() => return,
                 () = drained(draining) => return,
                 _ = recheck.tick() => {
-                    if !is_still(&self.graphql.app, &self.credentials, &self.owner).await {
+                    if self.look_again().await.is_none() {
                         return;
                     }
                     continue;
                 }
-                frame = self.frames.recv() => frame,
+                frame = self.waiting.next() => frame,
                 _ = heartbeat.tick() => Some(HEARTBEAT),
             };
             let Some(frame) = frame else { return };
+            if !self.standing.is_current() && self.look_again().await.is_none() {
+                return;
+            }
             tokio::select! {
-                sent = sender.send(frame) => if sent.is_err() { return },
+                sent = sender.send(frame) => if !sent { return },
                 () = drained(draining) => return,
                 () = tokio::time::sleep(STALLED_MAX) => return,
             }
@@ -368,11 +385,3 @@ async fn drained(draining: &mut watch::Receiver<bool>) {
 
 /// How long a client may take no frame.
 const STALLED_MAX: Duration = Duration::from_secs(30);
-
-/// Whether what opened a connection still holds, for the same owner.
-async fn is_still(app: &Arc<App>, credentials: &Credentials, owner: &Owner) -> bool {
-    match app.authenticate(credentials).await {
-        Ok(caller) => Owner::of(&caller) == *owner && app.may_stream(&caller).is_ok() && caller.require_platform().is_ok(),
-        Err(_) => false,
-    }
-}

@@ -1,6 +1,7 @@
 //! A tool's arguments: members of one object, each still text until the tool knows what it is.
 
-use blockbase_app::schema::json::{Members, parse_list, write_string};
+use blockbase_app::run_sized;
+use blockbase_app::schema::json::{Members, Misfit, parse_list, strict_from_str, write_string};
 use blockbase_app::schema::{Error, Result};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -11,25 +12,39 @@ pub(crate) struct Arguments(Members);
 /// Text of the arguments of a call that brings none.
 pub(crate) const NONE: &str = "{}";
 
-fn unfit(name: &str, error: &serde_json::Error) -> Error {
+fn unfit(name: &str, error: &Misfit) -> Error {
     Error::invalid_request(format!("`{name}` is not what the tool's input schema says: {error}.")).with_field(name)
 }
 
 impl Arguments {
-    /// Reads the arguments of a tool that knows the parameters `known`. One that is `null` counts as left out.
+    /// Reads the arguments of any tool.
     ///
     /// # Errors
-    /// `invalid_request` for what is no object, for a parameter that the tool does not have, and for one that stands twice.
-    pub(crate) fn parse(raw: Option<&RawValue>, known: &[&str]) -> Result<Arguments> {
+    /// `invalid_request` for what is no object, and for a parameter that stands twice.
+    pub(crate) fn parse(raw: Option<&RawValue>) -> Result<Arguments> {
         let text = raw.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE);
-        let mut members: Members = serde_json::from_str(text)
+        let members = run_sized(text.len(), || serde_json::from_str(text))
             .map_err(|error| Error::invalid_request(format!("The arguments are not an object as the tool takes it: {error}.")))?;
-        if let Some((name, _)) = members.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
+        Ok(Arguments(members))
+    }
+
+    /// The object that the arguments name, where they name one by a string.
+    pub(crate) fn object_name(&self) -> Option<String> {
+        let (_, value) = self.0.0.iter().find(|(name, _)| name == "object_name")?;
+        run_sized(value.get().len(), || strict_from_str(value.get())).ok()
+    }
+
+    /// The arguments of a tool that knows the parameters `known`. One that is `null` counts as left out.
+    ///
+    /// # Errors
+    /// `invalid_request` for a parameter that the tool does not have.
+    pub(crate) fn only(mut self, known: &[&str]) -> Result<Arguments> {
+        if let Some((name, _)) = self.0.0.iter().find(|(name, _)| !known.contains(&name.as_str())) {
             let message = format!("The tool has no parameter `{name}`; it has {}.", known.join(", "));
             return Err(Error::invalid_request(message).with_field(name.clone()));
         }
-        members.0.retain(|(_, value)| value.get() != "null");
-        Ok(Arguments(members))
+        self.0.0.retain(|(_, value)| value.get() != "null");
+        Ok(self)
     }
 
     pub(crate) fn raw(&mut self, name: &str) -> Option<Box<RawValue>> {
@@ -43,19 +58,19 @@ impl Arguments {
 
     /// A parameter that may be left out.
     pub(crate) fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>> {
-        self.raw(name).map(|raw| serde_json::from_str(raw.get()).map_err(|error| unfit(name, &error))).transpose()
+        self.raw(name).map(|raw| strict_from_str(raw.get()).map_err(|error| unfit(name, &error))).transpose()
     }
 
     /// A parameter that has to be there.
     pub(crate) fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T> {
         let raw = self.needed(name)?;
-        serde_json::from_str(raw.get()).map_err(|error| unfit(name, &error))
+        run_sized(raw.get().len(), || strict_from_str(raw.get())).map_err(|error| unfit(name, &error))
     }
 
     /// A list of at most `items_max` items.
     pub(crate) fn list<T: DeserializeOwned>(&mut self, name: &str, items_max: usize) -> Result<Vec<T>> {
         let raw = self.needed(name)?;
-        parse_list(raw.get(), items_max).map_err(|error| {
+        run_sized(raw.get().len(), || parse_list(raw.get(), items_max)).map_err(|error| {
             let message = error.message.replacen("The body", &format!("`{name}`"), 1);
             Error { message, ..error }.with_field(name)
         })
@@ -84,7 +99,7 @@ mod tests {
 
     fn parsed(text: &str) -> Result<Arguments> {
         let raw = RawValue::from_string(text.to_owned()).expect("JSON");
-        Arguments::parse(Some(&raw), &["object_name", "page_size", "data"])
+        Arguments::parse(Some(&raw))?.only(&["object_name", "page_size", "data"])
     }
 
     #[test]

@@ -42,15 +42,23 @@ pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
         }
         return Err(Error::unknown_object(name));
     };
-    let mut told = serde_json::to_value(&object.definition).map_err(Error::internal)?;
+    // The definition stays text: in a tree its numbers would lose digits.
+    let definition = serde_json::to_string(&object.definition).map_err(Error::internal)?;
     let is_known = |name: &str| visible.objects.iter().any(|(known, is_readable)| known == name && *is_readable);
-    told["columns"] = columns(object, &is_known);
-    told["uniqueTargets"] = unique_targets(object);
     let relations = relations(&visible.registry, object, &is_known);
-    told["expandKeys"] = relations.iter().map(|relation| relation["key"].clone()).collect();
-    told["relations"] = Value::Array(relations);
-    told["actions"] = json!(actions(caller, object.name()));
-    Ok(json!({ "data": told }).to_string())
+    let expand_keys: Value = relations.iter().map(|relation| relation["key"].clone()).collect();
+    let added = json!({
+        "columns": columns(object, &is_known),
+        "uniqueTargets": unique_targets(object),
+        "expandKeys": expand_keys,
+        "relations": relations,
+        "actions": actions(caller, object.name()),
+    });
+    let added = added.to_string();
+    let (Some(definition), Some(added)) = (definition.strip_suffix('}'), added.strip_prefix('{')) else {
+        return Err(Error::internal("a definition that is no JSON object"));
+    };
+    Ok(format!("{{\"data\":{definition},{added}}}"))
 }
 
 /// The members of a record: the fields, the foreign keys, and what the service keeps itself.

@@ -13,6 +13,9 @@ use crate::call::Call;
 
 /// Most columns of a unique target.
 const TARGET_COLUMNS_MAX: usize = 64;
+/// The parameters of `query_data`.
+const QUERY_PARAMETERS: [&str; 11] =
+    ["object_name", "search", "filters", "sort", "page", "page_size", "limit", "offset", "select", "expand", "count"];
 
 /// Runs the tool `name` as the caller of `call`.
 ///
@@ -45,14 +48,19 @@ fn text(json: Vec<u8>) -> Result<String> {
 }
 
 async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&RawValue>) -> Result<String> {
-    let take = |known: &[&str]| Arguments::parse(arguments, known);
+    let arguments = Arguments::parse(arguments)?;
+    // The right to the object is demanded before the other arguments are looked at.
+    if let (Some(object), needed @ [_, ..]) = (arguments.object_name(), tool.needs()) {
+        app.admit_to_object(caller, &object, needed).await?;
+    }
+    let take = |known: &[&str]| arguments.only(known);
     match tool {
         Tool::ListObjects => {
             take(&[])?;
             Ok(objects::list(app, caller))
         }
         Tool::GetObject => objects::get(app, caller, &take(&["object_name"])?.required::<String>("object_name")?),
-        Tool::QueryData => query(app, caller, arguments).await,
+        Tool::QueryData => query(app, caller, take(&QUERY_PARAMETERS)?).await,
         Tool::GetRecord => {
             let mut arguments = take(&["object_name", "id", "expand"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
@@ -107,10 +115,7 @@ fn missing_record() -> Error {
     Error::not_found("record")
 }
 
-async fn query(app: &App, caller: &Caller, arguments: Option<&RawValue>) -> Result<String> {
-    const KNOWN: [&str; 11] =
-        ["object_name", "search", "filters", "sort", "page", "page_size", "limit", "offset", "select", "expand", "count"];
-    let mut arguments = Arguments::parse(arguments, &KNOWN)?;
+async fn query(app: &App, caller: &Caller, mut arguments: Arguments) -> Result<String> {
     let object: String = arguments.required("object_name")?;
     let request = ListRequest::from_json(&arguments.rest(&[("page_size", "pageSize")]))?;
     text(app.list(caller, &object, request).await?.json())

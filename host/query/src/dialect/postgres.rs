@@ -2,12 +2,30 @@
 
 use blockbase_schema::{Column, ColumnType};
 
-/// Upper case by the Unicode root locale is the fold: unlike lower case it depends on no neighbour.
+/// What `blockbase_schema::fold` does, by the Unicode root locale.
+pub(crate) fn fold(text: &str) -> String {
+    format!("upper(lower({text} COLLATE \"und-x-icu\"))")
+}
+
 pub(super) fn contains(text: &str, placeholder: &str, fold_case: bool) -> String {
     match fold_case {
-        true => format!("strpos(upper({text} COLLATE \"und-x-icu\"), upper({placeholder}::text COLLATE \"und-x-icu\")) > 0"),
+        true => format!("strpos({}, {}) > 0", fold(text), fold(&format!("{placeholder}::text"))),
         false => format!("strpos({text}, {placeholder}) > 0"),
     }
+}
+
+/// `OFFSET 0` keeps the planner from pulling the inner query up, which would fold the text once a term. The empty text that is
+/// appended makes one copy of a value that is stored compressed.
+pub(super) fn contains_all(text: &str, placeholders: &[String], fold_case: bool) -> String {
+    let whole = if fold_case { fold(text) } else { format!("{text} || ''") };
+    let tests: Vec<String> = placeholders
+        .iter()
+        .map(|placeholder| match fold_case {
+            true => format!("strpos(svc_text, {}) > 0", fold(&format!("{placeholder}::text"))),
+            false => format!("strpos(svc_text, {placeholder}) > 0"),
+        })
+        .collect();
+    format!("(SELECT {} FROM (SELECT {whole} AS svc_text OFFSET 0) AS svc_whole)", tests.join(" AND "))
 }
 
 /// The elements of a list column as one text.

@@ -7,6 +7,7 @@ use blockbase_schema::{Error, FieldType, Object, RelationShape, Result, system};
 use super::column_index;
 use super::selection::Selection;
 use crate::access::Access;
+use crate::dialect::Dialect;
 use crate::expand::{ExpandPlan, selected};
 use crate::request::{ListRequest, Paging};
 
@@ -50,6 +51,35 @@ impl ListPlan {
             hidden,
             object: Arc::clone(object),
         })
+    }
+}
+
+impl ListPlan {
+    /// Whether the statement of the list itself can tell the total: the first page of everything, whose kept count is a column of
+    /// each row. On a later page there may be no row.
+    pub fn knows_total(&self, dialect: Dialect) -> bool {
+        // SQLite asks for it in the same transaction, which costs it nothing.
+        dialect == Dialect::Postgres
+            && self.with_count
+            && self.expand.is_empty()
+            && self.paging.offset == 0
+            && self.selection.is_everything()
+    }
+
+    /// Whether an index has the rows in the list's order, so that nothing is sorted.
+    pub(crate) fn follows_index(&self) -> bool {
+        let column = |place: usize| self.order.get(place).map(|(index, _)| &self.object.columns[*index]);
+        let is_indexed = match (column(0), column(1)) {
+            (Some(first), None) => first.name == system::ID,
+            (Some(first), Some(second)) => {
+                self.order.len() == 2
+                    && second.name == system::ID
+                    && (first.is_sorted || first.name == system::CREATED_AT)
+                    && self.order[0].1 == self.order[1].1
+            }
+            (None, _) => true,
+        };
+        is_indexed && self.selection.is_everything()
     }
 }
 

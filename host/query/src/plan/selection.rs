@@ -1,6 +1,6 @@
 //! Which rows: the row policy, the filters, the search.
 
-use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, parse_filter_text};
+use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, fold, parse_filter_text};
 
 use super::column_index;
 use crate::access::{Access, Scope};
@@ -8,14 +8,14 @@ use crate::operator::Operator;
 use crate::request::{Filter, FilterValue};
 
 /// One test of one column; `column` is a place in `Object::columns`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Predicate {
     pub column: usize,
     pub test: Test,
 }
 
 /// What a predicate asks of its column.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Test {
     /// `eq neq gt gte lt lte`, the value not null.
     Compare(Operator, Value),
@@ -26,9 +26,9 @@ pub enum Test {
     },
     IsNull,
     IsNotNull,
-    /// `like`, or `ilike` where case is folded.
+    /// `like`, or `ilike` where case is folded: the column contains each of the texts.
     Contains {
-        text: String,
+        texts: Vec<String>,
         fold_case: bool,
     },
 }
@@ -39,7 +39,8 @@ impl Test {
         match self {
             Test::In { values, .. } => values.len(),
             Test::IsNull | Test::IsNotNull => 0,
-            Test::Compare(..) | Test::Contains { .. } => 1,
+            Test::Contains { texts, .. } => texts.len(),
+            Test::Compare(..) => 1,
         }
     }
 }
@@ -81,17 +82,23 @@ impl Selection {
         if items > VALUES_MAX {
             return Err(Error::invalid_request(format!("The filters of a request hold {VALUES_MAX} values at most.")));
         }
-        Ok(Selection { scope: access.scope().clone(), search, predicates, search_by: SearchBy::Index })
+        Ok(Selection { scope: access.scope().clone(), search, predicates: gathered(predicates), search_by: SearchBy::Index })
     }
 
     /// The longest text that rows have to contain, if the search index can tell candidates for it.
     pub(crate) fn indexed_term(&self, object: &Object) -> Option<&str> {
-        let filters = self.predicates.iter().filter_map(|predicate| match &predicate.test {
-            Test::Contains { text, .. } if object.columns[predicate.column].is_searchable() => Some(text.as_str()),
-            _ => None,
+        let filters = self.predicates.iter().flat_map(|predicate| match &predicate.test {
+            Test::Contains { texts, .. } if object.columns[predicate.column].is_searchable() => texts.as_slice(),
+            _ => &[],
         });
-        let terms = self.search.as_deref().into_iter().filter(|_| object.is_searchable()).chain(filters);
-        terms.filter(|term| term.to_uppercase().chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
+        let terms = self.search.as_deref().into_iter().filter(|_| object.is_searchable());
+        let terms = terms.chain(filters.map(String::as_str));
+        terms.filter(|term| fold(term).chars().count() >= TRIGRAM_CHARS).max_by_key(|term| term.chars().count())
+    }
+
+    /// Whether it goes through whole texts, whose length no step of an engine measures.
+    pub fn reads_texts(&self) -> bool {
+        self.search.is_some() || self.predicates.iter().any(|predicate| matches!(predicate.test, Test::Contains { .. }))
     }
 
     /// Whether it is every row of the object, so that the kept count is the answer.
@@ -132,7 +139,7 @@ fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
             if text.contains('\0') {
                 return Err(Error::new(Code::InvalidValue, "Text cannot hold the NUL character.").with_field(column.name.clone()));
             }
-            Test::Contains { text, fold_case: filter.operator == Operator::Ilike }
+            Test::Contains { texts: vec![text], fold_case: filter.operator == Operator::Ilike }
         }
         operator => match (filter_value(column, &filter.value)?, operator) {
             (Value::Null, Operator::Eq) => Test::IsNull,
@@ -152,6 +159,34 @@ fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
         },
     };
     Ok(Predicate { column: index, test })
+}
+
+/// The same tests without repetition, and what a column has to contain in one test, so that its text is folded once a row.
+fn gathered(predicates: Vec<Predicate>) -> Vec<Predicate> {
+    let mut kept: Vec<Predicate> = Vec::with_capacity(predicates.len());
+    for predicate in predicates {
+        let Test::Contains { texts, fold_case } = &predicate.test else {
+            if !kept.contains(&predicate) {
+                kept.push(predicate);
+            }
+            continue;
+        };
+        let of_column = kept.iter_mut().find_map(|known| match &mut known.test {
+            Test::Contains { texts, fold_case: folds } if known.column == predicate.column && folds == fold_case => Some(texts),
+            _ => None,
+        });
+        match of_column {
+            Some(known) => {
+                for text in texts {
+                    if !known.contains(text) {
+                        known.push(text.clone());
+                    }
+                }
+            }
+            None => kept.push(predicate),
+        }
+    }
+    kept
 }
 
 fn filter_value(column: &Column, value: &FilterValue) -> Result<Value> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_schema::json::Members;
-use blockbase_schema::{Code, Column, ColumnType, Error, Object, Relation, Result, Value, system};
+use blockbase_schema::{Code, Column, ColumnType, Error, Object, Relation, Result, TextBounds, Value, fold_into, system};
 
 use super::{RecordPlan, column_index};
 use crate::access::{Access, Scope};
@@ -14,6 +14,8 @@ pub struct Stamp {
     pub actor_id: Option<String>,
     /// Milliseconds since the epoch.
     pub now: i64,
+    /// How long texts may be.
+    pub texts: TextBounds,
 }
 
 impl Stamp {
@@ -51,6 +53,7 @@ impl CreatePlan {
             if column.required && value == Value::Null {
                 return Err(missing_value(column));
             }
+            column.check_bytes(&value, stamp.texts)?;
             values.push(value);
         }
         let mut json = Vec::with_capacity(64 * values.len());
@@ -154,7 +157,7 @@ pub fn search_document<'a>(object: &Object, values: impl IntoIterator<Item = &'a
             if !document.is_empty() {
                 document.push('\u{1f}');
             }
-            document.push_str(&text.to_uppercase());
+            fold_into(text, &mut document);
         }
     }
     Some(document).filter(|document| !document.is_empty())
@@ -218,6 +221,9 @@ impl UpdatePlan {
             };
             if column.required && matches!(assignment, Assignment::Set(Value::Null)) {
                 return Err(missing_value(column));
+            }
+            if let Assignment::Set(value) = &assignment {
+                column.check_bytes(value, stamp.texts)?;
             }
             assignments.push((index, assignment));
         }

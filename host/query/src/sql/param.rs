@@ -8,6 +8,8 @@ pub enum Param {
     Text(Option<String>),
     TextList(Option<Vec<String>>),
     OptionalTextList(Vec<Option<String>>),
+    /// Only on Postgres: SQLite has no lists of bytes.
+    OptionalBytesList(Vec<Option<Vec<u8>>>),
     Integer(Option<i32>),
     BigInteger(Option<i64>),
     /// Scaled value and scale.

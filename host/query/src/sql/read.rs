@@ -13,13 +13,27 @@ use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
 use crate::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 
-/// The page's rows; where no total is asked for, one more, which tells whether there is a next page.
+/// The page's rows; where no total is asked for, one more, which tells whether there is a next page. On Postgres the kept count
+/// comes as one more column where it is the total, so that both are of one moment.
+///
+/// Where SQLite has to sort, it sorts places of rows and reads the page's rows afterwards: it would keep whole rows otherwise,
+/// however large, for each that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
+    let table = quote(plan.object.name());
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
-    writer.sql.push_str(" FROM ");
-    writer.sql.push_str(&quote(plan.object.name()));
+    if plan.knows_total(dialect) {
+        let object = writer.bind(Param::from(plan.object.id));
+        writer.sql.push_str(&format!(
+            ", (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = {object}) AS svc_total"
+        ));
+    }
+    let by_place = dialect == Dialect::Sqlite && !plan.follows_index();
+    if by_place {
+        writer.sql.push_str(" FROM (SELECT svc_rowid AS svc_place");
+    }
+    writer.sql.push_str(&format!(" FROM {table}"));
     writer.selection(&plan.object, &plan.selection);
     let keys: Vec<String> = plan
         .order
@@ -34,7 +48,16 @@ pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let limit = writer.bind(Param::from(i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count)));
     let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
     writer.sql.push_str(&format!(" LIMIT {limit} OFFSET {offset}"));
+    if by_place {
+        writer.sql.push_str(&rows_at_places(&table));
+    }
     writer.finish()
+}
+
+/// The end of a statement that reads the rows of a page by their places. `CROSS JOIN` keeps SQLite from turning the join round,
+/// so that the rows come in the page's order.
+fn rows_at_places(table: &str) -> String {
+    format!(") AS svc_page CROSS JOIN {table} ON {table}.svc_rowid = svc_page.svc_place")
 }
 
 /// How many rows the selection has: one row of one big integer.
@@ -127,6 +150,15 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.finish()
 }
 
+/// The id and the creator of records.
+pub fn owners(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    writer.sql.push_str(&format!("SELECT \"id\", \"created_by\" FROM {}", quote(object.name())));
+    writer.wherever(&[dialect.among("\"id\"", &list)]);
+    writer.finish()
+}
+
 /// Related records: the shown and hidden columns of those that `keys` lead to, in the list's default order. What `keys` are depends on the
 /// shape: ids of the related records, or ids of the records that they belong to. For links one more column follows,
 /// the record's id on the near side.
@@ -140,25 +172,40 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let columns = plan.columns.iter().chain(&plan.hidden);
     let columns: Vec<String> = columns.map(|index| format!("{table}.{}", quote(&object.columns[*index].name))).collect();
     let columns = columns.join(", ");
-    let (head, test) = match plan.shape {
-        RelationShape::Forward { .. } => (format!("SELECT {columns} FROM {table}"), dialect.among("\"id\"", &list)),
+    let (from, test, near) = match plan.shape {
+        RelationShape::Forward { .. } => (table.clone(), dialect.among("\"id\"", &list), None),
         RelationShape::Reverse { column, .. } => {
-            (format!("SELECT {columns} FROM {table}"), dialect.among(&quote(&object.columns[column].name), &list))
+            (table.clone(), dialect.among(&quote(&object.columns[column].name), &list), None)
         }
         RelationShape::Linked { relationship_id, is_source } => {
             let (near, far) = link_sides(is_source);
             let links = link_table(relationship_id);
             (
-                format!("SELECT {columns}, {links}.{near} FROM {links} JOIN {table} ON {table}.\"id\" = {links}.{far}"),
+                format!("{links} JOIN {table} ON {table}.\"id\" = {links}.{far}"),
                 dialect.among(&format!("{links}.{near}"), &list),
+                Some(format!("{links}.{near}")),
             )
         }
     };
     let mut tests = vec![test];
     tests.extend(writer.scope(object, &plan.scope));
-    writer.sql.push_str(&head);
+    let and = |column: Option<&str>| column.map(|column| format!(", {column}")).unwrap_or_default();
+    match dialect {
+        Dialect::Postgres => writer.sql.push_str(&format!("SELECT {columns}{} FROM {from}", and(near.as_deref()))),
+        // As a list: places are sorted, not rows.
+        Dialect::Sqlite => {
+            let outer = and(near.as_ref().map(|_| "svc_page.svc_near"));
+            let inner = and(near.as_ref().map(|near| format!("{near} AS svc_near")).as_deref());
+            writer
+                .sql
+                .push_str(&format!("SELECT {columns}{outer} FROM (SELECT {table}.svc_rowid AS svc_place{inner} FROM {from}"));
+        }
+    }
     writer.wherever(&tests);
     writer.sql.push_str(&format!(" {order}"));
+    if dialect == Dialect::Sqlite {
+        writer.sql.push_str(&rows_at_places(&table));
+    }
     writer.finish()
 }
 

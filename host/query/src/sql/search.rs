@@ -1,11 +1,13 @@
 //! What the search indexes are asked.
 
+use blockbase_schema::fold;
+
 /// Most trigrams that one look into the search index asks for. They only have to be telling enough; each row is looked at again.
 const TRIGRAMS_MAX: usize = 8;
 
 /// The full-text query for rows that may contain `term`: some of its trigrams, all of which such a row has.
 pub(super) fn trigram_query(term: &str) -> String {
-    let characters: Vec<char> = term.to_uppercase().chars().collect();
+    let characters: Vec<char> = fold(term).chars().collect();
     let last = characters.len().saturating_sub(3);
     // Side by side: one that overlaps another says little more, and costs as much to go through.
     let step = (last / TRIGRAMS_MAX).max(3);

@@ -30,6 +30,16 @@ pub fn restamp(dialect: Dialect, object: &Object) -> [String; 2] {
     ]
 }
 
+/// The ids of at most `limit` rows that the first bound actor created.
+pub fn ids_created_by(dialect: Dialect, object: &Object, limit: usize) -> String {
+    let from = if dialect == Dialect::Sqlite { "?1" } else { "$1" };
+    let id = match dialect {
+        Dialect::Sqlite => quote(system::ID),
+        Dialect::Postgres => format!("{}::text", quote(system::ID)),
+    };
+    format!("SELECT {id} FROM {} WHERE {} = {from} LIMIT {limit}", quote(object.name()), quote(system::CREATED_BY))
+}
+
 /// The values of a new row, to be bound to the statement that [`insert`] makes of one row.
 pub fn insert_params(plan: &CreatePlan) -> impl Iterator<Item = Param> {
     plan.object.columns.iter().zip(&plan.values).map(|(column, value)| Param::of(column.ty, value.clone()))
@@ -161,6 +171,28 @@ pub fn any_link(
     writer.sql.push_str(&format!(
         "SELECT source_id FROM {} WHERE {} OR {} LIMIT 1",
         link_table(relationship_id),
+        dialect.among("source_id", &sources),
+        dialect.among("target_id", &targets)
+    ));
+    writer.finish()
+}
+
+/// The removal of the links of records on either side, `most` of them, in the order of both ids: answers with both ids of each.
+pub fn take_links(
+    dialect: Dialect,
+    object: &Object,
+    relationship_id: i64,
+    sources: Vec<uuid::Uuid>,
+    targets: Vec<uuid::Uuid>,
+    most: i64,
+) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let (sources, targets) = (writer.bind(Param::UuidList(sources)), writer.bind(Param::UuidList(targets)));
+    let most = writer.bind(Param::from(most));
+    let links = link_table(relationship_id);
+    writer.sql.push_str(&format!(
+        "DELETE FROM {links} WHERE (source_id, target_id) IN (SELECT source_id, target_id FROM {links} WHERE {} OR {} \
+         ORDER BY source_id, target_id LIMIT {most}) RETURNING source_id, target_id",
         dialect.among("source_id", &sources),
         dialect.among("target_id", &targets)
     ));

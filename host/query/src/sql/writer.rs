@@ -6,7 +6,7 @@ use super::param::{Param, Statement};
 use super::search::{like_pattern, trigram_query};
 use crate::access::Scope;
 use crate::ddl::search_table;
-use crate::dialect::{Dialect, quote};
+use crate::dialect::{Dialect, postgres_fold, quote};
 use crate::operator::Operator;
 use crate::plan::{CreatePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
 
@@ -136,7 +136,7 @@ impl Writer {
             Dialect::Postgres => {
                 let placeholder = self.bind(Param::Text(Some(like_pattern(term))));
                 let document = self.dialect.search_document(object);
-                format!("{document} LIKE (upper({placeholder}::text COLLATE \"und-x-icu\") COLLATE \"C\")")
+                format!("{document} LIKE ({} COLLATE \"C\")", postgres_fold(&format!("{placeholder}::text")))
             }
         })
     }
@@ -221,11 +221,15 @@ impl Writer {
                 }
             }
             Test::In { values, negated } => self.in_list(name, column.ty, values, *negated),
-            Test::Contains { text, fold_case } => {
-                let term = self.bind(Param::Text(Some(text.clone())));
-                match is_list {
-                    true => dialect.any_element(name, |item| dialect.contains(item, &term, *fold_case)),
-                    false => dialect.contains(name, &term, *fold_case),
+            Test::Contains { texts, fold_case } => {
+                let terms: Vec<String> = texts.iter().map(|text| self.bind(Param::Text(Some(text.clone())))).collect();
+                match (is_list, terms.as_slice()) {
+                    (true, _) => {
+                        let any = |term: &String| dialect.any_element(name, |item| dialect.contains(item, term, *fold_case));
+                        terms.iter().map(any).collect::<Vec<_>>().join(" AND ")
+                    }
+                    (false, [term]) => dialect.contains(name, term, *fold_case),
+                    (false, _) => dialect.contains_all(name, &terms, *fold_case),
                 }
             }
         }

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::{AuthBody, AuthError, client, session_gone, signed_in};
 use crate::AppState;
+use crate::admission::WithSession;
 use crate::body::present;
-use crate::extract::{Presented, RequestInfo};
+use crate::extract::RequestInfo;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -32,7 +33,7 @@ struct UserBody {
 pub(crate) async fn change_password(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
-    Presented(credentials): Presented,
+    WithSession(credentials): WithSession,
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
@@ -51,7 +52,7 @@ pub(crate) async fn change_password(
 
 pub(crate) async fn update_user(
     State(state): State<AppState>,
-    Presented(credentials): Presented,
+    WithSession(credentials): WithSession,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: UserBody = body.parse()?;
@@ -65,7 +66,7 @@ pub(crate) async fn update_user(
 
 pub(crate) async fn delete_guest(
     State(state): State<AppState>,
-    Presented(credentials): Presented,
+    WithSession(credentials): WithSession,
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     state.app.delete_guest(&credentials).await?;

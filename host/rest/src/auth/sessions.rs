@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{AuthBody, AuthError};
 use crate::AppState;
+use crate::admission::WithSession;
 use crate::extract::Presented;
 
 #[derive(Deserialize)]
@@ -28,13 +29,13 @@ pub(crate) async fn get(State(state): State<AppState>, Presented(credentials): P
     Ok(response)
 }
 
-pub(crate) async fn list(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, AuthError> {
+pub(crate) async fn list(State(state): State<AppState>, WithSession(credentials): WithSession) -> Result<Response, AuthError> {
     Ok(axum::Json(state.app.list_sessions(&credentials).await?).into_response())
 }
 
 pub(crate) async fn revoke(
     State(state): State<AppState>,
-    Presented(credentials): Presented,
+    WithSession(credentials): WithSession,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
     let body: RevokeBody = body.parse()?;
@@ -44,7 +45,7 @@ pub(crate) async fn revoke(
 
 pub(crate) async fn revoke_others(
     State(state): State<AppState>,
-    Presented(credentials): Presented,
+    WithSession(credentials): WithSession,
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     state.app.revoke_sessions(&credentials, true).await?;
@@ -53,7 +54,7 @@ pub(crate) async fn revoke_others(
 
 pub(crate) async fn revoke_all(
     State(state): State<AppState>,
-    Presented(credentials): Presented,
+    WithSession(credentials): WithSession,
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     state.app.revoke_sessions(&credentials, false).await?;

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::{AuthBody, AuthError, client, session_gone, signed_in};
 use crate::AppState;
-use crate::extract::{Presented, RequestInfo};
+use crate::admission::Anyone;
+use crate::extract::RequestInfo;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,7 +50,7 @@ fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, Aut
 pub(crate) async fn sign_up(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
-    Presented(credentials): Presented,
+    Anyone(credentials): Anyone,
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
@@ -61,6 +62,7 @@ pub(crate) async fn sign_up(
         password: body.password,
         image: body.image,
         remember: body.remember_me.unwrap_or(true),
+        setup_token: headers.get("x-setup-token").map(|token| String::from_utf8_lossy(token.as_bytes()).into_owned()),
         client: client(credentials, &headers, &info),
     };
     let answer = state.app.sign_up(request).await?;
@@ -71,7 +73,7 @@ pub(crate) async fn sign_up(
 pub(crate) async fn sign_in(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
-    Presented(credentials): Presented,
+    Anyone(credentials): Anyone,
     headers: HeaderMap,
     body: AuthBody,
 ) -> Result<Response, AuthError> {
@@ -98,7 +100,7 @@ pub(crate) async fn sign_in(
 pub(crate) async fn guest(
     State(state): State<AppState>,
     Extension(info): Extension<RequestInfo>,
-    Presented(credentials): Presented,
+    Anyone(credentials): Anyone,
     headers: HeaderMap,
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
@@ -109,7 +111,7 @@ pub(crate) async fn guest(
 
 pub(crate) async fn sign_out(
     State(state): State<AppState>,
-    Presented(credentials): Presented,
+    Anyone(credentials): Anyone,
     _body: AuthBody,
 ) -> Result<Response, AuthError> {
     state.app.sign_out(&credentials).await?;

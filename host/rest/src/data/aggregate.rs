@@ -6,13 +6,14 @@ use axum::response::Response;
 use blockbase_app::AggregateRequest;
 
 use crate::AppState;
+use crate::admission::{Granted, Read, Records};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::extract::{PathParts, QueryPairs};
 use crate::render;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Records<Read>>,
     PathParts(object): PathParts<String>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {

@@ -3,19 +3,21 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::schema::json::{Members, malformed, parse_list};
+use blockbase_app::run_sized;
+use blockbase_app::schema::json::{Members, parse_list, parse_object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::AppState;
+use crate::admission::{Create, Delete, Granted, Records};
 use crate::body::{Ids, JsonText};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Records<'a> {
+struct BulkBody<'a> {
     #[serde(borrow)]
     data: &'a RawValue,
 }
@@ -23,12 +25,15 @@ struct Records<'a> {
 /// `{ "data": [record] }` → 201 `{ count, ids }`.
 pub(crate) async fn create(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Records<Create>>,
     PathParts(object): PathParts<String>,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
-    let records: Records<'_> = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
-    let records: Vec<Members> = parse_list(records.data.get(), state.app.settings().bulk_records_max)?;
+    let records = run_sized(text.len(), || {
+        let records: BulkBody<'_> = parse_object(&text)?;
+        parse_list::<Members>(records.data.get(), state.app.settings().bulk_records_max)
+    })?;
+    drop(text);
     let created = state.app.create_many(&caller, &object, records).await?;
     Ok(render::json_bytes(StatusCode::CREATED, created.json().into_bytes()))
 }
@@ -36,7 +41,7 @@ pub(crate) async fn create(
 /// `{ "ids": [uuid] }` → 200 `{ count, ids }` of those that were deleted.
 pub(crate) async fn delete(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Records<Delete>>,
     PathParts(object): PathParts<String>,
     Ids(ids): Ids,
 ) -> Result<Response, ApiError> {

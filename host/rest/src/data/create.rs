@@ -5,14 +5,15 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::AppState;
+use crate::admission::{Granted, NewRecord};
 use crate::body::JsonMembers;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::extract::{PathParts, QueryPairs};
 use crate::render;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<NewRecord>,
     PathParts(object): PathParts<String>,
     query: QueryPairs,
     JsonMembers(values): JsonMembers,

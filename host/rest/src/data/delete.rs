@@ -5,12 +5,13 @@ use axum::http::StatusCode;
 use blockbase_app::schema::Error;
 
 use crate::AppState;
+use crate::admission::{Delete, Granted, Records};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Records<Delete>>,
     PathParts((object, id)): PathParts<(String, String)>,
 ) -> Result<StatusCode, ApiError> {
     match state.app.delete(&caller, &object, &id).await? {

@@ -7,13 +7,14 @@ use blockbase_app::expand_paths;
 use blockbase_app::schema::Error;
 
 use crate::AppState;
+use crate::admission::{Granted, Read, Records};
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts, QueryPairs};
+use crate::extract::{PathParts, QueryPairs};
 use crate::render;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Records<Read>>,
     PathParts((object, id)): PathParts<(String, String)>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {

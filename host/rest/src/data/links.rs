@@ -8,9 +8,10 @@ use blockbase_app::schema::Error;
 use serde_json::json;
 
 use crate::AppState;
+use crate::admission::{Granted, Links};
 use crate::body::Ids;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
 type LinkPath = PathParts<(String, String, String)>;
@@ -18,7 +19,7 @@ type LinkPath = PathParts<(String, String, String)>;
 /// `{ "ids": [uuid] }` → `{ "data": { "added": n } }`.
 pub(crate) async fn add(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Links>,
     PathParts((object, id, key)): LinkPath,
     Ids(ids): Ids,
 ) -> Result<Response, ApiError> {
@@ -30,7 +31,7 @@ pub(crate) async fn add(
 /// `{ "ids": [uuid] }` → `{ "data": { "removed": n } }`.
 pub(crate) async fn remove(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Links>,
     PathParts((object, id, key)): LinkPath,
     Ids(ids): Ids,
 ) -> Result<Response, ApiError> {

@@ -6,14 +6,15 @@ use axum::response::Response;
 use blockbase_app::schema::Error;
 
 use crate::AppState;
+use crate::admission::{Granted, Records, Update};
 use crate::body::JsonMembers;
 use crate::error::ApiError;
-use crate::extract::{Authenticated, PathParts};
+use crate::extract::PathParts;
 use crate::render;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
-    Authenticated(caller): Authenticated,
+    Granted(caller, ..): Granted<Records<Update>>,
     PathParts((object, id)): PathParts<(String, String)>,
     JsonMembers(changes): JsonMembers,
 ) -> Result<Response, ApiError> {

@@ -17,6 +17,30 @@ fn id() -> Value {
     json!({ "type": "string", "format": "uuid" })
 }
 
+/// Who made something, and has to hold what it does.
+pub(super) fn made_by() -> Value {
+    let id = json!({ "type": ["string", "null"], "format": "uuid" });
+    let mut maker = exact_object(json!({ "userId": id, "apiKeyId": id }));
+    maker["type"] = json!(["object", "null"]);
+    maker["description"] = json!(
+        "The user who made it, and the API key that they used for it. Both are null where the request had no credential. Null: \
+         nobody is recorded, and it keeps its rights."
+    );
+    maker
+}
+
+/// Since when and why something has no power.
+pub(super) fn suspended() -> Value {
+    let reason = json!({
+        "type": "string",
+        "enum": ["maker_gone", "maker_banned", "key_gone", "key_expired", "key_suspended", "rights_lost"],
+    });
+    let mut suspension = exact_object(json!({ "reason": reason, "since": instant() }));
+    suspension["type"] = json!(["object", "null"]);
+    suspension["description"] = json!("Why it has no power at the moment, and since when; null while it has.");
+    suspension
+}
+
 pub(super) fn schemas() -> Value {
     let text = json!({ "type": "string" });
     let maybe_text = json!({ "type": ["string", "null"] });
@@ -74,9 +98,9 @@ pub(super) fn schemas() -> Value {
         "SvcRoleChanges": {
             "type": "object",
             "properties": {
-                "name": optional(&role_members["name"]),
+                "name": role_members["name"],
                 "description": role_members["description"],
-                "permissions": optional(&role_members["permissions"]),
+                "permissions": role_members["permissions"],
             },
             "additionalProperties": false,
         },
@@ -101,6 +125,8 @@ pub(super) fn schemas() -> Value {
             "expiresAt": maybe_instant,
             "lastUsedAt": maybe_instant,
             "createdAt": instant(),
+            "madeBy": made_by(),
+            "suspended": suspended(),
         })),
     })
 }
@@ -119,10 +145,13 @@ pub(super) fn describe(paths: &mut Paths) {
 fn roles(paths: &mut Paths) {
     let role = || path_parameter("id", "The role's id, or its name.", json!({ "type": "string" }));
     let base = "/api/v1/roles";
-    let list = operation("roles", "list", "List the roles").answers_data(200, "The roles.", list_of(schema("SvcRole")));
+    let list =
+        operation("roles", "list", "List the roles").problems(&[400]).answers_data(200, "The roles.", list_of(schema("SvcRole")));
     paths.add("get", base, list);
     let create = operation("roles", "create", "Make a role")
-        .describe("A grant that the caller does not hold is 403: nobody gives more than they hold.")
+        .describe(
+            "A grant that the caller does not hold is 403: nobody gives more than they hold. There are 1000 roles at most: 409.",
+        )
         .json_body(schema("SvcNewRole"))
         .problems(&[409])
         .answers_data(201, "The new role.", schema("SvcRole"));
@@ -131,14 +160,18 @@ fn roles(paths: &mut Paths) {
     let get = operation("roles", "get", "Get a role").parameter(role()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The role.", schema("SvcRole")));
     let update = operation("roles", "update", "Change a role")
-        .describe("`permissions` replaces the list. A grant that is new to the role has to be held by the caller.")
+        .describe(
+            "`permissions` replaces the list. The caller has to hold what the role gives before and after, and what the users hold who have it: else 403.",
+        )
         .parameter(role())
         .json_body(schema("SvcRoleChanges"))
         .problems(&[404, 409])
         .answers_data(200, "The role as it is now.", schema("SvcRole"));
     paths.add("patch", base, update);
     let delete = operation("roles", "delete", "Delete a role")
-        .describe("Nobody has it any more, and its API keys are gone. The roles that come with the service stay: 409.")
+        .describe(
+            "Nobody has it any more, and its API keys are gone. The roles that come with the service stay: 409. A role that gives more than the caller holds, or that somebody has who holds more, stays: 403.",
+        )
         .parameter(role())
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The role is gone.");
@@ -170,26 +203,40 @@ fn users(paths: &mut Paths) {
     let changes = json!({
         "type": "object",
         "properties": {
-            "name": { "type": ["string", "null"], "maxLength": 200 },
-            "banned": { "type": ["boolean", "null"], "description": "A ban ends the user's sessions, and their keys do not hold while it lasts." },
+            "name": { "type": "string", "maxLength": 200 },
+            "banned": { "type": "boolean", "description": "A ban ends the user's sessions, and their keys do not hold while it lasts." },
         },
         "additionalProperties": false,
     });
     let update = operation("users", "update", "Change or ban a user")
+        .describe("A user who holds more than the caller, also by an API key that acts as them, is 403. What a banned user made is suspended.")
         .parameter(user())
         .json_body(changes)
         .problems(&[404, 409])
         .answers_data(200, "The user as they are now.", schema("SvcManagedUser"));
     paths.add("patch", base, update);
     let delete = operation("users", "delete", "Delete a user")
-        .describe("Their sessions, roles and keys go along; records keep their stamps. The last admin stays: 409.")
+        .describe(
+            "Their sessions, roles and the keys that act as them go along; records keep their stamps. The last admin stays: 409. A user who made API keys, webhooks, subscriptions, tasks or blocks is 409 `owns_things`, with the list as `things`, unless a parameter says what becomes of them. A user who holds more than the caller is 403.",
+        )
         .parameter(user())
+        .parameter(query_parameter(
+            "handOverTo",
+            "The id of the user who becomes the maker of what the deleted one made. They and the caller have to hold the rights that it carries. \
+             A caller who names somebody else needs `update` on `users`, and every right that the named user holds.",
+            json!({ "type": "string" }),
+        ))
+        .parameter(query_parameter(
+            "suspend",
+            "Suspends what the deleted user made, until somebody adopts it. Not together with `handOverTo`.",
+            json!({ "type": "boolean", "default": false }),
+        ))
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The user is gone.");
     paths.add("delete", base, delete);
     let role_id = json!({ "type": "string", "description": "The role's id, or its name." });
     let give = operation("users", "giveRole", "Give a user a role")
-        .describe("Needs update on `users`, and every right that the role gives.")
+        .describe("Needs update on `users`, every right that the role gives, and every right that the user holds. A user has 100 roles at most: 409.")
         .parameter(user())
         .json_body(exact_object(json!({ "roleId": role_id })))
         .problems(&[404, 409])
@@ -197,6 +244,7 @@ fn users(paths: &mut Paths) {
     paths.add("post", "/api/v1/users/{id}/roles", give);
     let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
     let take = operation("users", "takeRole", "Take a role away from a user")
+        .describe("Needs update on `users`, and every right that the user holds.")
         .parameters([user(), role])
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The user does not have it any more.");
@@ -205,7 +253,7 @@ fn users(paths: &mut Paths) {
 
 fn api_keys(paths: &mut Paths) {
     let base = "/api/v1/api-keys";
-    let list = operation("api_keys", "list", "List the API keys, newest first");
+    let list = operation("api_keys", "list", "List the API keys, newest first").problems(&[400]);
     paths.add("get", base, list.answers_data(200, "The keys.", list_of(schema("SvcApiKey"))));
     let body = json!({
         "type": "object",
@@ -223,13 +271,25 @@ fn api_keys(paths: &mut Paths) {
         "key": { "type": "string", "description": "The key itself, shown this once.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
     }));
     let create = operation("api_keys", "create", "Make an API key")
-        .describe("It acts as its user with the rights of its role alone. A role that gives more than the caller holds is 403.")
+        .describe(
+            "It acts as its user with the rights of its role alone, cut to what its maker, the caller, holds at each use. A role that gives more than the caller holds is 403. A key for another user needs update on `users`, and every right that the user holds. A user has 1000 keys at most: 409.",
+        )
         .json_body(body)
         .problems(&[409])
         .answers(201, "The new key.", made);
     paths.add("post", base, create);
+    let key = || path_parameter("id", "The key's id.", json!({ "type": "string" }));
+    let adopt = operation("api_keys", "adopt", "Become the maker of an API key")
+        .describe(
+            "The key is cut to what the caller holds from then on, and is suspended no more. Needs update on `api_keys` and every right that the key carries: else 403, and nothing changes. A key that acts as another user needs what making it would need.",
+        )
+        .parameter(key())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The key as it is now.", schema("SvcApiKey"));
+    paths.add("post", "/api/v1/api-keys/{id}/adopt", adopt);
     let delete = operation("api_keys", "delete", "Delete an API key")
-        .parameter(path_parameter("id", "The key's id.", json!({ "type": "string" })))
+        .describe("A key that may do more than the caller is 403, unless it acts as the caller.")
+        .parameter(key())
         .problems(&[400, 404])
         .answers_nothing(204, "The key holds no more.");
     paths.add("delete", "/api/v1/api-keys/{id}", delete);

@@ -66,6 +66,7 @@ pub(super) fn schemas() -> Value {
                 "roles": { "type": "array", "items": text },
                 "user": schema("SvcUser"),
                 "apiKeyId": { "type": "string", "format": "uuid", "description": "The key, where one was sent." },
+                "suspended": { "type": "boolean", "description": "Whether the key has no power at the moment: whoever made it is gone or banned." },
                 "pendingClaim": { "type": "boolean", "description": "Whether this session may claim the account that was made at boot." },
             },
             "required": ["authenticated"],
@@ -89,14 +90,21 @@ fn session_response(more: Value) -> Value {
 
 pub(super) fn describe(paths: &mut Paths) {
     let sign_up = operation("signUp", "Sign up with an address and a password", Caller::Unseen)
-        .describe("The first user to sign up becomes admin. Where sign-up is closed it is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.")
+        .describe("The first user to sign up becomes admin. Where `SVC_SETUP_TOKEN` is set, that sign-up needs the header `x-setup-token`: else it is 403 `setup_token_required`. Where sign-up is closed it is 400 `EMAIL_PASSWORD_SIGN_UP_DISABLED`.")
+        .parameter(json!({
+            "name": "x-setup-token",
+            "in": "header",
+            "required": false,
+            "description": "Needed by the first sign-up of a server with a setup token.",
+            "schema": { "type": "string" },
+        }))
         .json_body(schema("SvcSignUp"))
         .without(&[401])
         .problems(&[409, 422])
         .response(200, session_response(json!({})));
     paths.add("post", "/api/auth/sign-up/email", sign_up);
     let sign_in = operation("signIn", "Sign in with an address and a password", Caller::Unseen)
-        .describe("A wrong password and an unknown address answer alike: 401 `INVALID_EMAIL_OR_PASSWORD`.")
+        .describe("A wrong password and an unknown address answer alike: 401 `INVALID_EMAIL_OR_PASSWORD`. After ten failures from one network the account answers 429 there, for up to a minute at a time.")
         .json_body(schema("SvcSignIn"))
         .response(
             401,
@@ -118,14 +126,14 @@ pub(super) fn describe(paths: &mut Paths) {
     let both = exact_object(json!({ "session": schema("SvcSession"), "user": schema("SvcUser") }));
     let get_session = operation("getSession", "Get the session and its user", Caller::Anyone)
         .describe("Null where no session holds; that is no error.")
-        .without(&[401, 403])
+        .without(&[401])
         .answers(200, "The session, or null.", json!({ "anyOf": [both, { "type": "null" }] }));
     paths.add("get", "/api/auth/get-session", get_session);
     sessions(paths);
     profile(paths);
     let me = operation("me", "Ask who the caller is", Caller::Anyone)
         .describe("Takes any credential. One that does not hold is an answer, not an error.")
-        .without(&[401, 403])
+        .without(&[401])
         .answers(200, "The verdict; the other members are there where it is true.", schema("SvcMe"));
     paths.add("get", "/api/v1/me", me);
     let claim = operation("claim", "Claim the account that was made at boot", Caller::Session)
@@ -167,8 +175,7 @@ fn status() -> Value {
 fn sessions(paths: &mut Paths) {
     let listed = json!({ "type": "array", "items": schema("SvcListedSession") });
     let list = operation("listSessions", "List the sessions of one's user", Caller::Session)
-        .describe("Each has `current`; tokens are not shown.")
-        .without(&[403]);
+        .describe("Each has `current`; tokens are not shown.");
     paths.add("get", "/api/auth/list-sessions", list.answers(200, "The sessions, newest first.", listed));
     let maybe = json!({ "type": ["string", "null"] });
     let revoke = operation("revokeSession", "End one session of one's user", Caller::Session)
@@ -201,7 +208,7 @@ fn profile(paths: &mut Paths) {
     changed["description"] = json!("The password is changed. `token` is null unless a new session began.");
     changed["content"]["application/json"]["schema"]["properties"]["token"] = json!({ "type": ["string", "null"] });
     let change = operation("changePassword", "Change one's password", Caller::Session)
-        .describe("400 `INVALID_PASSWORD` where the current one is another, `CREDENTIAL_ACCOUNT_NOT_FOUND` for guests.")
+        .describe("400 `INVALID_PASSWORD` where the current one is another, `CREDENTIAL_ACCOUNT_NOT_FOUND` for guests. Wrong ones count as failed sign-ins do: 429.")
         .json_body(password)
         .response(200, changed);
     paths.add("post", "/api/auth/change-password", change);

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::accounts::suspended;
 use super::components::{exact_object, instant, schema};
 use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
@@ -27,6 +28,7 @@ pub(super) fn schemas() -> Value {
             "installedAt": instant(),
             "installedBy": { "type": ["string", "null"] },
             "versions": strings,
+            "suspended": suspended(),
         })),
         "SvcInstallReport": {
             "type": "object",
@@ -110,8 +112,8 @@ pub(super) fn describe(paths: &mut Paths) {
     let changes = json!({
         "type": "object",
         "properties": {
-            "enabled": { "type": ["boolean", "null"] },
-            "config": { "description": "The whole configuration, checked against the manifest's schema." },
+            "enabled": { "type": "boolean" },
+            "config": { "type": "object", "description": "The whole configuration, checked against the manifest's schema." },
         },
         "additionalProperties": false,
     });
@@ -132,6 +134,12 @@ pub(super) fn describe(paths: &mut Paths) {
         .problems(&[400, 404, 409])
         .answers_data(200, "The block as it is now.", schema("SvcBlock"));
     paths.add("post", "/api/v1/blocks/{block}/rollback", rollback);
+    let adopt = operation("adopt", "Consent to what a block may do")
+        .describe("It may do what the caller holds from then on, with its webhooks and subscriptions. Needs update on `blocks` and all that its manifest asks for: else 403, and nothing changes.")
+        .parameter(block())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The block as it is now.", schema("SvcBlock"));
+    paths.add("post", "/api/v1/blocks/{block}/adopt", adopt);
     let secrets = operation("listSecrets", "List the secrets that a block asks for, by name alone")
         .parameter(block())
         .problems(&[400, 404])
@@ -176,7 +184,7 @@ pub(super) fn describe_hooks(paths: &mut Paths) {
             path_parameter("block", "The block's name.", json!({ "type": "string" })),
             path_parameter("hook", "The hook's name.", json!({ "type": "string" })),
         ])
-        .without(&[401, 403])
+        .without(&[401])
         .problems(&[400, 404, 413, 504])
         .response(
             200,

@@ -2,7 +2,7 @@
 //!
 //! What records show is exact. What bodies take is at least what the server takes, as narrow as JSON Schema can say it.
 
-use blockbase_app::schema::{Column, ColumnType, Field, FieldType};
+use blockbase_app::schema::{Column, ColumnType, Field, FieldType, is_double};
 use serde_json::{Map, Number, Value, json};
 
 use super::components::schema;
@@ -17,9 +17,16 @@ pub(super) struct Described<'a> {
     pub(super) target: Option<&'a str>,
 }
 
+/// A number of the document: readers hold it as a double, so one with more digits stands in the description instead.
+fn exact_number(text: &str) -> Option<Value> {
+    let number: Number = text.parse().ok()?;
+    let is_exact = number.is_i64() || number.is_u64() || is_double(text);
+    is_exact.then_some(Value::Number(number))
+}
+
 /// A bound of a rule as a JSON number.
 fn number(bound: &Option<impl ToString>) -> Option<Value> {
-    bound.as_ref()?.to_string().parse::<Number>().ok().map(Value::Number)
+    exact_number(&bound.as_ref()?.to_string())
 }
 
 /// The types's keywords for a value that is not null.
@@ -140,7 +147,13 @@ pub(super) fn created(described: &Described<'_>) -> Value {
     let column = described.column;
     let mut schema = annotated(taken(column, &[]), described, &notes(column));
     if let Some(default) = described.field.and_then(|field| field.default.as_ref()) {
-        schema["default"] = default.clone();
+        // A body may hold a number as text too, which loses nothing.
+        let is_number = column.kind.is_numeric() && !default.is_string();
+        let shown = match is_number {
+            true => exact_number(default.text()).unwrap_or_else(|| json!(default.text())),
+            false => serde_json::from_str(default.text()).unwrap_or_default(),
+        };
+        schema["default"] = shown;
     }
     schema
 }
@@ -158,6 +171,11 @@ pub(super) fn updated(described: &Described<'_>) -> Value {
 
 fn notes(column: &Column) -> Vec<String> {
     let mut notes = Vec::new();
+    for (side, bound) in [("least", &column.rules.min), ("most", &column.rules.max)] {
+        if let Some(bound) = bound.as_ref().filter(|bound| exact_number(&bound.to_string()).is_none()) {
+            notes.push(format!("The {side} is {bound}."));
+        }
+    }
     if let Some(most) = column.index_bytes_max.filter(|_| column.ty == ColumnType::Text) {
         notes.push(format!("An index holds it: {most} bytes at most."));
     }

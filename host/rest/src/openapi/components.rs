@@ -37,23 +37,36 @@ pub(super) fn schema(name: &str) -> Value {
 }
 
 /// Statuses that are errors everywhere: the component's name, and when they are answered.
-const PROBLEMS: [(u16, &str, &str); 13] = [
+const PROBLEMS: [(u16, &str, &str); 14] = [
     (400, "BadRequest", "The request is malformed, names something that does not exist, or breaks a rule."),
     (401, "Unauthorized", "The credential is missing or does not hold."),
-    (403, "Forbidden", "The caller lacks the permission, or a write with a cookie comes from an origin that is not trusted."),
+    (
+        403,
+        "Forbidden",
+        "The caller lacks the permission, or the request comes from an origin that is not trusted or names a host that is not this server's.",
+    ),
     (404, "NotFound", "There is no such thing within the caller's reach."),
     (409, "Conflict", "What is there already stands against the change."),
     (
         413,
         "PayloadTooLarge",
-        "The body is larger than this server takes (`SVC_MAX_BODY_BYTES`, for blocks `SVC_MAX_BLOCK_BYTES`).",
+        "The body is larger than the operation takes: `SVC_MAX_BODY_BYTES` for records and actions, `SVC_MAX_BLOCK_BYTES` for blocks, 256 KiB for the rest.",
     ),
     (415, "UnsupportedMediaType", "The body's content type is another than the one described here."),
     (422, "UserExists", "There is a user with this address already."),
-    (429, "RateLimited", "Too many requests from this address."),
+    (
+        429,
+        "RateLimited",
+        "Too many requests from this address, too many wrong passwords for this account, or too many open streams of this caller.",
+    ),
     (500, "InternalError", "The server could not complete the request; for actions `action_failed`: the handler failed."),
     (503, "Unavailable", "The server cannot answer at the moment. The same request may succeed shortly."),
     (504, "ActionTimeout", "The handler took longer than it is given."),
+    (
+        507,
+        "StorageFull",
+        "Too little room is left where the database lies. Reads go on, and so do deletions of records and objects.",
+    ),
     (304, "NotModified", "The document is the one that `If-None-Match` names."),
 ];
 
@@ -68,7 +81,7 @@ fn responses() -> Map<String, Value> {
         let extra: &[(&str, &str)] = match status {
             304 => &[("ETag", "ETag"), ("Cache-Control", "CacheControl"), ("Vary", "Vary")],
             401 => &[("WWW-Authenticate", "WwwAuthenticate")],
-            429 => &[("Retry-After", "RetryAfter")],
+            429 | 503 => &[("Retry-After", "RetryAfter")],
             _ => &[],
         };
         let mut response = json!({ "description": description, "headers": headers(extra) });
@@ -122,6 +135,15 @@ pub(super) fn shared(cookie_name: &str) -> Components {
                 "newPermissions": {
                     "type": "object",
                     "description": "With `new_permissions`: what the version asks for beyond the installed one, by the manifest's keys.",
+                },
+                "things": {
+                    "type": "array",
+                    "description": "With `owns_things`: what the user made, the first hundred.",
+                    "items": exact_object(json!({
+                        "resource": { "type": "string", "enum": ["api_keys", "webhooks", "subscriptions", "tasks", "blocks"] },
+                        "id": { "type": "string" },
+                        "name": { "type": ["string", "null"] },
+                    })),
                 },
                 "code": { "type": "string", "description": "Under `/api/auth`, and where an origin is refused: the code once more." },
             },

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::accounts::suspended;
 use super::components::{exact_object, instant, schema};
 use super::filters::paging_parameters;
 use super::operation::{Operation, Paths, headers as response_headers, path_parameter, query_parameter};
@@ -32,6 +33,10 @@ pub(super) fn schemas() -> Value {
             "deliveredAt": maybe_instant,
             "occurredAt": instant(),
             "dead": { "type": "boolean", "description": "It failed, and no attempts are left." },
+            "skipped": {
+                "type": "boolean",
+                "description": "It was settled without being handed over: the group does not get this event any more.",
+            },
         })),
         "SvcSubscription": exact_object(json!({
             "event": { "type": "string", "description": "Topic pattern." },
@@ -40,18 +45,43 @@ pub(super) fn schemas() -> Value {
             "config": { "type": "object" },
             "perInstance": { "type": "boolean" },
             "source": { "type": ["string", "null"], "description": "`block:<name>` where a block declared it." },
+            "suspended": suspended(),
         })),
         "SvcWebhook": exact_object(json!({
             "id": id,
             "name": maybe_text,
             "url": { "type": "string", "format": "uri" },
             "topics": { "type": "array", "items": text },
-            "headers": { "type": "object", "additionalProperties": text },
+            "headers": {
+                "type": "object",
+                "additionalProperties": { "type": "string", "const": "***" },
+                "description": "Names alone: a value is stored sealed and never shown.",
+            },
             "enabled": { "type": "boolean" },
             "source": { "type": ["string", "null"], "description": "`block:<name>` where a block declared it." },
             "createdAt": instant(),
             "updatedAt": instant(),
+            "suspended": suspended(),
         })),
+    })
+}
+
+/// Sentences about what may not be as it was meant.
+fn warnings() -> Value {
+    json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "description": "There where something may not be as it was meant: a topic of an object that does not exist, say.",
+    })
+}
+
+/// `{ data, warnings? }`.
+fn with_warnings(name: &str) -> Value {
+    json!({
+        "type": "object",
+        "properties": { "data": schema(name), "warnings": warnings() },
+        "required": ["data"],
+        "additionalProperties": false,
     })
 }
 
@@ -77,7 +107,6 @@ fn stream(paths: &mut Paths) {
         .describe("Server-Sent Events. Each event is one unnamed frame: `id` is the event's id, `data` its envelope as JSON. Events that the caller may not read are left out.")
         .parameter(query_parameter("topics", topics, patterns))
         .parameter(query_parameter("since", since, json!({ "type": "string", "format": "uuid" })))
-        .without(&[403])
         .problems(&[400, 404])
         .response(200, json!({ "description": "The stream.", "headers": response_headers(&[]), "content": frames }));
     paths.add("get", "/api/v1/events/stream", stream);
@@ -106,6 +135,7 @@ fn events(paths: &mut Paths) {
     });
     let status = json!({ "type": "string", "enum": STATUSES });
     let deliveries = operation("listDeliveries", "List deliveries, those of the newest events first")
+        .describe("Needs read on `events`, and leaves out entries of events that the caller may not read.")
         .parameter(query_parameter("status", "Only those.", status))
         .parameter(query_parameter("consumer", "Only those of one consumer group.", json!({ "type": "string" })))
         .parameter(query_parameter("dead", "Only those that are dead, or are not.", json!({ "type": "boolean" })))
@@ -120,7 +150,7 @@ fn events(paths: &mut Paths) {
         "additionalProperties": false,
     });
     let retry = operation("retryDelivery", "Try a delivery again that failed")
-        .describe("It is due at once and has all its attempts again. Needs update on `events`. One that did not fail is 409.")
+        .describe("It is due at once and has all its attempts again. Needs update on `events`, read on the event, and the rights that the consumer group carries. One that did not fail, or whose group is suspended, is 409.")
         .json_body(body)
         .problems(&[404, 409])
         .answers_data(200, "The delivery.", schema("SvcDelivery"));
@@ -149,12 +179,18 @@ fn subscriptions(paths: &mut Paths) {
         .describe("Needs create on `events`, read on what it subscribes to and, for `persist_event`, create on its object.")
         .json_body(body)
         .problems(&[409])
-        .answers_data(201, "The new subscription.", schema("SvcSubscription"));
+        .answers(201, "The new subscription.", with_warnings("SvcSubscription"));
     paths.add("post", base, create);
-    let consumer = path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
+    let consumer = || path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
+    let adopt = operation("adoptSubscription", "Become the maker of a subscription")
+        .describe("It has the caller's rights from then on, and is suspended no more. Needs update on `events` and the rights that it carries: else 403, and nothing changes. One that a block declared comes with the block: 409.")
+        .parameter(consumer())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The subscription as it is now.", schema("SvcSubscription"));
+    paths.add("post", "/api/v1/events/subscriptions/{consumer}/adopt", adopt);
     let delete = operation("deleteSubscription", "Delete a subscription")
-        .describe("What it still had to get is dropped. One that a block declared goes with the block: 409.")
-        .parameter(consumer)
+        .describe("What it still had to get is dropped. Needs delete on `events` and the rights that it carries. One that a block declared goes with the block: 409.")
+        .parameter(consumer())
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The subscription is gone.");
     paths.add("delete", "/api/v1/events/subscriptions/{consumer}", delete);
@@ -190,7 +226,7 @@ fn webhooks(paths: &mut Paths) {
     let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "Shown this once." });
     let made = json!({
         "type": "object",
-        "properties": { "data": schema("SvcWebhook"), "secret": secret },
+        "properties": { "data": schema("SvcWebhook"), "secret": secret, "warnings": warnings() },
         "required": ["data", "secret"],
         "additionalProperties": false,
     });
@@ -207,22 +243,32 @@ fn webhooks(paths: &mut Paths) {
         "type": "object",
         "properties": {
             "name": { "type": ["string", "null"], "minLength": 1, "maxLength": 200 },
-            "url": { "type": ["string", "null"], "format": "uri" },
-            "topics": { "type": ["array", "null"], "items": { "type": "string" }, "minItems": 1, "maxItems": 50 },
-            "headers": headers,
-            "enabled": { "type": ["boolean", "null"] },
+            "url": { "type": "string", "format": "uri" },
+            "topics": { "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 50 },
+            "headers": {
+                "type": "object",
+                "additionalProperties": { "type": "string" },
+                "description": "All of them; `***` keeps the value that is stored. A change of `url` drops the stored values.",
+            },
+            "enabled": { "type": "boolean" },
         },
         "additionalProperties": false,
     });
     let update = operation("update", "Change a webhook")
-        .describe("What happened while it was disabled is not sent later. Needs update on `webhooks`, and read on what it sends where that or the URL changes.")
+        .describe("What happened while it was disabled is not sent later. Needs update on `webhooks`, and read on what it sends and will send. Whoever changes `url` or `topics` becomes its maker.")
         .parameter(webhook())
         .json_body(changes)
         .problems(&[404, 409])
-        .answers_data(200, "The webhook as it is now.", schema("SvcWebhook"));
+        .answers(200, "The webhook as it is now.", with_warnings("SvcWebhook"));
     paths.add("patch", base, update);
+    let adopt = operation("adopt", "Become the maker of a webhook")
+        .describe("It has the caller's rights from then on, and is suspended no more. Needs update on `webhooks` and read on what it sends: else 403, and nothing changes. One that a block declared comes with the block: 409.")
+        .parameter(webhook())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The webhook as it is now.", schema("SvcWebhook"));
+    paths.add("post", "/api/v1/webhooks/{id}/adopt", adopt);
     let delete = operation("delete", "Delete a webhook")
-        .describe("What it still had to send is dropped. One that a block declared goes with the block: 409.")
+        .describe("What it still had to send is dropped. Needs delete on `webhooks` and read on what it sends. One that a block declared goes with the block: 409.")
         .parameter(webhook())
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The webhook is gone.");
@@ -234,7 +280,7 @@ fn webhooks(paths: &mut Paths) {
         "additionalProperties": false,
     });
     let test = operation("test", "Send a test event to a webhook")
-        .describe("An event `webhook.test.<id>` goes through the whole pipeline. A disabled webhook is 409. Needs update on `webhooks`.")
+        .describe("An event `webhook.test.<id>` goes through the whole pipeline. A disabled or suspended webhook is 409. Needs update on `webhooks` and read on what it sends.")
         .parameter(webhook())
         .problems(&[400, 404, 409])
         .answers_data(202, "The event is on its way.", sent);
@@ -247,7 +293,7 @@ fn webhooks(paths: &mut Paths) {
     });
     let rotate = operation("rotateSecret", "Give a webhook a new secret")
         .describe(
-            "The one before it signs as well for 24 hours: the signature header has two `v1` then. Needs update on `webhooks`.",
+            "The one before it signs as well for 24 hours: the signature header has two `v1` then. Needs update on `webhooks` and read on what it sends.",
         )
         .parameter(webhook())
         .problems(&[400, 404])

@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
+use super::components::schema;
 use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
 const PATH: &str = "/api/v1/graphql";
 
 /// Statuses that are answered in GraphQL's form, and when.
-const PROBLEMS: [(u16, &str); 11] = [
+const PROBLEMS: [(u16, &str); 12] = [
     (400, "It is no GraphQL request, or, where `application/graphql-response+json` is accepted, cannot be executed."),
     (401, "The credential does not hold, or is needed and missing."),
     (403, "The caller lacks read on `data`, or may not use what is asked for."),
@@ -17,8 +18,12 @@ const PROBLEMS: [(u16, &str); 11] = [
     (409, "The stream is open already, or has an operation with this id."),
     (413, "The body, or the text of the document, is larger than this server takes."),
     (415, "The body is not `application/json`."),
+    (
+        429,
+        "The caller has as many streams open as one may have. Too many requests from one address are refused in the form of REST.",
+    ),
     (500, "The server could not complete the request."),
-    (503, "There are as many streams as this server allows, or the database does not answer."),
+    (503, "There are as many streams as this server allows, too many bodies in flight, or the database does not answer."),
 ];
 
 const JSON: &str = "application/json";
@@ -58,8 +63,16 @@ fn operation(id: &str, summary: &str) -> Operation {
 
 fn with_problems(operation: Operation, statuses: &[u16]) -> Operation {
     PROBLEMS.iter().filter(|(status, _)| statuses.contains(status)).fold(operation, |operation, (status, description)| {
-        let extra: &[(&str, &str)] = if *status == 401 { &[("WWW-Authenticate", "WwwAuthenticate")] } else { &[] };
-        let content = json!({ JSON: { "schema": result() }, GRAPHQL: { "schema": result() } });
+        let extra: &[(&str, &str)] = match *status {
+            401 => &[("WWW-Authenticate", "WwwAuthenticate")],
+            429 | 503 => &[("Retry-After", "RetryAfter")],
+            _ => &[],
+        };
+        let in_json = match *status {
+            429 => json!({ "anyOf": [result(), schema("SvcError")] }),
+            _ => result(),
+        };
+        let content = json!({ JSON: { "schema": in_json }, GRAPHQL: { "schema": result() } });
         operation.response(*status, json!({ "description": description, "headers": headers(extra), "content": content }))
     })
 }
@@ -97,7 +110,7 @@ pub(super) fn describe(paths: &mut Paths) {
         .json_body(request)
         .response(200, answered("The result."))
         .answers(202, "The operation runs; its results come on the stream that was named.", json!({ "type": "null" }));
-    paths.add("post", PATH, with_problems(execute, &[400, 401, 403, 404, 406, 409, 413, 415, 500, 503]));
+    paths.add("post", PATH, with_problems(execute, &[400, 401, 403, 404, 406, 409, 413, 415, 429, 500, 503]));
 
     let text = |name: &str, description: &str| query_parameter(name, description, json!({ "type": "string" }));
     let query = operation("query", "Execute a GraphQL query, open a reserved stream, or explore")
@@ -108,7 +121,7 @@ pub(super) fn describe(paths: &mut Paths) {
         .parameter(text("extensions", "JSON."))
         .parameter(token())
         .response(200, answered("The result, a stream or a page."));
-    paths.add("get", PATH, with_problems(query, &[400, 401, 403, 404, 405, 406, 409, 413, 500, 503]));
+    paths.add("get", PATH, with_problems(query, &[400, 401, 403, 404, 405, 406, 409, 413, 429, 500, 503]));
 
     let reserve = operation("reserve", "Reserve an event stream for several operations")
         .describe("The single connection mode of GraphQL-SSE. The reservation holds for a minute until it is opened, on this instance alone.")
@@ -118,7 +131,7 @@ pub(super) fn describe(paths: &mut Paths) {
             "headers": headers(&[]),
             "content": { "text/plain": { "schema": { "type": "string" } } },
         }));
-    paths.add("put", PATH, with_problems(reserve, &[400, 401, 403, 406, 413, 503]));
+    paths.add("put", PATH, with_problems(reserve, &[400, 401, 403, 406, 413, 429, 503]));
 
     let stop = operation("stop", "End an operation of a stream")
         .describe("Nothing more of it comes on the stream; what it has written stays written.")
@@ -141,5 +154,5 @@ pub(super) fn describe(paths: &mut Paths) {
         .parameter(name)
         .response(200, file("The file, compressed."))
         .response(404, file("There is no such file."));
-    paths.add("get", format!("{PATH}/assets/{{name}}"), asset.called_by(Caller::Unseen).without(&[401, 403, 500, 503]));
+    paths.add("get", format!("{PATH}/assets/{{name}}"), asset.called_by(Caller::Unseen).without(&[401, 500, 503]));
 }

@@ -2,13 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::components::exact_object;
+use super::components::{exact_object, schema};
 use super::operation::{Caller, Operation, Paths, headers, query_parameter};
 
 const PATH: &str = "/api/v1/mcp";
 
 /// Statuses that are answered in the form of JSON-RPC, and when.
-const PROBLEMS: [(u16, &str); 8] = [
+const PROBLEMS: [(u16, &str); 9] = [
     (400, "The message is malformed, or names no session where it has to."),
     (401, "The credential is missing or does not hold."),
     (403, "The caller lacks read on `data`, or the host or the origin is none that is let in."),
@@ -16,7 +16,11 @@ const PROBLEMS: [(u16, &str); 8] = [
     (406, "The answer has a type that the client does not take."),
     (413, "The body is larger than this server takes (`SVC_MAX_BODY_BYTES`)."),
     (415, "The body is not `application/json`."),
-    (503, "There are as many streams or running requests as this server allows."),
+    (
+        429,
+        "The caller or the session has as many streams open as it may have. Too many requests from one address are refused in the form of REST.",
+    ),
+    (503, "There are as many streams, running requests or bodies in flight as this server allows."),
 ];
 
 fn problem() -> Value {
@@ -43,8 +47,16 @@ fn operation(id: &str, summary: &str) -> Operation {
 /// Adds problems in the form that they have here, in place of those that every operation has.
 fn with_problems(operation: Operation, statuses: &[u16]) -> Operation {
     PROBLEMS.iter().filter(|(status, _)| statuses.contains(status)).fold(operation, |operation, (status, description)| {
-        let extra: &[(&str, &str)] = if *status == 401 { &[("WWW-Authenticate", "WwwAuthenticate")] } else { &[] };
-        let content = json!({ "application/json": { "schema": problem() } });
+        let extra: &[(&str, &str)] = match *status {
+            401 => &[("WWW-Authenticate", "WwwAuthenticate")],
+            429 | 503 => &[("Retry-After", "RetryAfter")],
+            _ => &[],
+        };
+        let schema = match *status {
+            429 => json!({ "anyOf": [problem(), schema("SvcError")] }),
+            _ => problem(),
+        };
+        let content = json!({ "application/json": { "schema": schema } });
         let response = json!({ "description": description, "headers": headers(extra), "content": content });
         operation.response(*status, response)
     })
@@ -99,7 +111,7 @@ pub(super) fn describe(paths: &mut Paths) {
         .response(200, json!({ "description": "The answer.", "headers": headers(&[]), "content": answers }))
         .answers_nothing(202, "A notification was taken, or the request was cancelled meanwhile.");
     // After the body, which brings problems of its own.
-    paths.add("post", PATH, with_problems(send, &[400, 401, 403, 404, 406, 413, 415, 503]));
+    paths.add("post", PATH, with_problems(send, &[400, 401, 403, 404, 406, 413, 415, 429, 503]));
 
     let frames = json!({ "text/event-stream": { "schema": {
         "type": "string",
@@ -109,7 +121,7 @@ pub(super) fn describe(paths: &mut Paths) {
         .describe("The stream of a session. It ends with the session, and with the caller's rights.")
         .parameter(session(true))
         .response(200, json!({ "description": "The stream.", "headers": headers(&[]), "content": frames }));
-    paths.add("get", PATH, with_problems(listen, &[400, 401, 403, 404, 406, 503]));
+    paths.add("get", PATH, with_problems(listen, &[400, 401, 403, 404, 406, 429, 503]));
 
     let end = operation("end", "End a session")
         .describe("Its streams end with it.")

@@ -161,6 +161,8 @@ impl Paths {
     }
 
     pub(super) fn add(&mut self, method: &str, path: impl Into<String>, operation: Operation) {
+        let writes = method != "get";
+        let operation = if writes { operation.problems(&[507]) } else { operation };
         let operation = operation.into_value(self.require_auth);
         let item = self.paths.entry(path.into()).or_insert_with(|| json!({}));
         item[method] = operation;

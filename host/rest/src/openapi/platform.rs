@@ -18,7 +18,6 @@ pub(super) fn describe(paths: &mut Paths) {
         .describe("OpenAPI 3.1, of the objects and actions that the caller may know of. It changes at once with the schema.")
         .called_by(Caller::Granted)
         .parameter(known)
-        .without(&[403])
         .problems(&[304])
         .response(200, json!({ "description": "The document.", "headers": headers(&tagged), "content": document }));
     paths.add("get", "/api/v1/openapi.json", openapi);
@@ -42,7 +41,7 @@ pub(super) fn describe(paths: &mut Paths) {
     paths.add("get", "/healthz", alive);
     let body = json!({ "application/json": { "schema": schema("SvcError") } });
     let ready = health("ready", "Ask whether requests can be served")
-        .describe("For load balancers: the database answers, and the server does not drain. No rate limit counts it.")
+        .describe("For load balancers: the database answers, and the server is not stopping. No rate limit counts it.")
         .answers(200, "They can be.", status("ready"))
         .response(503, json!({ "description": "They cannot.", "headers": headers(&[]), "content": body }));
     paths.add("get", "/readyz", ready);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use blockbase_blocks::BuildOptions;
 use clap::Subcommand;
 
 use super::build::Language;
@@ -31,6 +32,9 @@ pub(super) enum BlockCommand {
         /// File to write [default: the name of the block with .wasm, in the directory]
         #[arg(short, long)]
         out: Option<PathBuf>,
+        /// Let packages of npm run the programs that they bring for their install
+        #[arg(long)]
+        allow_scripts: bool,
     },
     /// Pack a component or core module with its manifest into one file
     #[command(after_help = "Example:\n  blockbase block pack core.wasm --manifest block.json --out tasks.wasm")]
@@ -56,6 +60,9 @@ pub(super) enum BlockCommand {
         /// Grant what the block asks for without a question
         #[arg(short, long)]
         yes: bool,
+        /// Let packages of npm run the programs that they bring for their install
+        #[arg(long)]
+        allow_scripts: bool,
         #[command(flatten)]
         connection: Connection,
     },
@@ -243,10 +250,12 @@ pub(super) enum SecretCommand {
 pub(super) fn run(command: BlockCommand) -> Result<(), Problem> {
     match command {
         BlockCommand::New { name, language, directory } => build::new(&name, language, directory),
-        BlockCommand::Build { directory, out } => build::build(&directory, out),
+        BlockCommand::Build { directory, out, allow_scripts } => build::build(&directory, out, BuildOptions { allow_scripts }),
         BlockCommand::Pack { wasm, manifest, out } => build::pack(&wasm, &manifest, &out),
         BlockCommand::Inspect { file } => build::inspect(&file),
-        BlockCommand::Dev { directory, yes, connection } => dev::dev(&connection.open()?, &directory, yes),
+        BlockCommand::Dev { directory, yes, allow_scripts, connection } => {
+            dev::dev(&connection.open()?, &directory, yes, BuildOptions { allow_scripts })
+        }
         BlockCommand::Push { file, reference, json, registry } => oci::push(&file, &reference, &registry, json),
         BlockCommand::Install { source, yes, dry_run, json, registry, connection } => {
             let api = connection.open()?;

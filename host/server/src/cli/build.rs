@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use blockbase_app::Manifest;
+use blockbase_blocks::BuildOptions;
 
 use super::Problem;
 use super::terminal::{print_json, print_line};
@@ -46,20 +47,20 @@ pub(super) struct Built {
 }
 
 /// Builds and packs the block of a directory.
-pub(super) fn built(directory: &Path) -> Result<Built, Problem> {
+pub(super) fn built(directory: &Path, options: BuildOptions) -> Result<Built, Problem> {
     // Whatever is wrong with the manifest is said before the compiler runs.
     let draft = read_text(&directory.join("block.json"))?;
     let name = blockbase_blocks::parse_manifest(&draft).map_err(|error| error.message)?.name;
     let draft = serde_json::from_str(&draft).map_err(|error| error.to_string())?;
-    let built = blockbase_blocks::build(directory, &draft)?;
+    let built = blockbase_blocks::build(directory, &draft, options)?;
     let component = blockbase_blocks::componentize(&read(&built.wasm)?).map_err(|error| error.to_string())?;
     let manifest = blockbase_blocks::described(&component, draft)?;
     let file = blockbase_blocks::pack(&component, &manifest.to_string()).map_err(|error| error.to_string())?;
     Ok(Built { file, name, toolchain: built.toolchain })
 }
 
-pub(super) fn build(directory: &Path, out: Option<PathBuf>) -> Result<(), Problem> {
-    let Built { file, name, toolchain } = built(directory)?;
+pub(super) fn build(directory: &Path, out: Option<PathBuf>, options: BuildOptions) -> Result<(), Problem> {
+    let Built { file, name, toolchain } = built(directory, options)?;
     let out = out.unwrap_or_else(|| directory.join(format!("{name}.wasm")));
     write(&out, &file)?;
     print_line(&format!("{} ({} bytes, built with {toolchain})", out.display(), file.len()));

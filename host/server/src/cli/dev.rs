@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
+use blockbase_blocks::BuildOptions;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::client::Api;
@@ -22,12 +23,12 @@ const MADE: [&str; 6] = ["target", "node_modules", "dist", "build", "vendor", "_
 /// Most files that are looked at.
 const FILES_MAX: usize = 20_000;
 
-pub(super) fn dev(api: &Api, directory: &Path, yes: bool) -> Result<(), Problem> {
+pub(super) fn dev(api: &Api, directory: &Path, yes: bool, options: BuildOptions) -> Result<(), Problem> {
     // A folder that is no block's will not become one by waiting.
     build::read(&directory.join("block.json"))?;
     let mut folder = Folder::watch(directory)?;
     let mut package = loop {
-        match built(directory) {
+        match built(directory, options) {
             Ok(package) => break package,
             Err(Problem::Failed(line) | Problem::Usage(line)) => note(&line),
         }
@@ -39,7 +40,7 @@ pub(super) fn dev(api: &Api, directory: &Path, yes: bool) -> Result<(), Problem>
     note("Watching for changes; Ctrl-C ends.");
     loop {
         if folder.has_changed(logs::POLL)? {
-            match built(directory) {
+            match built(directory, options) {
                 // A new name would be another block, which nobody consented to.
                 Ok(next) if next.manifest.name != package.manifest.name => {
                     return Err(Problem::Failed(format!(
@@ -59,9 +60,9 @@ pub(super) fn dev(api: &Api, directory: &Path, yes: bool) -> Result<(), Problem>
     }
 }
 
-fn built(directory: &Path) -> Result<Package, Problem> {
+fn built(directory: &Path, options: BuildOptions) -> Result<Package, Problem> {
     note("Building …");
-    Package::of(build::built(directory)?.file)
+    Package::of(build::built(directory, options)?.file)
 }
 
 /// Installs the block, or puts it in the place of the installed one. Consent is asked once, for as long as this runs.

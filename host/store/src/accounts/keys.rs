@@ -1,9 +1,12 @@
 //! API keys: only the SHA-256 of a key is stored.
 
+use blockbase_query::Dialect;
+
 use super::roles::{role, role_columns};
 use super::{RoleRow, UserRow, user, user_columns};
 use crate::connection::Connection;
 use crate::error::DbError;
+use crate::makers::{Maker, Suspension, suspension};
 use crate::row::Row;
 
 /// A key as stored.
@@ -18,6 +21,9 @@ pub struct ApiKeyRow {
     pub expires_at: Option<i64>,
     pub last_used_at: Option<i64>,
     pub created_at: i64,
+    pub maker: Maker,
+    /// Since when and why the key has no power, as it was last settled.
+    pub suspension: Option<Suspension>,
 }
 
 /// A key to be created.
@@ -38,13 +44,14 @@ pub struct KeyHolder {
 
 macro_rules! key_columns {
     () => {
-        "k.id, k.name, k.prefix, k.user_id, k.role_id, k.expires_at, k.last_used_at, k.created_at"
+        "k.id, k.name, k.prefix, k.user_id, k.role_id, k.expires_at, k.last_used_at, k.created_at, k.made_by_user, k.made_by_key, \
+         k.suspended_reason, k.suspended_at"
     };
 }
 
-/// The key whose `column` is the first value and that has not expired at the second, with its user and role.
+/// The key whose `column` is the first value, with its user and role.
 macro_rules! key_holder_where {
-    ($column:literal) => {
+    ($column:literal, $test:literal) => {
         concat!(
             "SELECT ",
             key_columns!(),
@@ -54,7 +61,8 @@ macro_rules! key_holder_where {
             role_columns!(),
             " FROM svc_api_keys k JOIN svc_users u ON u.id = k.user_id JOIN svc_roles r ON r.id = k.role_id WHERE ",
             $column,
-            " = $1 AND (k.expires_at IS NULL OR k.expires_at > $2)"
+            " = $1",
+            $test
         )
     };
 }
@@ -69,19 +77,21 @@ fn key(row: &Row) -> Result<ApiKeyRow, DbError> {
         expires_at: row.optional_integer(5)?,
         last_used_at: row.optional_integer(6)?,
         created_at: row.integer(7)?,
+        maker: Maker { user_id: row.optional_text(8)?, api_key_id: row.optional_text(9)? },
+        suspension: suspension(row, 10)?,
     })
 }
 
 fn holder(row: &Row) -> Result<KeyHolder, DbError> {
-    Ok(KeyHolder { key: key(row)?, user: user(row, 8)?, role: role(row, 17)? })
+    Ok(KeyHolder { key: key(row)?, user: user(row, 12)?, role: role(row, 21)? })
 }
 
 impl Connection {
     pub async fn insert_api_key(&mut self, key: NewApiKey) -> Result<(), DbError> {
         let NewApiKey { row, key_hash } = key;
         self.run(
-            "INSERT INTO svc_api_keys (id, name, prefix, key_hash, user_id, role_id, expires_at, last_used_at, created_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8)",
+            "INSERT INTO svc_api_keys (id, name, prefix, key_hash, user_id, role_id, expires_at, last_used_at, created_at, \
+             made_by_user, made_by_key) VALUES ($1, $2, $3, $4, $5, $6, $7, NULL, $8, $9, $10)",
             vec![
                 row.id.into(),
                 row.name.into(),
@@ -91,6 +101,8 @@ impl Connection {
                 row.role_id.into(),
                 row.expires_at.into(),
                 row.created_at.into(),
+                row.maker.user_id.into(),
+                row.maker.api_key_id.into(),
             ],
         )
         .await
@@ -99,14 +111,37 @@ impl Connection {
 
     /// The key of a hash that has not expired.
     pub async fn api_key_of_hash(&mut self, key_hash: &str, now: i64) -> Result<Option<KeyHolder>, DbError> {
-        let rows = self.fetch(key_holder_where!("k.key_hash"), vec![key_hash.into(), now.into()]).await?;
+        let sql = key_holder_where!("k.key_hash", " AND (k.expires_at IS NULL OR k.expires_at > $2)");
+        let rows = self.fetch(sql, vec![key_hash.into(), now.into()]).await?;
         rows.first().map(holder).transpose()
     }
 
-    /// As [`Connection::api_key_of_hash`], by the key's id.
-    pub async fn api_key_of_id(&mut self, id: &str, now: i64) -> Result<Option<KeyHolder>, DbError> {
-        let rows = self.fetch(key_holder_where!("k.id"), vec![id.into(), now.into()]).await?;
+    /// A key by its id, also one that has expired.
+    pub async fn api_key_of_id(&mut self, id: &str) -> Result<Option<KeyHolder>, DbError> {
+        let rows = self.fetch(key_holder_where!("k.id", ""), vec![id.into()]).await?;
         rows.first().map(holder).transpose()
+    }
+
+    /// As [`Connection::api_key_of_id`]; nobody else changes or deletes the key until the transaction ends.
+    pub async fn held_api_key(&mut self, id: &str) -> Result<Option<KeyHolder>, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => return self.api_key_of_id(id).await,
+            Dialect::Postgres => key_holder_where!("k.id", " FOR UPDATE OF k"),
+        };
+        let rows = self.fetch(sql, vec![id.into()]).await?;
+        rows.first().map(holder).transpose()
+    }
+
+    /// The keys that act as a user, with their roles.
+    pub async fn api_keys_of_user(&mut self, user_id: &str) -> Result<Vec<KeyHolder>, DbError> {
+        let rows = self.fetch(key_holder_where!("k.user_id", " ORDER BY k.id"), vec![user_id.into()]).await?;
+        rows.iter().map(holder).collect()
+    }
+
+    /// The keys of a role, with whom they act as.
+    pub async fn api_keys_of_role(&mut self, role_id: &str) -> Result<Vec<KeyHolder>, DbError> {
+        let rows = self.fetch(key_holder_where!("k.role_id", " ORDER BY k.id"), vec![role_id.into()]).await?;
+        rows.iter().map(holder).collect()
     }
 
     /// All keys, or those of one user, the newest first.
@@ -128,12 +163,21 @@ impl Connection {
         rows.iter().map(key).collect()
     }
 
-    /// Deletes a key; of one user alone where `user_id` names them.
-    pub async fn delete_api_key(&mut self, id: &str, user_id: Option<String>) -> Result<bool, DbError> {
-        let deleted = self
-            .run("DELETE FROM svc_api_keys WHERE id = $1 AND ($2 IS NULL OR user_id = $2)", vec![id.into(), user_id.into()])
-            .await?;
-        Ok(deleted == 1)
+    /// How many keys act as a user.
+    pub async fn api_keys_count(&mut self, user_id: &str) -> Result<i64, DbError> {
+        let rows = self.fetch("SELECT COUNT(*) FROM svc_api_keys WHERE user_id = $1", vec![user_id.into()]).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    /// About how many characters a list of all keys has.
+    pub async fn api_keys_length(&mut self) -> Result<i64, DbError> {
+        let sql = "SELECT 400 * COUNT(*) + COALESCE(SUM(LENGTH(name)), 0) FROM svc_api_keys";
+        let rows = self.fetch(sql, Vec::new()).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    pub async fn delete_api_key(&mut self, id: &str) -> Result<bool, DbError> {
+        Ok(self.run("DELETE FROM svc_api_keys WHERE id = $1", vec![id.into()]).await? == 1)
     }
 
     /// Whether a role has keys that act as other users than this one.
@@ -150,6 +194,12 @@ impl Connection {
     /// Notes when a key was used last.
     pub async fn touch_api_key(&mut self, id: &str, now: i64) -> Result<(), DbError> {
         self.run("UPDATE svc_api_keys SET last_used_at = $2 WHERE id = $1", vec![id.into(), now.into()]).await.map(|_| ())
+    }
+
+    /// Notes the first use of a key. `true` for the one who did.
+    pub async fn begin_api_key(&mut self, id: &str, now: i64) -> Result<bool, DbError> {
+        let sql = "UPDATE svc_api_keys SET last_used_at = $2 WHERE id = $1 AND last_used_at IS NULL";
+        Ok(self.run(sql, vec![id.into(), now.into()]).await? == 1)
     }
 
     /// Makes the keys of `from` those of `to`.

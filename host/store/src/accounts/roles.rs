@@ -52,11 +52,47 @@ impl Connection {
         rows.iter().map(|row| role(row, 0)).collect()
     }
 
+    /// All roles of those users who have the role `role_id`, but for one user.
+    pub async fn roles_beside(&mut self, role_id: &str, but_for: &str) -> Result<Vec<RoleRow>, DbError> {
+        let rows = self
+            .fetch(
+                concat!(
+                    "SELECT ",
+                    role_columns!(),
+                    " FROM svc_roles r WHERE r.id IN (SELECT b.role_id FROM svc_user_roles a JOIN svc_user_roles b \
+                      ON b.user_id = a.user_id WHERE a.role_id = $1 AND a.user_id <> $2) ORDER BY r.id"
+                ),
+                vec![role_id.into(), but_for.into()],
+            )
+            .await?;
+        rows.iter().map(|row| role(row, 0)).collect()
+    }
+
     /// All roles, the oldest first.
     pub async fn roles(&mut self) -> Result<Vec<RoleRow>, DbError> {
         let rows =
             self.fetch(concat!("SELECT ", role_columns!(), " FROM svc_roles r ORDER BY r.created_at, r.id"), Vec::new()).await?;
         rows.iter().map(|row| role(row, 0)).collect()
+    }
+
+    /// How many roles there are.
+    pub async fn roles_count(&mut self) -> Result<i64, DbError> {
+        let rows = self.fetch("SELECT COUNT(*) FROM svc_roles", Vec::new()).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    /// How many roles a user has beside the role `but_for`.
+    pub async fn roles_count_beside(&mut self, user_id: &str, but_for: &str) -> Result<i64, DbError> {
+        let sql = "SELECT COUNT(*) FROM svc_user_roles WHERE user_id = $1 AND role_id <> $2";
+        let rows = self.fetch(sql, vec![user_id.into(), but_for.into()]).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
+    }
+
+    /// About how many characters a list of all roles has.
+    pub async fn roles_length(&mut self) -> Result<i64, DbError> {
+        let sql = "SELECT COALESCE(SUM(LENGTH(name) + LENGTH(permissions) + COALESCE(LENGTH(description), 0)), 0) FROM svc_roles";
+        let rows = self.fetch(sql, Vec::new()).await?;
+        rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
     pub async fn role_named(&mut self, name: &str) -> Result<Option<RoleRow>, DbError> {

@@ -1,8 +1,10 @@
 //! The ledger as it is looked at: entries, retries by hand, how much waits.
 
+use std::collections::BTreeMap;
+
 use blockbase_query::{Dialect, Param, Statement};
 
-use super::database_now;
+use super::{among, database_now};
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
@@ -21,6 +23,19 @@ pub struct LedgerRow {
     pub delivered_at: Option<i64>,
     pub occurred_at: i64,
     pub is_dead: bool,
+    /// The object of the event's record, and who created that: what decides whether somebody is shown the entry.
+    pub object: Option<String>,
+    pub owner: Option<String>,
+}
+
+/// The events of records that somebody may see; those of no record are always among them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VisibleEvents {
+    /// Objects of which every record is visible.
+    pub objects: Vec<String>,
+    /// By owner, the objects of which that owner's records are visible. A key that is cut to what its maker holds can have its
+    /// user's records of one object and its maker's of another.
+    pub own_objects: BTreeMap<String, Vec<String>>,
 }
 
 /// Which entries of the ledger are asked for.
@@ -29,6 +44,8 @@ pub struct LedgerFilter {
     pub status: Option<String>,
     pub consumer: Option<String>,
     pub is_dead: Option<bool>,
+    /// `None` where every entry is visible.
+    pub visible: Option<VisibleEvents>,
 }
 
 /// How much a consumer group still has to get.
@@ -40,7 +57,8 @@ pub struct QueueDepth {
 
 macro_rules! ledger_columns {
     () => {
-        "e.id, e.topic, d.consumer, d.handler, d.status, d.attempts, d.error, d.next_attempt_at, d.delivered_at, e.occurred_at, d.dead"
+        "e.id, e.topic, d.consumer, d.handler, d.status, d.attempts, d.error, d.next_attempt_at, d.delivered_at, e.occurred_at, d.dead, \
+         e.object, e.owner"
     };
 }
 
@@ -57,6 +75,8 @@ fn ledger_row(row: &Row) -> Result<LedgerRow, DbError> {
         delivered_at: row.optional_integer(8)?,
         occurred_at: row.integer(9)?,
         is_dead: row.boolean(10)?,
+        object: row.optional_text(11)?,
+        owner: row.optional_text(12)?,
     })
 }
 
@@ -65,12 +85,9 @@ impl Connection {
     pub async fn ledger(&mut self, filter: &LedgerFilter, limit: i64, offset: i64) -> Result<(Vec<LedgerRow>, i64), DbError> {
         let mut conditions = vec!["TRUE".to_owned()];
         let mut params: Vec<Param> = Vec::new();
-        let mut add = |condition: &str, param: Param| {
-            params.push(param);
-            conditions.push(format!("{condition} ${}", params.len()));
-        };
         if let Some(consumer) = &filter.consumer {
-            add("d.consumer =", consumer.clone().into());
+            params.push(consumer.clone().into());
+            conditions.push(format!("d.consumer = ${}", params.len()));
         }
         // Spelt out, so that the index of the failed serves them.
         conditions.extend(filter.status.as_deref().and_then(|status| match status {
@@ -84,14 +101,27 @@ impl Connection {
             Some(true) => conditions.push("d.status = 'failed' AND d.dead".to_owned()),
             Some(false) => conditions.push("NOT d.dead".to_owned()),
         }
+        let mut table = "svc_deliveries d";
+        if let Some(visible) = &filter.visible {
+            table = "svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq";
+            params.push(Param::TextList(Some(visible.objects.clone())));
+            let mut reached = vec!["e.object IS NULL".to_owned(), among(self.dialect(), "e.object", params.len())];
+            for (owner, objects) in &visible.own_objects {
+                params.push(Param::TextList(Some(objects.clone())));
+                let own = among(self.dialect(), "e.object", params.len());
+                params.push(owner.clone().into());
+                reached.push(format!("({own} AND e.owner = ${})", params.len()));
+            }
+            conditions.push(format!("({})", reached.join(" OR ")));
+        }
         let conditions = conditions.join(" AND ");
-        let sql = format!("SELECT count(*) FROM svc_deliveries d WHERE {conditions}");
+        let sql = format!("SELECT count(*) FROM {table} WHERE {conditions}");
         let total = self.fetch_integer(Statement { sql: self.spell(sql), params: params.clone() }).await?;
         params.extend([limit.into(), offset.into()]);
         let (limit, offset) = (params.len() - 1, params.len());
         // The page first, so that only its events are looked up.
         let sql = format!(
-            "SELECT {} FROM (SELECT * FROM svc_deliveries d WHERE {conditions} ORDER BY d.event_seq DESC, d.consumer \
+            "SELECT {} FROM (SELECT d.* FROM {table} WHERE {conditions} ORDER BY d.event_seq DESC, d.consumer \
              LIMIT ${limit} OFFSET ${offset}) AS d JOIN svc_events e ON e.seq = d.event_seq ORDER BY d.event_seq DESC, d.consumer",
             ledger_columns!(),
         );

@@ -45,8 +45,9 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
             "42P01" | "42703" | "42883" | "42804" | "0A000" => DbError::SchemaMoved(error.into()),
             // Serialization failure and deadlock.
             "40001" | "40P01" => DbError::Contended(error.into()),
-            // Lock and resource limits, shutdowns, disk full, connection failures.
-            "55P03" | "53100" | "53200" | "53300" | "57P01" | "57P02" | "57P03" => DbError::Unavailable(error.into()),
+            "53100" => DbError::StorageFull(error.into()),
+            // Lock and resource limits, shutdowns, connection failures.
+            "55P03" | "53200" | "53300" | "57P01" | "57P02" | "57P03" => DbError::Unavailable(error.into()),
             code if code.starts_with("08") => DbError::Unavailable(error.into()),
             _ => DbError::Other(error.into()),
         },
@@ -68,6 +69,7 @@ pub(super) fn arguments(params: Vec<Param>) -> Result<PgArguments, DbError> {
             Param::Text(value) | Param::Json(value) => arguments.add(value),
             Param::TextList(value) => arguments.add(value),
             Param::OptionalTextList(value) => arguments.add(value),
+            Param::OptionalBytesList(value) => arguments.add(value),
             Param::Integer(value) => arguments.add(value),
             Param::BigInteger(value) => arguments.add(value),
             Param::Decimal(value) => arguments.add(value.map(|(scaled, scale)| Decimal::new(scaled, u32::from(scale)))),
@@ -139,6 +141,14 @@ pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = Colum
 pub(super) fn tail(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
     match row.columns().len() > columns {
         true => row.try_get::<bool, _>(columns).map(|flag| Some(i64::from(flag))).map_err(db_error),
+        false => Ok(None),
+    }
+}
+
+/// The number that a list selects behind its columns.
+pub(super) fn total(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
+    match row.columns().len() > columns {
+        true => row.try_get::<i64, _>(columns).map(Some).map_err(db_error),
         false => Ok(None),
     }
 }

@@ -1,22 +1,29 @@
-//! Functions that SQLite lacks: the fold of letters, and sums without rounding.
+//! Functions that SQLite lacks: the fold of letters, searching in a long text, and sums without rounding.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use blockbase_schema::fold;
 use num_bigint::BigInt;
 use rusqlite::Connection as Driver;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 
-/// Registers `svc_fold(text)`, `svc_number_text(number, scale)` and the aggregate `svc_sum(number, scale)`.
-pub(super) fn register(driver: &Driver) -> rusqlite::Result<()> {
+use super::contains;
+use super::meter::Meter;
+
+/// Registers `svc_fold(text)`, `svc_contains(text, folds, term, …)`, `svc_number_text(number, scale)` and the aggregate
+/// `svc_sum(number, scale)`.
+pub(super) fn register(driver: &Driver, meter: &Arc<Meter>) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
-    // The same fold as Postgres' `upper` in the Unicode root locale.
     driver.create_scalar_function("svc_fold", 1, flags, |context| {
         Ok(match context.get_raw(0) {
-            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).to_uppercase()),
+            ValueRef::Text(text) => Some(fold(&String::from_utf8_lossy(text))),
             _ => None,
         })
     })?;
+    let of_connection = Arc::clone(meter);
+    driver.create_scalar_function("svc_contains", -1, flags, move |context| contains::call(context, &of_connection))?;
     driver.create_scalar_function("svc_number_text", 2, flags, |context| {
         Ok(match context.get_raw(0) {
             ValueRef::Integer(number) => Some(scaled_text(i128::from(number), context.get(1)?)),
@@ -95,7 +102,7 @@ mod tests {
     #[test]
     fn sums_are_exact_in_any_order() {
         let driver = Driver::open_in_memory().expect("a database");
-        register(&driver).expect("functions");
+        register(&driver, &Arc::default()).expect("functions");
         let sum = |values: &str, scale: u8| -> Option<String> {
             let sql = format!("SELECT svc_sum(value, {scale}) FROM json_each('[{values}]')");
             driver.query_row(&sql, [], |row| row.get(0)).expect("a row")

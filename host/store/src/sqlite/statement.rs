@@ -1,8 +1,6 @@
 //! Statements on SQLite: binding, rows as JSON, and the table of its errors.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use blockbase_query::{Param, Statement};
 use blockbase_schema::{Column, ColumnType, json, time};
@@ -13,6 +11,9 @@ use crate::connection::{Connection, Inner};
 use crate::error::DbError;
 use crate::record::{Page, Record, RecordWriter};
 use crate::row::{Cell, Row};
+
+use super::Session;
+use super::meter::Spent;
 
 /// The table of SQLite's errors. Messages name columns as `table.column`, and checks by their name.
 pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
@@ -33,14 +34,10 @@ pub(crate) fn db_error(error: rusqlite::Error) -> DbError {
         (_, ffi::SQLITE_CONSTRAINT_CHECK) => DbError::Check { name: detail.unwrap_or_default().to_owned() },
         (_, ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => DbError::ForeignKey { relationship: None },
         (ErrorCode::OperationInterrupted, _) => DbError::Interrupted,
-        (
-            ErrorCode::DiskFull
-            | ErrorCode::DatabaseBusy
-            | ErrorCode::DatabaseLocked
-            | ErrorCode::SystemIoFailure
-            | ErrorCode::CannotOpen,
-            _,
-        ) => DbError::Unavailable(error.into()),
+        (ErrorCode::DiskFull, _) => DbError::StorageFull(error.into()),
+        (ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen, _) => {
+            DbError::Unavailable(error.into())
+        }
         (ErrorCode::Unknown, _)
             if message.as_deref().is_some_and(|message| message.starts_with("too many levels of trigger")) =>
         {
@@ -65,31 +62,10 @@ pub(crate) fn batch(connection: &mut Connection, sql: &'static str) -> Result<()
     }
 }
 
-/// Why a read may be ended early.
-pub(crate) enum Watch {
-    /// It has a number of steps; the flag is raised when they are spent.
-    Budget(Arc<AtomicBool>),
-    /// It goes on as long as the flag is not raised and its time is not over.
-    Abandoned(Arc<AtomicBool>, Instant),
-}
-
-/// Watches what runs on a connection every so many steps, or no longer.
-pub(crate) fn watch(connection: &mut Connection, watch: Option<(i32, Watch)>) -> Result<(), DbError> {
-    let Inner::Sqlite(driver) = &mut connection.inner else { return Ok(()) };
-    match watch {
-        Some((steps, watch)) => driver.progress_handler(
-            steps,
-            Some(move || match &watch {
-                Watch::Budget(spent) => {
-                    spent.store(true, Ordering::Relaxed);
-                    true
-                }
-                Watch::Abandoned(abandoned, end) => abandoned.load(Ordering::Relaxed) || Instant::now() > *end,
-            }),
-        ),
-        None => driver.progress_handler(0, None::<fn() -> bool>),
+impl From<Spent> for DbError {
+    fn from(_: Spent) -> Self {
+        DbError::Interrupted
     }
-    .map_err(db_error)
 }
 
 fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
@@ -109,6 +85,7 @@ fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
             text(list)
         }
         Param::IntegerList(list) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
+        Param::OptionalBytesList(_) => return Err(DbError::Other("SQLite binds no lists of bytes".into())),
         Param::OptionalTextList(list) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
         Param::TextList(Some(list)) => text(serde_json::to_string(list).map_err(|error| DbError::Other(error.into()))?),
         Param::Integer(Some(number)) => ToSqlOutput::Owned(Bound::Integer(i64::from(*number))),
@@ -182,25 +159,47 @@ pub(crate) fn fetch(driver: &mut Driver, statement: &Statement) -> Result<Vec<Ro
 }
 
 pub(crate) fn fetch_json(
-    driver: &mut Driver,
+    session: &mut Session,
     statement: &Statement,
     columns: &[&Column],
     rows_max: usize,
+    bytes_max: usize,
 ) -> Result<Page, DbError> {
-    query(driver, statement, |rows| {
-        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max);
+    let meter = Arc::clone(&session.meter);
+    query(session, statement, |rows| {
+        let tail = tail_of(rows, columns.len());
+        let mut writer = RecordWriter::new(columns.iter().copied(), 8 * 1024, rows_max, bytes_max);
         while let Some(row) = rows.next().map_err(db_error)? {
-            writer.row(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
+            let bytes = writer.row(|index, out| {
+                let value = row.get_ref(index).map_err(db_error)?;
+                if bytes_of(value) > LONG_VALUE_BYTES {
+                    meter.bytes(bytes_of(value))?;
+                }
+                write_cell(out, columns[index].ty, value)
+            })?;
+            meter.bytes(bytes)?;
+            writer.tail(tail.map(|index| row.get(index)).transpose().map_err(db_error)?);
         }
         Ok(writer.finish())
     })
+}
+
+/// Bytes of a value that is counted before it is rendered, not with its row.
+const LONG_VALUE_BYTES: usize = 64 * 1024;
+
+/// Bytes of a value that are copied to render it.
+fn bytes_of(value: ValueRef<'_>) -> usize {
+    match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+        _ => 0,
+    }
 }
 
 pub(crate) fn fetch_record(driver: &mut Driver, statement: &Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
     query(driver, statement, |rows| {
         let tail = tail_of(rows, columns.len());
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
-        let writer = RecordWriter::new(columns, 0, 1);
+        let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
         let record = record_of(&writer, row, 0, tail, |index| columns[index].ty)?;
         // An UPDATE … RETURNING does its work when it is stepped to its end.
         while rows.next().map_err(db_error)?.is_some() {}
@@ -209,17 +208,25 @@ pub(crate) fn fetch_record(driver: &mut Driver, statement: &Statement, columns: 
 }
 
 pub(crate) fn fetch_records(
-    driver: &mut Driver,
+    session: &mut Session,
     statement: &Statement,
     columns: &[&Column],
     hidden: usize,
+    bytes_max: usize,
 ) -> Result<Vec<Record>, DbError> {
-    query(driver, statement, |rows| {
+    let meter = Arc::clone(&session.meter);
+    query(session, statement, |rows| {
         let tail = tail_of(rows, columns.len());
-        let writer = RecordWriter::new(columns.iter().copied(), 0, 0);
-        let mut records = Vec::new();
+        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
+        let (mut records, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next().map_err(db_error)? {
-            records.push(record_of(&writer, row, hidden, tail, |index| columns[index].ty)?);
+            let record = record_of(&writer, row, hidden, tail, |index| columns[index].ty)?;
+            meter.bytes(record.bytes())?;
+            bytes += record.bytes();
+            if bytes > bytes_max {
+                return Err(DbError::AnswerTooLarge);
+            }
+            records.push(record);
         }
         Ok(records)
     })

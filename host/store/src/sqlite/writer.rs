@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_query::{Param, Statement};
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Code, Error, Result};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
@@ -32,8 +32,23 @@ trait Job: Send {
     fn is_wanted(&self) -> bool;
     /// Runs the body; tells whether it wants to be committed.
     fn run(&mut self, connection: &mut Connection) -> bool;
+    /// Whether the body that ran found no room.
+    fn found_no_room(&self) -> bool;
     /// Hands the result to the caller, or what kept the commit from happening.
-    fn answer(self: Box<Self>, not_committed: Option<&str>);
+    fn answer(self: Box<Self>, not_committed: Option<&NotCommitted>);
+}
+
+/// Why a commit did not happen.
+struct NotCommitted {
+    why: String,
+    /// Whether there was no room for it.
+    is_full: bool,
+}
+
+impl NotCommitted {
+    fn new(what: &str, error: &DbError) -> NotCommitted {
+        NotCommitted { why: format!("{what}: {error:?}"), is_full: matches!(error, DbError::StorageFull(_)) }
+    }
 }
 
 struct BodyJob<T, F> {
@@ -66,10 +81,15 @@ where
         commit
     }
 
-    fn answer(self: Box<Self>, not_committed: Option<&str>) {
+    fn found_no_room(&self) -> bool {
+        matches!(&self.result, Some(Err(error)) if error.code == Code::StorageFull)
+    }
+
+    fn answer(self: Box<Self>, not_committed: Option<&NotCommitted>) {
         let result = match (self.result, not_committed) {
             (Some(Err(error)), _) => Err(error),
-            (_, Some(why)) => Err(crate::unavailable(why.to_owned())),
+            (_, Some(NotCommitted { why, is_full: true })) => Err(crate::storage_full(Some(why.clone().into()))),
+            (_, Some(NotCommitted { why, is_full: false })) => Err(crate::unavailable(why.clone())),
             (Some(Ok(value)), None) => Ok(value),
             (None, None) => Err(Error::internal("a write was not run")),
         };
@@ -140,7 +160,7 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
     let off = batch(connection, "PRAGMA foreign_keys = OFF");
     match off {
         Ok(()) => commit(connection, vec![job], on_commit, schema),
-        Err(error) => job.answer(Some(&format!("foreign keys cannot be turned off: {error:?}"))),
+        Err(error) => job.answer(Some(&NotCommitted::new("foreign keys cannot be turned off", &error))),
     }
     let on = batch(connection, "PRAGMA foreign_keys = ON").and_then(|()| match &mut connection.inner {
         Inner::Sqlite(driver) => driver.pragma_query_value(None, "foreign_keys", |row| row.get::<_, bool>(0)).map_err(db_error),
@@ -174,7 +194,7 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &
             let _ = batch(connection, "ROLLBACK");
             schema.0.store(before, Ordering::Release);
             tracing::error!(store.error = ?error, store.jobs = jobs.len(), "a commit failed; its writes are undone");
-            Some(format!("the commit failed: {error:?}"))
+            Some(NotCommitted::new("the commit failed", &error))
         }
     };
     if failure.is_none()
@@ -183,7 +203,7 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &
         on_commit(commit);
     }
     for job in jobs {
-        job.answer(failure.as_deref());
+        job.answer(failure.as_ref());
     }
 }
 
@@ -202,7 +222,11 @@ fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &Sche
             connection.effects.search.truncate(search);
             connection.effects.schema_version = None;
             // Fails where the engine gave up the whole transaction (disk full, I/O error): then nothing of the batch stands.
-            batch(connection, "ROLLBACK TO svc_job")?;
+            // The error then says that the savepoint is gone; only the job knows that there was no room.
+            batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
+                true => DbError::StorageFull(format!("{error:?}").into()),
+                false => error,
+            })?;
         }
         batch(connection, "RELEASE svc_job")?;
     }
@@ -227,8 +251,8 @@ fn apply_search(connection: &mut Connection) -> Result<(), DbError> {
     let Inner::Sqlite(driver) = &mut connection.inner else { return Ok(()) };
     let mut apply = |verb: &str, object_id: i64, params: Vec<Param>| {
         let sql = match verb {
-            "delete" => format!("DELETE FROM svc_fts_{object_id} WHERE rowid = ?1"),
-            _ => format!("INSERT INTO svc_fts_{object_id} (rowid, document) VALUES (?1, ?2)"),
+            "delete" => format!("DELETE FROM svc_ft_{object_id} WHERE rowid = ?1"),
+            _ => format!("INSERT INTO svc_ft_{object_id} (rowid, document) VALUES (?1, ?2)"),
         };
         execute(driver, &Statement { sql, params }).map(|_| ())
     };
@@ -258,4 +282,46 @@ fn apply_counts(connection: &mut Connection) -> Result<(), DbError> {
         execute(driver, &statement)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicI64;
+
+    use super::super::Session;
+    use super::*;
+
+    fn queued<F>(body: F) -> (Box<dyn Job>, oneshot::Receiver<Result<u64>>)
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<u64>> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        (Box::new(BodyJob { is_schema: false, body: Some(body), result: None, reply }), answer)
+    }
+
+    fn storing(bytes: i64) -> (Box<dyn Job>, oneshot::Receiver<Result<u64>>) {
+        queued(move |connection| {
+            Box::pin(async move { Ok(connection.run("INSERT INTO t VALUES (zeroblob($1))", vec![Param::from(bytes)]).await?) })
+        })
+    }
+
+    #[test]
+    fn where_one_job_finds_no_room_all_of_its_commit_are_told_so() {
+        let session = Session::open(Path::new(":memory:"), true).expect("a database");
+        session.execute_batch("CREATE TABLE t (b BLOB)").expect("a table");
+        session.pragma_update(None, "max_page_count", 50).expect("a bound");
+        let ((small, first), (large, second), (other, third)) = (storing(1), storing(1_000_000), storing(1));
+        let (queue, jobs) = mpsc::channel(3);
+        for job in [small, large, other] {
+            assert!(queue.try_send(job).is_ok());
+        }
+        drop(queue);
+        let on_commit: OnCommit = Arc::new(|_| {});
+        work(Connection::new(Inner::Sqlite(session)), jobs, &on_commit, &SchemaState(AtomicI64::new(2)));
+        for answer in [first, second, third] {
+            let error = answer.blocking_recv().expect("an answer").expect_err("no room");
+            assert_eq!(error.code, Code::StorageFull);
+        }
+    }
 }

@@ -48,7 +48,7 @@ async fn what_a_suspended_instance_held_is_delivered_by_another_and_its_late_out
 
     assert!(!holder.log().contains(TOO_LATE));
     holder.signal("CONT");
-    for _ in 0..200 {
+    for _ in 0..1000 {
         if holder.log().contains(TOO_LATE) {
             break;
         }

@@ -33,9 +33,9 @@ impl Acknowledged {
 #[derive(Default)]
 pub(super) struct Storm {
     pub(super) acknowledged: Mutex<Acknowledged>,
-    /// Refused with 503, or without an answer: they may be stored or not.
+    /// Refused with 503 or 507, or without an answer: they may be stored or not.
     pub(super) unknown: AtomicU64,
-    /// Those with 503.
+    /// Those with 503 or 507.
     pub(super) refused: AtomicU64,
     live: Mutex<Vec<String>>,
     notes: AtomicU64,
@@ -147,9 +147,9 @@ impl Storm {
     fn take(&self, write: Write, status: u16, text: &str) {
         let mut acknowledged = self.acknowledged.lock().unwrap();
         match (write, status) {
-            (_, 503) => {
+            (_, 503 | 507) => {
                 let body: Value = serde_json::from_str(text).unwrap();
-                assert_eq!(body["error"], "unavailable", "{text}");
+                assert_eq!(body["error"], if status == 503 { "unavailable" } else { "storage_full" }, "{text}");
                 for inside in ["sqlx", "rusqlite", "SQLITE", "os error", "disk", "server process", "src/"] {
                     assert!(!text.contains(inside), "{text} shows {inside}");
                 }

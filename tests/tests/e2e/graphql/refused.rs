@@ -57,7 +57,7 @@ on_both_engines! {
         // More than fits into one answer, for each alias anew.
         let (long, title) = (format!("{{ task {{ data {{ {} }} }} }}", many(990, "aN: extra ")), "x".repeat(1_000_000));
         admin.make("task", json!({ "title": "long", "extra": [title] })).await;
-        assert_eq!(codes(&server, Some(&admin.token), &long, Value::Null).await, ["invalid_request"]);
+        assert_eq!(codes(&server, Some(&admin.token), &long, Value::Null).await, ["answer_too_large"]);
         // All root fields together have no more than one.
         let roots = format!("{{ {} }}", many(99, "aN: task(limit: 1) { data { extra } } "));
         let answer = send(&server, Some(&admin.token), &roots, Value::Null).await;

@@ -157,7 +157,7 @@ on_both_engines! {
         assert_eq!(admin.delete(&format!("{PATH}?token={token}")).await.status, 400);
         // A stream that its client leaves is gone with all that ran on it.
         drop(stream);
-        for _ in 0..100 {
+        for _ in 0..1000 {
             if server.send(operate(&admin, "9", "{ svc_objects }")).await.status == 404 {
                 return;
             }

@@ -156,7 +156,7 @@ async fn streams_of_one_session_are_bounded_and_end_when_the_server_drains() {
         streams.push(client.listen().await);
     }
     let refused = server.send(client.request("GET")).await;
-    assert_eq!((refused.status, &refused.json()["error"]["data"]["error"]), (503, &json!("unavailable")), "{}", refused.text);
+    assert_eq!((refused.status, &refused.json()["error"]["data"]["error"]), (429, &json!("rate_limited")), "{}", refused.text);
     server.signal("TERM");
     for mut stream in streams {
         stream.ends().await;

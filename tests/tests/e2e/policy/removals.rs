@@ -28,13 +28,23 @@ impl World<'_> {
 
     /// Deletes rows; what refers to them and stays is cleared in the name of who deletes.
     fn remove(&mut self, caller: &Caller, object: usize, ids: &[String]) {
+        let mut unlinked = Vec::new();
         for (place, relation) in self.relations.clone().into_iter().enumerate() {
             let source = relation.source;
             if relation.is_many_to_many {
+                let is_end = |end: usize, id: &String| end == object && ids.contains(id);
+                // One event for each record that goes, or where the relation shows on one side only for the source.
+                let mut told = BTreeSet::new();
                 self.links.retain(|(of, from, to)| {
-                    let is_end = |end: usize, id: &String| end == object && ids.contains(id);
-                    *of != place || !(is_end(source, from) || is_end(relation.target, to))
+                    let goes = *of == place && (is_end(source, from) || is_end(relation.target, to));
+                    if goes {
+                        let is_of_target = source != relation.target && !is_end(source, from);
+                        told.insert((is_of_target, if is_of_target { to.clone() } else { from.clone() }));
+                    }
+                    !goes
                 });
+                unlinked
+                    .extend(told.into_iter().map(|(is_of_target, id)| (if is_of_target { relation.target } else { source }, id)));
                 continue;
             }
             if relation.target != object {
@@ -51,6 +61,7 @@ impl World<'_> {
             }
             cleared.iter().for_each(|id| self.tell(source, id, "updated"));
         }
+        unlinked.iter().for_each(|(near, id)| self.tell(*near, id, "unlinked"));
         ids.iter().for_each(|id| self.tell(object, id, "deleted"));
         self.rows[object].retain(|row| !ids.contains(&row.id));
     }

@@ -1,0 +1,199 @@
+//! Erasing a person: what the service itself keeps of a user.
+//!
+//! It is the work of a task (`erase_user`), because it goes through the whole outbox. Each step commits by itself, and all of it can
+//! be run again: what another run has erased is not there any more. What is found by the user's address goes together with the
+//! account, because nobody knows the address afterwards.
+
+use blockbase_query::{Action, sql};
+use blockbase_schema::{Code, Error, Result, Retry};
+use blockbase_store::ReadCost;
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::accounts::account_of;
+use crate::caller::Caller;
+use crate::users::{keep_an_admin, remove_user};
+
+/// What an erasure is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Erasure {
+    pub(crate) user_id: String,
+    /// Whether the records that the user created go too. Otherwise only the stamps go that lead to the user.
+    pub(crate) deletes_records: bool,
+}
+
+/// What went together with the account.
+#[derive(Clone, Copy, Debug, Default)]
+struct ErasedAccount {
+    /// Whether there was one.
+    is_deleted: bool,
+    log_lines: u64,
+    task_runs: u64,
+}
+
+/// Records deleted in one transaction.
+const RECORDS_AT_ONCE: usize = 500;
+
+impl App {
+    /// Demands what an erasure needs: to delete users and events, all of them.
+    pub(crate) fn require_erasure(&self, caller: &Caller) -> Result<()> {
+        caller.require("users", Action::Delete)?;
+        caller.require("events", Action::Delete)
+    }
+
+    /// Erases a user: `{ user, recordsDeleted, recordsUnstamped, events, eventsWaiting, logLines, taskRuns }`.
+    ///
+    /// # Errors
+    /// `forbidden` where the caller holds less than the user, `conflict` for the last admin, and what refuses the deletion of a
+    /// record.
+    pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
+        self.require_erasure(caller)?;
+        let account = self.erase_account(caller, &erasure.user_id).await?;
+        let deleted = match erasure.deletes_records {
+            true => self.erase_records(caller, &erasure.user_id).await?,
+            false => 0,
+        };
+        let unstamped = self.erase_stamps(&erasure.user_id).await?;
+        let (events, waiting) = self.erase_events(&erasure.user_id).await?;
+        let user_id = erasure.user_id.clone();
+        let (lines, runs) = self
+            .store
+            .write_in_reserve(move |connection| {
+                Box::pin(async move {
+                    connection.forget_schema_author(&user_id).await?;
+                    let lines = connection.delete_block_logs_with(&user_id).await?;
+                    Ok((lines, connection.clear_task_runs_with(&user_id).await?))
+                })
+            })
+            .await?;
+        self.store.forget_deleted().await?;
+        Ok(json!({
+            "user": account.is_deleted,
+            "recordsDeleted": deleted,
+            "recordsUnstamped": unstamped,
+            "events": events,
+            "eventsWaiting": waiting,
+            "logLines": account.log_lines + lines,
+            "taskRuns": account.task_runs + runs,
+        }))
+    }
+
+    /// Deletes the account with its sessions, roles and keys, and all that holds its address. Suspends what the user made.
+    async fn erase_account(&self, caller: &Caller, id: &str) -> Result<ErasedAccount> {
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                keep_an_admin(connection, &user).await?;
+                connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
+                let log_lines = connection.delete_block_logs_with(&user.email).await?;
+                let task_runs = connection.clear_task_runs_with(&user.email).await?;
+                // Last, because its events make other writers wait.
+                remove_user(connection, &announcer, &id, now).await?;
+                announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await?;
+                Ok(ErasedAccount { is_deleted: true, log_lines, task_runs })
+            })
+        })
+        .await
+    }
+
+    /// Deletes the records that the user created, as the caller would: how many.
+    async fn erase_records(&self, caller: &Caller, user_id: &str) -> Result<usize> {
+        let mut deleted = 0;
+        loop {
+            let (mut is_over, mut refused, before) = (true, None, deleted);
+            for object in self.registry().objects() {
+                let at_once = RECORDS_AT_ONCE.min(self.settings.bulk_records_max);
+                let (sql, user_id) = (sql::ids_created_by(self.store.dialect(), object, at_once), user_id.to_owned());
+                let ids = self
+                    .store
+                    .read(ReadCost::Scan, move |connection| {
+                        Box::pin(async move { Ok(connection.ids_created_by(sql, &user_id).await?) })
+                    })
+                    .await?;
+                if ids.is_empty() {
+                    continue;
+                }
+                is_over = false;
+                match self.delete_many(caller, object.name(), &ids).await {
+                    Ok(answer) => deleted += answer.ids.len(),
+                    // Records of another object may have to go first.
+                    Err(error) if error.code == Code::ForeignKeyViolation => refused = Some(error),
+                    Err(error) => return Err(error),
+                }
+            }
+            match refused {
+                _ if is_over => return Ok(deleted),
+                Some(error) if deleted == before => return Err(error),
+                // A policy hides what is left from the caller.
+                None if deleted == before => {
+                    return Err(Error::new(Code::Forbidden, "You may not delete all records that this user created."));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes the user's id out of the stamps of records: of how many.
+    async fn erase_stamps(&self, user_id: &str) -> Result<u64> {
+        let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
+        let mut changed = 0;
+        for name in &names {
+            changed += self
+                .on_schema(move |registry| async move {
+                    // One that is gone meanwhile has no stamps any more.
+                    let Some(object) = registry.object(name).cloned() else { return Ok(0) };
+                    let user_id = user_id.to_owned();
+                    self.store
+                        .write_in_reserve(move |connection| {
+                            Box::pin(async move {
+                                if connection.version("schema").await? != registry.version {
+                                    return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                                }
+                                let statements = sql::restamp(connection.dialect(), &object);
+                                connection.restamp(statements, &user_id, None).await.map_err(|error| error.on(&object))
+                            })
+                        })
+                        .await
+                })
+                .await?;
+        }
+        Ok(changed)
+    }
+
+    /// Deletes the events that are of the user's records or name the user, and that nobody still has to get: how many, and how
+    /// many are left because somebody has.
+    async fn erase_events(&self, user_id: &str) -> Result<(u64, u64)> {
+        let (mut after, mut deleted, mut waiting) = (0, 0, 0);
+        loop {
+            let page = self
+                .store
+                .read(ReadCost::Scan, move |connection| {
+                    Box::pin(async move { Ok(connection.events_between(after, i64::MAX).await?) })
+                })
+                .await?;
+            let Some(last) = page.last else { return Ok((deleted, waiting)) };
+            let names_user = |event: &blockbase_store::CommittedEvent| {
+                event.owner.as_deref() == Some(user_id) || event.payload().contains(user_id)
+            };
+            let theirs: Vec<i64> = page.events.iter().filter(|event| names_user(event)).map(|event| event.seq).collect();
+            if !theirs.is_empty() {
+                let began = std::time::Instant::now();
+                let (gone, left) = self
+                    .store
+                    .write_in_reserve(move |connection| {
+                        Box::pin(async move { Ok(connection.delete_settled_events(&theirs).await?) })
+                    })
+                    .await?;
+                deleted += gone;
+                waiting += left;
+                // Others write as well: it rests as long as it works.
+                tokio::time::sleep(began.elapsed()).await;
+            }
+            after = last;
+        }
+    }
+}

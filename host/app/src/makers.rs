@@ -1,0 +1,413 @@
+//! Makers: rights are judged when they are used, not when a thing was made.
+//!
+//! An API key, webhook, subscription, task or block keeps its [`Maker`]: the principal of the request that made it, a user, with
+//! the API key that they used for it. It never does more than that principal may do now.
+//!
+//! How a kind of thing uses this:
+//!
+//! 1. **Store.** Its table has the columns `made_by_user`, `made_by_key`, `suspended_reason` and `suspended_at` (a task's maker
+//!    stands in `user_id` and `api_key_id`), and `Made::KEPT` in `store` lists the kind. From then on the list of things that
+//!    keeps a user from being deleted, handing over, a guest's upgrade and the suspensions that follow from the maker work for it.
+//! 2. **Make.** [`Caller::maker`] is what to store; [`keep_maker`] goes first in the transaction that stores it, so that the
+//!    maker is not deleted or banned between the check and the commit.
+//!    A request without a credential has the rights of the role `public`, and what it makes keeps those.
+//! 3. **Use.** [`App::rights_of_maker`] at every use. It is kept in memory like identities are, and forgotten by each change of
+//!    accounts, so that it costs no query a delivery. [`MakerRights::Unlimited`]: nobody is recorded, the thing keeps its rights.
+//!    [`MakerRights::Held`]: do nothing that [`MakerRights::caller`] may not do; where a thing has rights of its own, cut them with
+//!    `Permissions::limited_to(caller.rights())`. [`MakerRights::Suspended`]: do nothing at all.
+//! 4. **Stop.** A maker who is gone or banned suspends the thing in the transaction that deletes or bans them ([`settle`]), with its
+//!    event. Where a maker is there and lacks a right that the thing needs, whoever finds out calls [`suspend`] with
+//!    `SuspensionReason::RightsLost`, and [`Connection::end_suspension`] where the right is back. [`render_suspension`] shows it.
+//! 5. **Adopt.** [`App::require_carried`] demands that a caller holds the rights that the thing carries. Then
+//!    `Connection::set_maker` takes it over, which ends its suspension.
+
+use std::sync::Arc;
+
+use blockbase_query::{Grant, Permissions};
+use blockbase_schema::{Code, Error, Result, time};
+use blockbase_store::{
+    Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Suspension, SuspensionReason, Thing, UserRow,
+};
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::caller::{Authority, Caller};
+use crate::identity::{Identity, grants, public_role};
+use crate::platform_event::Announcer;
+
+/// Keys that may stand between a thing and the user whose rights it has in the end: a key makes a key, which makes a key.
+pub(crate) const CHAIN_MAX: usize = 8;
+/// Longer chains than this hold nothing. Adopting a key can make the chains of what it made longer than [`CHAIN_MAX`].
+const CHAIN_READ_MAX: usize = 32;
+/// Keys that expired and are looked after in one transaction.
+const EXPIRED_AT_ONCE: i64 = 100;
+/// Things that an error lists.
+const LISTED_MAX: usize = 100;
+
+/// What the maker of a thing may do now.
+#[derive(Clone)]
+pub(crate) enum MakerRights {
+    /// There is no maker: the thing keeps its rights.
+    Unlimited,
+    /// The maker as a caller.
+    Held(Caller),
+    Suspended(SuspensionReason),
+}
+
+impl MakerRights {
+    /// The maker as a caller: `None` where there is none, or none who may do anything.
+    pub(crate) fn caller(&self) -> Option<Caller> {
+        match self {
+            MakerRights::Held(caller) => Some(caller.clone()),
+            MakerRights::Unlimited | MakerRights::Suspended(_) => None,
+        }
+    }
+
+    /// Until when it can be kept at most: a key of the maker expires.
+    pub(crate) fn holds_until(&self) -> i64 {
+        match self {
+            MakerRights::Held(Caller { identity: Some(identity), .. }) => identity.holds_until,
+            _ => i64::MAX,
+        }
+    }
+}
+
+/// `{ reason, since }`, or null.
+pub(crate) fn render_suspension(suspension: Option<Suspension>) -> Value {
+    suspension.map_or(
+        Value::Null,
+        |Suspension { reason, since }| json!({ "reason": reason.as_str(), "since": time::format_datetime(since) }),
+    )
+}
+
+/// `{ userId, apiKeyId }`, both null for a request without a credential; null where nobody is recorded.
+pub(crate) fn render_maker(maker: &Maker) -> Value {
+    match maker.is_nobody() {
+        true => Value::Null,
+        false => json!({ "userId": maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC), "apiKeyId": maker.api_key_id }),
+    }
+}
+
+/// The reason as a part of a sentence about the thing.
+pub(crate) fn explain(reason: SuspensionReason) -> &'static str {
+    match reason {
+        SuspensionReason::MakerGone => "the user who made it was deleted",
+        SuspensionReason::MakerBanned => "the user who made it is banned",
+        SuspensionReason::KeyGone => "the API key that made it was deleted",
+        SuspensionReason::KeyExpired => "the API key that made it has expired",
+        SuspensionReason::KeySuspended => "the API key that made it is suspended",
+        SuspensionReason::RightsLost => "its maker no longer holds the rights that it needs",
+    }
+}
+
+impl Caller {
+    /// Who is recorded as the maker of what this caller makes; nobody, where no permission is checked at all.
+    pub(crate) fn maker(&self) -> Maker {
+        match self.principal.actor() {
+            Some(actor) => Maker { user_id: actor.user_id.clone(), api_key_id: actor.api_key_id.clone() },
+            None if self.rights().is_unrestricted() => Maker::default(),
+            None => Maker::public(),
+        }
+    }
+
+    /// What the caller holds for themselves; a block, what it was granted for itself.
+    pub(crate) fn rights(&self) -> &Arc<Permissions> {
+        match &self.authority {
+            Authority::Own(permissions) => permissions,
+            Authority::Block { plain, .. } => plain,
+        }
+    }
+}
+
+/// What the database says of a maker.
+enum Found {
+    /// The keys from the thing upwards, and who stands at the end.
+    Held(Vec<KeyHolder>, Root),
+    Suspended(SuspensionReason),
+}
+
+/// Where a chain of makers ends.
+enum Root {
+    /// The last key has no maker.
+    Nobody,
+    /// A request without a credential: the role that everybody has.
+    Public(Option<RoleRow>),
+    User(UserRow, Vec<RoleRow>),
+}
+
+async fn find(connection: &mut Connection, maker: &Maker, now: i64) -> Result<Found> {
+    let (mut keys, mut next) = (Vec::new(), maker.clone());
+    loop {
+        let is_first = keys.is_empty();
+        // What is wrong further up is, from here, that the key is suspended.
+        let stopped = |reason| Ok(Found::Suspended(if is_first { reason } else { SuspensionReason::KeySuspended }));
+        let user = match &next.user_id {
+            None => None,
+            Some(id) if id == Maker::PUBLIC => return Ok(Found::Held(keys, Root::Public(public_role(connection).await?))),
+            Some(id) => match connection.user(id).await? {
+                None => return stopped(SuspensionReason::MakerGone),
+                Some(user) if user.banned => return stopped(SuspensionReason::MakerBanned),
+                Some(user) => Some(user),
+            },
+        };
+        let Some(id) = next.api_key_id else {
+            let Some(user) = user else { return Ok(Found::Held(keys, Root::Nobody)) };
+            let mut roles = connection.roles_of(&user.id).await?;
+            roles.extend(public_role(connection).await?);
+            return Ok(Found::Held(keys, Root::User(user, roles)));
+        };
+        let Some(holder) = connection.api_key_of_id(&id).await? else { return stopped(SuspensionReason::KeyGone) };
+        if holder.key.expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return stopped(SuspensionReason::KeyExpired);
+        }
+        if holder.user.banned || keys.len() >= CHAIN_READ_MAX {
+            return stopped(SuspensionReason::KeySuspended);
+        }
+        next = holder.key.maker.clone();
+        keys.push(holder);
+    }
+}
+
+impl App {
+    /// What a maker may do now. A user has their roles' rights, a key its role's, cut to what its own maker has, and so on up to a
+    /// user, or to a key without a maker.
+    pub(crate) async fn rights_of_maker(&self, maker: &Maker) -> Result<MakerRights> {
+        self.kept_rights_of_maker(maker).await.map(|(rights, _)| rights)
+    }
+
+    /// The same, and when it was read.
+    pub(crate) async fn kept_rights_of_maker(&self, maker: &Maker) -> Result<(MakerRights, i64)> {
+        let now = self.clock.now();
+        if maker.is_nobody() {
+            return Ok((MakerRights::Unlimited, now));
+        }
+        if let Some(kept) = self.identities.maker(maker, now) {
+            return Ok(kept);
+        }
+        let generation = self.identities.generation();
+        let sought = maker.clone();
+        let found = self
+            .store
+            .read(ReadCost::Rows, move |connection| Box::pin(async move { find(connection, &sought, now).await }))
+            .await?;
+        let rights = self.judge(found, now)?;
+        self.identities.keep_maker(maker.clone(), rights.clone(), now, generation);
+        Ok((rights, now))
+    }
+
+    /// As [`App::rights_of_maker`], in a transaction, and as it sees the accounts.
+    pub(crate) async fn rights_of_maker_in(&self, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
+        let now = self.clock.now();
+        if maker.is_nobody() {
+            return Ok(MakerRights::Unlimited);
+        }
+        let found = find(connection, maker, now).await?;
+        self.judge(found, now)
+    }
+
+    fn judge(&self, found: Found, now: i64) -> Result<MakerRights> {
+        let (keys, root) = match found {
+            Found::Suspended(reason) => return Ok(MakerRights::Suspended(reason)),
+            Found::Held(keys, root) => (keys, root),
+        };
+        let held = |identity: Identity| MakerRights::Held(Caller::of_identity(Arc::new(identity)));
+        let mut maker = match root {
+            Root::Nobody => MakerRights::Unlimited,
+            Root::Public(role) => MakerRights::Held(Caller::anonymous(self.permissions(&role, None)?)),
+            Root::User(user, roles) => held(self.identity_of_user(user, roles, now)?),
+        };
+        for holder in keys.into_iter().rev() {
+            maker = held(self.identity_of_key_holder(holder, &maker, now)?);
+        }
+        Ok(maker)
+    }
+
+    /// Demands that `caller` holds the rights that a thing carries, so that it can become theirs.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub(crate) async fn require_carried(&self, connection: &mut Connection, caller: &Caller, thing: &Thing) -> Result<()> {
+        match thing.kind {
+            Made::ApiKey => {
+                let Some(holder) = connection.api_key_of_id(&thing.id).await? else { return Ok(()) };
+                caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)
+            }
+            Made::Webhook => {
+                let Some(row) = connection.held_webhook(&thing.id).await? else { return Ok(()) };
+                crate::webhooks::may_act(caller, &row)
+            }
+            Made::Subscription => {
+                let rows = connection.subscriptions().await?;
+                let Some(row) = rows.into_iter().find(|row| row.consumer == thing.id) else { return Ok(()) };
+                crate::subscriptions::may_act(caller, &row)
+            }
+            Made::Task => match connection.task(&thing.id).await? {
+                Some(task) => self.require_task(connection, caller, &task).await,
+                None => Ok(()),
+            },
+            Made::Block => match self.installed(&thing.id) {
+                Ok(block) => {
+                    self.check_consent(caller, &block.manifest)?;
+                    self.check_subscriptions(caller, &block.manifest)
+                }
+                // It goes at this moment.
+                Err(_) => Ok(()),
+            },
+        }
+    }
+
+    /// Suspends what was made with keys that have expired since the last time. Rights are judged without it; it is what shows
+    /// the suspension and tells of it.
+    pub async fn settle_expired_keys(&self) -> Result<()> {
+        let now = self.clock.now();
+        let announcer = self.announcer(&Caller::system());
+        let expired = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.expired_makers(now, EXPIRED_AT_ONCE).await?) })
+            })
+            .await?;
+        if expired.is_empty() {
+            return Ok(());
+        }
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                for id in expired {
+                    settle(connection, &announcer, MakerPart::ApiKey(id), now).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+}
+
+/// The grants that a key of this role carries for whoever makes it or takes it over. On a key that acts as somebody else, a grant
+/// for own rows reaches that user's rows, and has to be held for all.
+pub(crate) fn carried_by_role(role: &RoleRow, is_own: bool) -> Result<Vec<Grant>> {
+    let given = grants(&role.permissions)?;
+    Ok(match is_own {
+        true => given,
+        false => given.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect(),
+    })
+}
+
+/// The keys between a thing and the user, or the key without a maker, whose rights it has in the end: the nearest first.
+pub(crate) async fn chain_of(connection: &mut Connection, maker: &Maker) -> Result<Vec<String>> {
+    let (mut chain, mut next) = (Vec::new(), maker.api_key_id.clone());
+    while let Some(id) = next.filter(|_| chain.len() <= CHAIN_READ_MAX) {
+        next = connection.api_key_of_id(&id).await?.and_then(|holder| holder.key.maker.api_key_id);
+        chain.push(id);
+    }
+    Ok(chain)
+}
+
+/// Raises the versions of what every instance keeps in memory of these things, because their makers change.
+///
+/// Call it before any of the things is held: every other change of them raises the version first, and so no two changes wait for
+/// each other.
+pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thing]) -> Result<()> {
+    if things.iter().any(|thing| thing.kind == Made::Block) {
+        connection.raise_version("blocks").await?;
+    }
+    if things.iter().any(|thing| matches!(thing.kind, Made::Webhook | Made::Subscription)) {
+        connection.raise_version("subscriptions").await?;
+    }
+    Ok(())
+}
+
+/// Makes sure that a maker is there and not banned, until the transaction ends.
+///
+/// # Errors
+/// `unauthorized` where they went away since the request began; `key_suspended`.
+pub(crate) async fn keep_maker(connection: &mut Connection, maker: &Maker) -> Result<()> {
+    let gone = || Error::new(Code::Unauthorized, "The account or the API key of this request was deleted or banned meanwhile.");
+    if let Some(id) = maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC) {
+        let stays = connection.keep_user(id).await? && connection.user(id).await?.is_some_and(|user| !user.banned);
+        if !stays {
+            return Err(gone());
+        }
+    }
+    if let Some(id) = &maker.api_key_id {
+        if !connection.keep_api_key(id).await? {
+            return Err(gone());
+        }
+        let holder = connection.api_key_of_id(id).await?.ok_or_else(gone)?;
+        if let Some(suspension) = holder.key.suspension {
+            return Err(key_suspended(suspension.reason));
+        }
+    }
+    Ok(())
+}
+
+/// The answer to a request with a suspended key.
+pub(crate) fn key_suspended(reason: SuspensionReason) -> Error {
+    let message = format!(
+        "This API key is suspended: {}. Somebody who holds its rights can take it over with POST /api/v1/api-keys/:id/adopt.",
+        explain(reason)
+    );
+    Error::new(Code::KeySuspended, message)
+}
+
+/// Brings the stored suspensions of what `part` made in line with its state, and of what those keys made, and so on. Each thing
+/// that loses its power has its event.
+///
+/// It belongs into each transaction that deletes, bans or admits a user, or that deletes or adopts a key.
+pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, part: MakerPart, now: i64) -> Result<()> {
+    let mut parts = vec![part];
+    while let Some(part) = parts.pop() {
+        for kind in Made::KEPT {
+            for unsettled in connection.unsettled(kind, &part, now).await? {
+                let id = unsettled.thing.id;
+                match unsettled.actual {
+                    Some(reason) => {
+                        let expired_at = unsettled.expired_at.filter(|_| reason == SuspensionReason::KeyExpired);
+                        let suspension = Suspension { reason, since: expired_at.unwrap_or(now) };
+                        suspend(connection, announcer, kind, &id, suspension).await?;
+                    }
+                    None => {
+                        connection.end_suspension(kind, &id).await?;
+                    }
+                }
+                if kind == Made::ApiKey && unsettled.stored.is_some() != unsettled.actual.is_some() {
+                    parts.push(MakerPart::ApiKey(id));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Takes a thing's power away, and tells of it: once, by whoever stops it. A thing that is suspended already gets the new reason.
+pub(crate) async fn suspend(
+    connection: &mut Connection,
+    announcer: &Announcer,
+    kind: Made,
+    id: &str,
+    suspension: Suspension,
+) -> Result<()> {
+    if connection.suspend(kind, id, suspension).await? {
+        let payload = json!({ "id": id, "reason": suspension.reason.as_str() });
+        announcer.emit(connection, format!("{}.suspended", kind.name()), payload).await?;
+    }
+    Ok(())
+}
+
+/// The refusal to delete a user who made something.
+pub(crate) fn owns_things(things: &[Thing]) -> Error {
+    let listed = things.iter().take(LISTED_MAX);
+    let list: Vec<Value> =
+        listed.map(|thing| json!({ "resource": thing.kind.name(), "id": thing.id, "name": thing.name })).collect();
+    let message = format!(
+        "This user made {} that would be without a maker. Hand over with `?handOverTo=<user id>`, or stop what they made with \
+         `?suspend=true`.",
+        match things.len() {
+            1 => "1 thing".to_owned(),
+            more => format!("{more} things"),
+        }
+    );
+    let mut error = Error::new(Code::OwnsThings, message);
+    error.details = Some(Box::new(("things", Value::Array(list))));
+    error
+}

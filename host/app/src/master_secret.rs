@@ -1,0 +1,68 @@
+//! The master secret and the database that it belongs to.
+//!
+//! A database remembers a value that was sealed at its first boot. So a copy that was started with another secret is found out at
+//! once, and not when the first webhook cannot be signed.
+
+use blockbase_auth::{Sealed, SecretBox};
+use blockbase_schema::{Error, Result};
+use blockbase_store::{Connection, ReadCost, Store};
+
+/// The sealed value, by its name in the database and as the purpose that it is sealed for.
+const CHECK: &str = "secret_check";
+/// What is sealed. Only whether it opens matters.
+const CHECKED: &str = "blockbase";
+const DATABASE_ID: &str = "database_id";
+
+/// Whether this secret opens what the database keeps sealed. The sealed value alone decides. A database that remembers none
+/// remembers this secret from now on, unless all that it keeps sealed is of another one.
+pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
+    let (known, key_ids) = store
+        .read(ReadCost::Rows, |connection| {
+            Box::pin(async move { Ok((connection.once(CHECK).await?, connection.key_ids_of_secrets().await?)) })
+        })
+        .await?;
+    let kept = match known {
+        Some(known) => known,
+        None => {
+            // Earlier versions started with any secret, so such a database may hold secrets of several keys.
+            let (own, foreign): (Vec<_>, Vec<_>) = key_ids.iter().partition(|key_id| *key_id == secrets.key_id());
+            match (own.is_empty(), foreign.is_empty()) {
+                (true, false) => return Ok(false),
+                (false, false) => tracing::warn!(
+                    "some stored secrets were sealed with another SVC_SECRET and cannot be opened; rotate the secrets of \
+                     webhooks that fail, and set the secrets of blocks again"
+                ),
+                (_, true) => {}
+            }
+            let sealed = secrets.seal(CHECK, CHECKED).map_err(Error::internal)?;
+            once(store, CHECK, format!("{}:{}", sealed.key_id, sealed.ciphertext)).await?
+        }
+    };
+    let Some((key_id, ciphertext)) = kept.split_once(':') else { return Ok(false) };
+    let kept = Sealed { key_id: key_id.to_owned(), ciphertext: ciphertext.to_owned() };
+    Ok(secrets.open(CHECK, &kept).is_ok_and(|opened| opened == CHECKED))
+}
+
+/// The database's own id, the same for all instances and all starts.
+pub async fn database_id(store: &Store) -> Result<String> {
+    once(store, DATABASE_ID, uuid::Uuid::new_v4().to_string()).await
+}
+
+/// The value of a name; `value` where it has none yet. Of several instances that boot at once, one sets it.
+async fn once(store: &Store, name: &'static str, value: String) -> Result<String> {
+    async fn kept(connection: &mut Connection, name: &str) -> Result<Option<String>> {
+        Ok(connection.once(name).await?)
+    }
+    let known = store.read(ReadCost::Rows, move |connection| Box::pin(kept(connection, name))).await?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    store
+        .write(move |connection| {
+            Box::pin(async move {
+                connection.set_once(name, &value).await?;
+                kept(connection, name).await?.ok_or_else(|| Error::internal("a value that was set is not there"))
+            })
+        })
+        .await
+}

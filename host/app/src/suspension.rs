@@ -1,0 +1,333 @@
+//! Webhooks, subscriptions, tasks and blocks need rights of their maker. They stop when the maker does not hold them any more, show
+//! why, and go on when the right is back or when somebody who holds it adopts them.
+//!
+//! Rights are judged at each use ([`App::delivery_judge`], [`App::block_caller`], a task's run). What is stored of a suspension
+//! is only what is shown: it follows in the background and whenever somebody looks.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{BlockRow, Connection, Made, Maker, ReadCost, Suspension, SuspensionReason, Thing};
+use serde_json::Value;
+
+use crate::App;
+use crate::blocks::InstalledBlock;
+use crate::caller::{Authority, Caller};
+use crate::makers::{MakerRights, explain, keep_maker, suspend};
+use crate::manifest::Manifest;
+use crate::platform_event::Announcer;
+use crate::subscriptions::{EVENTS, Subscription};
+use crate::{subscriptions, webhooks};
+
+/// How often suspensions are looked after although no account changed here: another instance may have ended before it did so.
+const SETTLED_ANYWAY_MS: i64 = 60_000;
+
+/// Why a thing stops, judged by what its maker may do.
+pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result<()>) -> Option<SuspensionReason> {
+    match rights {
+        MakerRights::Unlimited => None,
+        MakerRights::Suspended(reason) => Some(*reason),
+        MakerRights::Held(_) => match rights.caller() {
+            Some(caller) if needs(&caller).is_ok() => None,
+            _ => Some(SuspensionReason::RightsLost),
+        },
+    }
+}
+
+/// A sentence for whoever reads the ledger or an error.
+pub(crate) fn stopped(what: &str, reason: SuspensionReason) -> String {
+    format!("The {what} is suspended: {}. Somebody who holds the rights that it needs can adopt it.", explain(reason))
+}
+
+/// Demands of a maker what a thing needs.
+type Needs<'a> = Box<dyn Fn(&Caller) -> Result<()> + Send + Sync + 'a>;
+
+/// What is looked after of a thing: its kind, what its routes name it by, its maker, the stored suspension, and what it needs.
+struct Kept<'a> {
+    kind: Made,
+    id: String,
+    maker: Maker,
+    stored: Option<SuspensionReason>,
+    needs: Needs<'a>,
+}
+
+/// What the makers of many things may do now: each maker is looked up once.
+#[derive(Default)]
+struct Judged(HashMap<Maker, MakerRights>);
+
+impl Judged {
+    async fn rights(&mut self, app: &App, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
+        if let Some(known) = self.0.get(maker) {
+            return Ok(known.clone());
+        }
+        let rights = app.rights_of_maker_in(connection, maker).await?;
+        self.0.insert(maker.clone(), rights.clone());
+        Ok(rights)
+    }
+}
+
+impl App {
+    /// Why nothing is delivered to a consumer group at this moment; `None` where it is. It costs no query while the maker is known.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn why_stopped(&self, subscription: &Subscription) -> Result<Option<String>> {
+        Ok(self.delivery_judge(subscription).await?.why_stopped())
+    }
+
+    /// The caller of a block's own calls: the block's rights, cut to what whoever consented to them holds now, with the invoker's
+    /// stamps.
+    ///
+    /// # Errors
+    /// `forbidden` where whoever consented is gone or banned.
+    pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
+        let mut caller = block.caller(invoker);
+        let rights = self.rights_of_maker(&block.maker).await?;
+        if let MakerRights::Suspended(reason) = rights {
+            return Err(Error::new(Code::Forbidden, stopped("block", reason)));
+        }
+        let Some(maker) = rights.caller() else { return Ok(caller) };
+        if let Authority::Block { plain, as_caller, .. } = &mut caller.authority {
+            let limit = maker.rights();
+            *plain = Arc::new(plain.as_ref().clone().limited_to(Arc::clone(limit)));
+            // Consent to the caller's own rows needs no more than a right to own rows, so here `own` means the caller's.
+            let limit = Arc::new(limit.as_ref().clone().of_actor(invoker.actor_id().map(str::to_owned)));
+            *as_caller = Arc::new(as_caller.as_ref().clone().limited_to(limit));
+        }
+        Ok(caller)
+    }
+
+    /// Everything that keeps a maker beside API keys.
+    async fn kept_things<'a>(&'a self, connection: &mut Connection) -> Result<Vec<Kept<'a>>> {
+        let mut things: Vec<Kept<'a>> = Vec::new();
+        let stored = |suspension: Option<Suspension>| suspension.map(|suspension| suspension.reason);
+        for row in connection.webhooks().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
+            things.push(Kept {
+                kind: Made::Webhook,
+                id: row.id.clone(),
+                maker: row.maker.clone(),
+                stored: stored(row.suspension),
+                needs: Box::new(move |caller| webhooks::may_act(caller, &row)),
+            });
+        }
+        for row in connection.subscriptions().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
+            things.push(Kept {
+                kind: Made::Subscription,
+                id: row.consumer.clone(),
+                maker: row.maker.clone(),
+                stored: stored(row.suspension),
+                needs: Box::new(move |caller| subscriptions::may_act(caller, &row)),
+            });
+        }
+        for row in connection.tasks().await?.into_iter().filter(|row| !row.maker().is_nobody()) {
+            things.push(Kept {
+                kind: Made::Task,
+                id: row.id.clone(),
+                maker: row.maker(),
+                stored: stored(row.suspension),
+                needs: Box::new(move |caller| self.may_act_on_task(caller, &row)),
+            });
+        }
+        for BlockRow { name, maker, suspension, manifest, .. } in connection.blocks().await? {
+            if maker.is_nobody() {
+                continue;
+            }
+            let manifest: Manifest = serde_json::from_str(&manifest).map_err(Error::internal)?;
+            things.push(Kept {
+                kind: Made::Block,
+                id: name,
+                maker,
+                stored: stored(suspension),
+                needs: Box::new(move |caller| self.check_consent(caller, &manifest)),
+            });
+        }
+        Ok(things)
+    }
+
+    /// Brings the stored suspensions up to what makers hold now, where an account changed since the last time. The event of each is
+    /// emitted once, by whoever is first.
+    pub async fn settle_rights(&self) -> Result<()> {
+        let seen = (self.identities.generation(), self.clock.now());
+        {
+            let settled = self.rights_settled.lock();
+            if settled.0 == seen.0 && seen.1 - settled.1 < SETTLED_ANYWAY_MS {
+                return Ok(());
+            }
+        }
+        self.settle_rights_now().await?;
+        *self.rights_settled.lock() = seen;
+        Ok(())
+    }
+
+    /// The same at once, for whoever is about to show them. A failure is logged, and what is stored is shown: a read does not fail
+    /// because of a write.
+    pub(crate) async fn settle_rights_shown(&self) {
+        if let Err(error) = self.settle_rights_now().await {
+            tracing::warn!(error.cause = %error, "suspensions could not be brought up to date; what is stored is shown");
+        }
+    }
+
+    /// Done while there is too little room, too: a suspension is a small write, and reads wait for it.
+    async fn settle_rights_now(&self) -> Result<()> {
+        let app = self.itself()?;
+        let things = self
+            .store
+            .read(ReadCost::Scan, move |connection| {
+                Box::pin(async move {
+                    let (mut judged, mut differing) = (Judged::default(), Vec::new());
+                    for thing in app.kept_things(connection).await? {
+                        let rights = judged.rights(&app, connection, &thing.maker).await?;
+                        if reason(&rights, &thing.needs) != thing.stored {
+                            differing.push((thing.kind, thing.id));
+                        }
+                    }
+                    Ok(differing)
+                })
+            })
+            .await?;
+        if things.is_empty() {
+            return Ok(());
+        }
+        let (app, announcer, now) = (self.itself()?, self.announcer(&Caller::system()), self.clock.now());
+        self.store
+            .write_in_reserve(move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    let mut judged = Judged::default();
+                    for thing in app.kept_things(connection).await? {
+                        if things.contains(&(thing.kind, thing.id.clone())) {
+                            let rights = judged.rights(&app, connection, &thing.maker).await?;
+                            settle_thing(connection, &announcer, &rights, thing, now).await?;
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Makes the caller the maker of a webhook, a subscription, a task or a block, and with that answerable for what it does. A
+    /// block's webhooks and subscriptions come with it.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds, and nothing changes then; `conflict` where a block
+    /// declared it, or it is a task of the service.
+    pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
+        let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
+        let thing = Thing { kind, id: id.to_owned(), name: None };
+        self.store
+            .write(move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    keep_maker(connection, &maker).await?;
+                    if kind == Made::Block {
+                        connection.raise_version("blocks").await?;
+                    }
+                    connection.raise_version("subscriptions").await?;
+                    let mut things = vec![thing.clone()];
+                    match kind {
+                        Made::Webhook => {
+                            let row = connection.held_webhook(&thing.id).await?.ok_or_else(|| Error::not_found("webhook"))?;
+                            declared_by_none(row.source.as_ref())?;
+                        }
+                        Made::Subscription => {
+                            let rows = connection.subscriptions().await?;
+                            let row = rows.into_iter().find(|row| row.consumer == thing.id);
+                            declared_by_none(row.ok_or_else(|| Error::not_found("subscription"))?.source.as_ref())?;
+                        }
+                        Made::Task => {
+                            let row = connection.held_task(&thing.id).await?.ok_or_else(|| Error::not_found("task"))?;
+                            crate::tasks::made_by_somebody(&row)?;
+                        }
+                        Made::Block => {
+                            let source = Some(format!("block:{}", thing.id));
+                            let of = |kind: Made, id: String| Thing { kind, id, name: None };
+                            let webhooks = connection.webhooks().await?.into_iter().filter(|row| row.source == source);
+                            things.extend(webhooks.map(|row| of(Made::Webhook, row.id)));
+                            let rows = connection.subscriptions().await?.into_iter().filter(|row| row.source == source);
+                            things.extend(rows.map(|row| of(Made::Subscription, row.consumer)));
+                        }
+                        Made::ApiKey => return Err(Error::internal("an API key is adopted by its own operation")),
+                    }
+                    for thing in &things {
+                        app.require_carried(connection, &caller, thing).await?;
+                        if !connection.set_maker(thing.kind, &thing.id, &maker).await? {
+                            return Err(Error::not_found("block"));
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        match kind {
+            Made::Block => self.refresh().await,
+            _ => self.refresh_subscriptions().await,
+        }
+    }
+
+    /// Adopts a webhook: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
+        caller.require(webhooks::WEBHOOKS, Action::Update)?;
+        self.adopt(caller, Made::Webhook, id).await?;
+        self.shown_webhook(id).await
+    }
+
+    /// Adopts a subscription: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<Value> {
+        caller.require(EVENTS, Action::Update)?;
+        self.adopt(caller, Made::Subscription, consumer).await?;
+        self.shown_subscription(consumer).await
+    }
+
+    /// Adopts a task by its id or its name: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
+    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+        caller.require(crate::tasks::TASKS, Action::Update)?;
+        let id = self.find_task(id_or_name).await?.id;
+        self.adopt(caller, Made::Task, &id).await?;
+        self.shown_task(caller, &id).await
+    }
+
+    /// Adopts a block, which is consent to what its manifest asks for: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds.
+    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<Value> {
+        caller.require(crate::blocks::BLOCKS, Action::Update)?;
+        self.installed(name)?;
+        self.adopt(caller, Made::Block, name).await?;
+        self.shown_block(name).await
+    }
+}
+
+/// Stores what a thing's maker makes of its suspension.
+async fn settle_thing(
+    connection: &mut Connection,
+    announcer: &Announcer,
+    rights: &MakerRights,
+    thing: Kept<'_>,
+    now: i64,
+) -> Result<()> {
+    match reason(rights, &thing.needs) {
+        actual if actual == thing.stored => Ok(()),
+        Some(reason) => suspend(connection, announcer, thing.kind, &thing.id, Suspension { reason, since: now }).await,
+        None => connection.end_suspension(thing.kind, &thing.id).await.map(|_| ()).map_err(Error::from),
+    }
+}
+
+fn declared_by_none(source: Option<&String>) -> Result<()> {
+    match source {
+        None => Ok(()),
+        Some(_) => Err(Error::new(Code::Conflict, "A block declared this. Adopt the block, and it comes along.")),
+    }
+}

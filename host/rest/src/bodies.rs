@@ -1,0 +1,257 @@
+//! Bytes of bodies in flight: how many the process holds, and whose they are.
+//!
+//! A body counts against its payer's share by what it announces once its first bytes arrive, and against the whole by what has
+//! arrived. So an upload that stalls takes nothing from others, and two halves of one payer never wait for each other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_app::Payer;
+use blockbase_app::schema::{Code, Error, Result};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// Bytes of all bodies in flight.
+const BYTES_MAX: usize = 256 * 1024 * 1024;
+/// Bytes of those of one payer; a larger body is admitted when it is its payer's only one.
+const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
+/// How long a body waits until there is room for it.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Bodies that wait, of all payers and of one.
+const WAITING_MAX: usize = 1_000;
+const WAITING_OF_ONE_MAX: usize = 100;
+/// What a client is told to wait before it tries again.
+const RETRY_AFTER_S: u16 = 5;
+
+/// The bodies in flight.
+pub(crate) struct Bodies {
+    bytes_max: usize,
+    of_one_max: usize,
+    wait_max: Duration,
+    state: Mutex<State>,
+    /// Told when a body is gone.
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    arrived: usize,
+    waiting: usize,
+    payers: HashMap<Payer, Share>,
+}
+
+/// What one payer has in flight.
+#[derive(Default)]
+struct Share {
+    reserved: usize,
+    bodies: usize,
+    waiting: usize,
+}
+
+impl Default for Bodies {
+    fn default() -> Self {
+        Bodies {
+            bytes_max: BYTES_MAX,
+            of_one_max: BYTES_OF_ONE_MAX,
+            wait_max: WAIT_MAX,
+            state: Mutex::default(),
+            freed: Notify::new(),
+        }
+    }
+}
+
+/// The place of one body, until it is dropped.
+pub(crate) struct BodyPlace {
+    bodies: Arc<Bodies>,
+    payer: Payer,
+    reserved: usize,
+    arrived: usize,
+}
+
+impl std::fmt::Debug for BodyPlace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("BodyPlace").field("arrived", &self.arrived).finish_non_exhaustive()
+    }
+}
+
+impl Bodies {
+    /// What a body counts of its payer's share. One that is larger than the share began as the only one, and leaves the share to
+    /// smaller ones.
+    fn counted(&self, bytes: usize) -> usize {
+        if bytes > self.of_one_max { 0 } else { bytes }
+    }
+
+    /// A place for a body of which nothing has arrived.
+    pub(crate) fn place(self: &Arc<Self>, payer: Payer) -> BodyPlace {
+        BodyPlace { bodies: Arc::clone(self), payer, reserved: 0, arrived: 0 }
+    }
+}
+
+impl BodyPlace {
+    /// Makes room for `bytes` more that have arrived, of a body that will have `announced` in all, as far as it is known.
+    ///
+    /// # Errors
+    /// `unavailable` where there is no room for too long.
+    pub(crate) async fn arrive(&mut self, bytes: usize, announced: usize) -> Result<()> {
+        let due = announced.max(self.arrived + bytes);
+        if self.take(bytes, due) {
+            return Ok(());
+        }
+        let _waiting = Waiting::begin(&self.bodies, &self.payer)?;
+        let (bodies, deadline) = (Arc::clone(&self.bodies), Instant::now() + self.bodies.wait_max);
+        loop {
+            let freed = bodies.freed.notified();
+            tokio::pin!(freed);
+            // From here on no word of it is lost.
+            freed.as_mut().enable();
+            if self.take(bytes, due) {
+                return Ok(());
+            }
+            timeout_at(deadline, freed).await.map_err(|_| no_room())?;
+        }
+    }
+
+    /// Takes the room, if there is any.
+    fn take(&mut self, bytes: usize, due: usize) -> bool {
+        let mut state = self.bodies.state.lock();
+        let is_only_one_of_all = state.arrived == self.arrived;
+        if state.arrived + bytes > self.bodies.bytes_max && !is_only_one_of_all {
+            return false;
+        }
+        let is_new = self.reserved == 0;
+        let share = state.payers.entry(self.payer.clone()).or_default();
+        let others = share.bodies - usize::from(!is_new);
+        let reserved = share.reserved - self.bodies.counted(self.reserved);
+        // A body that is larger than the share, or for which all of it is reserved, was admitted and goes on.
+        let is_admitted = self.reserved > self.bodies.of_one_max || due <= self.reserved;
+        let is_past_share = reserved + due > self.bodies.of_one_max;
+        if !is_admitted && is_past_share && (others > 0 || due <= self.bodies.of_one_max) {
+            state.forget(&self.payer);
+            return false;
+        }
+        share.bodies = others + 1;
+        share.reserved = reserved + self.bodies.counted(due);
+        state.arrived += bytes;
+        (self.reserved, self.arrived) = (due, self.arrived + bytes);
+        true
+    }
+}
+
+impl Drop for BodyPlace {
+    fn drop(&mut self) {
+        if self.reserved == 0 {
+            return;
+        }
+        let mut state = self.bodies.state.lock();
+        state.arrived -= self.arrived;
+        if let Some(share) = state.payers.get_mut(&self.payer) {
+            share.bodies -= 1;
+            share.reserved -= self.bodies.counted(self.reserved);
+        }
+        state.forget(&self.payer);
+        drop(state);
+        self.bodies.freed.notify_waiters();
+    }
+}
+
+impl State {
+    /// Drops what is kept of a payer who has nothing in flight.
+    fn forget(&mut self, payer: &Payer) {
+        if self.payers.get(payer).is_some_and(|share| share.bodies == 0 && share.waiting == 0) {
+            self.payers.remove(payer);
+        }
+    }
+}
+
+/// A body that waits for room.
+struct Waiting {
+    bodies: Arc<Bodies>,
+    payer: Payer,
+}
+
+impl Waiting {
+    fn begin(bodies: &Arc<Bodies>, payer: &Payer) -> Result<Waiting> {
+        let mut state = bodies.state.lock();
+        let all = state.waiting;
+        let share = state.payers.entry(payer.clone()).or_default();
+        if all >= WAITING_MAX || share.waiting >= WAITING_OF_ONE_MAX {
+            state.forget(payer);
+            return Err(no_room());
+        }
+        share.waiting += 1;
+        state.waiting += 1;
+        Ok(Waiting { bodies: Arc::clone(bodies), payer: payer.clone() })
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut state = self.bodies.state.lock();
+        state.waiting -= 1;
+        if let Some(share) = state.payers.get_mut(&self.payer) {
+            share.waiting -= 1;
+        }
+        state.forget(&self.payer);
+    }
+}
+
+fn no_room() -> Error {
+    let message = "The server has as many request bodies in flight as it takes, or as it takes from one caller. Try again later.";
+    Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bodies(bytes_max: usize, of_one_max: usize) -> Arc<Bodies> {
+        Arc::new(Bodies { bytes_max, of_one_max, wait_max: Duration::from_millis(50), ..Bodies::default() })
+    }
+
+    fn payer(number: u8) -> Payer {
+        Payer::at(std::net::IpAddr::from([192, 0, 2, number]))
+    }
+
+    #[tokio::test]
+    async fn a_payer_has_a_share_and_a_larger_body_only_alone() {
+        let bodies = bodies(800, 100);
+        let mut large = bodies.place(payer(1));
+        large.arrive(10, 300).await.expect("the only one");
+        let refused = bodies.place(payer(1)).arrive(1, 101).await.expect_err("not the only one");
+        assert_eq!((refused.code, refused.retry_after_s.map(u16::from)), (Code::Unavailable, Some(RETRY_AFTER_S)));
+        bodies.place(payer(2)).arrive(60, 60).await.expect("another's share");
+        let mut second = bodies.place(payer(1));
+        second.arrive(1, 1).await.expect("the share is for small ones");
+        large.arrive(10, 300).await.expect("it goes on beside a small one");
+        large.arrive(281, 300).await.expect("also past what it announced");
+        drop(large);
+        bodies.place(payer(1)).arrive(1, 101).await.expect_err("still not the only one");
+        bodies.place(payer(1)).arrive(99, 99).await.expect("the rest of the share");
+        bodies.place(payer(1)).arrive(1, 100).await.expect_err("more than the rest");
+    }
+
+    #[tokio::test]
+    async fn what_stalls_takes_nothing_from_others_and_what_ends_lets_them_in() {
+        let bodies = bodies(100, 80);
+        let mut stalled = Vec::new();
+        for number in 0..50 {
+            let mut place = bodies.place(payer(number));
+            place.arrive(1, 80).await.expect("one byte");
+            stalled.push(place);
+        }
+        let mut whole = bodies.place(payer(60));
+        whole.arrive(50, 50).await.expect("what did not arrive is free");
+        let waiting = tokio::spawn({
+            let mut place = bodies.place(payer(61));
+            async move { place.arrive(50, 50).await }
+        });
+        tokio::task::yield_now().await;
+        drop(whole);
+        waiting.await.expect("no panic").expect("room");
+        drop(stalled);
+        let state = bodies.state.lock();
+        assert_eq!((state.arrived, state.waiting, state.payers.len()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,204 @@
+//! Hosts: the names under which this server answers.
+//!
+//! A page whose own name was made to lead here (DNS rebinding) sends that name in `Host`. Only names that the configuration knows
+//! are answered. An IP address cannot be rebound by DNS, so every IP address is.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri, header};
+use url::{Host, Url};
+
+/// The names of this server, beside every IP address.
+#[derive(Clone, Debug, Default)]
+pub struct KnownHosts(Vec<KnownHost>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct KnownHost {
+    /// In lower case.
+    name: String,
+    /// `None`: the own port of http or https.
+    port: Option<u16>,
+    /// Whether the name counts without a port too, as some proxies pass it on.
+    port_may_be_left_out: bool,
+}
+
+/// Why a request is refused for its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HostProblem {
+    /// No host, several, or one that is malformed.
+    Malformed,
+    /// The name is not one of this server's.
+    Unknown(String),
+}
+
+/// The host that a request names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedHost {
+    /// In lower case; an IPv6 address in brackets.
+    name: String,
+    port: Option<u16>,
+}
+
+impl NamedHost {
+    /// Reads `Host`, and the authority of an absolute request target, which has to agree with it.
+    pub(crate) fn of(uri: &Uri, headers: &HeaderMap) -> Result<NamedHost, HostProblem> {
+        let mut hosts = headers.get_all(header::HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(HostProblem::Malformed) };
+        let named = host.to_str().ok().and_then(|host| host.parse().ok()).and_then(|host| NamedHost::read(&host));
+        let named = named.ok_or(HostProblem::Malformed)?;
+        match uri.authority().map(NamedHost::read) {
+            None => Ok(named),
+            Some(Some(target)) if target == named => Ok(named),
+            Some(_) => Err(HostProblem::Malformed),
+        }
+    }
+
+    fn read(authority: &Authority) -> Option<NamedHost> {
+        let name = authority.host().to_ascii_lowercase();
+        // A user before the host (`evil@127.0.0.1`) makes readers disagree about which part is the host.
+        let is_plain = !name.is_empty() && !authority.as_str().contains('@');
+        let rest = authority.as_str().get(name.len()..)?;
+        let port = match rest.strip_prefix(':') {
+            None if rest.is_empty() => None,
+            Some("") => None,
+            Some(port) => Some(port.parse().ok()?),
+            None => return None,
+        };
+        is_plain.then(|| NamedHost { name, port: port.filter(|port| !matches!(port, 80 | 443)) })
+    }
+
+    pub(crate) fn is_ip(&self) -> bool {
+        let bare = self.name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(&self.name);
+        bare.parse::<IpAddr>().is_ok()
+    }
+
+    /// Whether a page of `origin` came from this very host.
+    pub(crate) fn is_origin(&self, origin: &str) -> bool {
+        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        let authority = authority.and_then(|authority| authority.parse().ok());
+        authority.and_then(|authority| NamedHost::read(&authority)).is_some_and(|named| named == *self)
+    }
+
+    fn text(&self) -> String {
+        match self.port {
+            None => self.name.clone(),
+            Some(port) => format!("{}:{port}", self.name),
+        }
+    }
+}
+
+/// Whether a URL leads to this machine and to no other address of it.
+pub fn is_loopback_url(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}
+
+/// Whether a URL leads to this machine, or to every address of it.
+pub(crate) fn is_local(url: &Url) -> bool {
+    let is_every_address = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_unspecified(),
+        Some(Host::Ipv6(address)) => address.is_unspecified(),
+        Some(Host::Domain(_)) | None => false,
+    };
+    is_loopback_url(url) || is_every_address
+}
+
+impl KnownHosts {
+    /// The host of the public URL, those of the trusted origins, and `localhost` with the port that is listened on.
+    pub fn new(public_url: &str, listen: SocketAddr, trusted_origins: &[String]) -> KnownHosts {
+        let urls = std::iter::once(public_url).chain(trusted_origins.iter().map(String::as_str));
+        let named = urls.filter_map(|url| Url::parse(url).ok()).filter_map(|url| {
+            let name = url.host_str()?.to_ascii_lowercase();
+            let port_may_be_left_out = !is_local(&url);
+            // The public URL may be `http://0.0.0.0:4000`, and people type `localhost`.
+            let name = if is_local(&url) { "localhost".to_owned() } else { name };
+            Some(KnownHost { name, port: url.port().filter(|port| !matches!(port, 80 | 443)), port_may_be_left_out })
+        });
+        let port = Some(listen.port()).filter(|port| !matches!(port, 80 | 443));
+        let listened = KnownHost { name: "localhost".to_owned(), port, port_may_be_left_out: false };
+        KnownHosts(named.chain([listened]).collect())
+    }
+
+    /// # Errors
+    /// The name is none of this server's.
+    pub(crate) fn check(&self, host: &NamedHost) -> Result<(), HostProblem> {
+        let is_known = |known: &KnownHost| {
+            let left_out = known.port_may_be_left_out && host.port.is_none();
+            known.name == host.name && (known.port == host.port || left_out)
+        };
+        match host.is_ip() || self.0.iter().any(is_known) {
+            true => Ok(()),
+            false => Err(HostProblem::Unknown(host.text())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn named(host: &str) -> Result<NamedHost, HostProblem> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::HOST, HeaderValue::from_str(host).expect("a header"));
+        NamedHost::of(&Uri::from_static("/api/v1/me"), &headers)
+    }
+
+    #[test]
+    fn a_host_is_a_name_with_a_port_or_without() {
+        for host in ["evil@127.0.0.1", "@127.0.0.1", "", "a b", "a/b", ":4000", "127.0.0.1:x", "127.0.0.1:99999", "http://a"] {
+            assert_eq!(named(host), Err(HostProblem::Malformed), "{host}");
+        }
+        assert_eq!(named("API.example.com:443"), named("api.example.com"));
+        assert_ne!(named("api.example.com:4000"), named("api.example.com"));
+        let mut headers = HeaderMap::new();
+        assert_eq!(NamedHost::of(&Uri::from_static("/"), &headers), Err(HostProblem::Malformed));
+        headers.append(header::HOST, HeaderValue::from_static("a.example"));
+        assert!(NamedHost::of(&Uri::from_static("http://a.example/"), &headers).is_ok());
+        assert_eq!(NamedHost::of(&Uri::from_static("http://b.example/"), &headers), Err(HostProblem::Malformed));
+        headers.append(header::HOST, HeaderValue::from_static("b.example"));
+        assert_eq!(NamedHost::of(&Uri::from_static("/"), &headers), Err(HostProblem::Malformed));
+    }
+
+    #[test]
+    fn only_names_of_this_server_and_addresses_are_answered() {
+        let trusted = ["https://app.example.com".to_owned()];
+        let hosts = KnownHosts::new("https://api.example.com:8443/base", ([0, 0, 0, 0], 4000).into(), &trusted);
+        let is_let_in = |host: &str| hosts.check(&named(host).expect("a host")).is_ok();
+        for host in [
+            "api.example.com:8443",
+            "API.example.com",
+            "app.example.com:443",
+            "localhost:4000",
+            "127.0.0.1:4000",
+            "[::1]:4000",
+            "192.0.2.7:8080",
+            "[2001:db8::1]",
+        ] {
+            assert!(is_let_in(host), "{host}");
+        }
+        for host in [
+            "evil.example",
+            "api.example.com:4000",
+            "localhost:4001",
+            "localhost",
+            "api.example.com.evil.example",
+            "127.0.0.1.evil",
+        ] {
+            assert!(!is_let_in(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_page_is_of_the_host_that_its_request_names() {
+        let host = named("192.0.2.7:4000").expect("a host");
+        assert!(host.is_ip() && host.is_origin("http://192.0.2.7:4000") && host.is_origin("https://192.0.2.7:4000"));
+        assert!(!host.is_origin("http://192.0.2.7:4001") && !host.is_origin("http://192.0.2.8:4000") && !host.is_origin("null"));
+    }
+}

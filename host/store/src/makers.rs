@@ -1,0 +1,325 @@
+//! Who made what: API keys, webhooks, subscriptions, tasks and blocks keep their maker beside them.
+//!
+//! A table of such things has four columns: the user who made it, the API key that they used for it (both null where nobody is
+//! recorded), `suspended_reason` and `suspended_at`. The statements here are the same for every kind; [`Made::KEPT`] lists the
+//! kinds whose tables have the columns. What a maker may do is for `app` to judge.
+
+use std::collections::HashMap;
+
+use blockbase_query::{Dialect, Param, Statement};
+
+use crate::connection::Connection;
+use crate::error::DbError;
+use crate::row::Row;
+
+/// Who made something: the principal of the request. With neither there is no maker, and the thing keeps its rights.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Maker {
+    pub user_id: Option<String>,
+    /// The key that the user's request presented, where it was one.
+    pub api_key_id: Option<String>,
+}
+
+impl Maker {
+    /// Stands for the user where the request had no credential. No user has this id.
+    pub const PUBLIC: &'static str = "public";
+
+    /// The maker of what a request without a credential made.
+    pub fn public() -> Maker {
+        Maker { user_id: Some(Maker::PUBLIC.to_owned()), api_key_id: None }
+    }
+
+    pub fn is_nobody(&self) -> bool {
+        self.user_id.is_none() && self.api_key_id.is_none()
+    }
+}
+
+/// Why something has no power at the moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SuspensionReason {
+    /// The user who made it was deleted.
+    MakerGone,
+    /// The user who made it is banned.
+    MakerBanned,
+    /// The API key that it was made with was deleted.
+    KeyGone,
+    /// The API key that it was made with has expired.
+    KeyExpired,
+    /// The API key that it was made with is itself suspended.
+    KeySuspended,
+    /// The maker no longer holds the rights that it needs.
+    RightsLost,
+}
+
+/// The reasons that follow from the maker alone, as a list for SQL. `rights_lost` depends on what the thing needs.
+const OF_MAKER: &str = "'maker_gone', 'maker_banned', 'key_gone', 'key_expired', 'key_suspended'";
+
+impl SuspensionReason {
+    /// As it is stored, shown and told in events.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SuspensionReason::MakerGone => "maker_gone",
+            SuspensionReason::MakerBanned => "maker_banned",
+            SuspensionReason::KeyGone => "key_gone",
+            SuspensionReason::KeyExpired => "key_expired",
+            SuspensionReason::KeySuspended => "key_suspended",
+            SuspensionReason::RightsLost => "rights_lost",
+        }
+    }
+
+    fn read(text: &str) -> Result<SuspensionReason, DbError> {
+        [
+            SuspensionReason::MakerGone,
+            SuspensionReason::MakerBanned,
+            SuspensionReason::KeyGone,
+            SuspensionReason::KeyExpired,
+            SuspensionReason::KeySuspended,
+            SuspensionReason::RightsLost,
+        ]
+        .into_iter()
+        .find(|reason| reason.as_str() == text)
+        .ok_or_else(|| DbError::Other(format!("there is no reason {text:?} for a suspension").into()))
+    }
+}
+
+/// That something has no power, and since when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Suspension {
+    pub reason: SuspensionReason,
+    /// Milliseconds since the epoch.
+    pub since: i64,
+}
+
+/// Reads `suspended_reason` and `suspended_at` from the columns that begin at `from`.
+pub(crate) fn suspension(row: &Row, from: usize) -> Result<Option<Suspension>, DbError> {
+    match (row.optional_text(from)?, row.optional_integer(from + 1)?) {
+        (Some(reason), Some(since)) => Ok(Some(Suspension { reason: SuspensionReason::read(&reason)?, since })),
+        _ => Ok(None),
+    }
+}
+
+/// Reads `made_by_user` and `made_by_key` from the columns that begin at `from`.
+pub(crate) fn maker(row: &Row, from: usize) -> Result<Maker, DbError> {
+    Ok(Maker { user_id: row.optional_text(from)?, api_key_id: row.optional_text(from + 1)? })
+}
+
+/// A kind of thing that keeps its maker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Made {
+    ApiKey,
+    Webhook,
+    Subscription,
+    Task,
+    Block,
+}
+
+/// Where a kind is stored.
+struct Place {
+    table: &'static str,
+    id: &'static str,
+    name: &'static str,
+    user: &'static str,
+    key: &'static str,
+}
+
+impl Made {
+    /// The kinds whose tables have the four columns. The migration that gives them to another table adds its kind here.
+    pub const KEPT: [Made; 5] = [Made::ApiKey, Made::Webhook, Made::Subscription, Made::Task, Made::Block];
+
+    /// The first word of the topic `<name>.suspended`, and `resource` in lists of things.
+    pub fn name(self) -> &'static str {
+        match self {
+            Made::ApiKey => "api_keys",
+            Made::Webhook => "webhooks",
+            Made::Subscription => "subscriptions",
+            Made::Task => "tasks",
+            Made::Block => "blocks",
+        }
+    }
+
+    fn place(self) -> Place {
+        let (table, id, name) = match self {
+            Made::ApiKey => ("svc_api_keys", "id", "name"),
+            Made::Webhook => ("svc_webhooks", "id", "name"),
+            Made::Subscription => ("svc_subscriptions", "consumer", "consumer"),
+            Made::Task => ("svc_tasks", "id", "name"),
+            Made::Block => ("svc_blocks", "name", "name"),
+        };
+        let (user, key) = match self {
+            Made::Task => ("user_id", "api_key_id"),
+            _ => ("made_by_user", "made_by_key"),
+        };
+        Place { table, id, name, user, key }
+    }
+}
+
+/// One thing that somebody made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thing {
+    pub kind: Made,
+    /// What its routes name it by: a subscription's consumer group, a block's name, the id of the others.
+    pub id: String,
+    pub name: Option<String>,
+}
+
+/// A part of a maker that has changed.
+#[derive(Clone, Debug)]
+pub enum MakerPart {
+    User(String),
+    ApiKey(String),
+    /// Several at once, [`MakerPart::KEYS_MAX`] at most.
+    ApiKeys(Vec<String>),
+}
+
+impl MakerPart {
+    /// Most keys of one [`MakerPart::ApiKeys`]: each is a parameter of a statement.
+    pub const KEYS_MAX: usize = 500;
+}
+
+/// A thing whose stored suspension is not what its maker's state makes of it.
+#[derive(Clone, Debug)]
+pub struct Unsettled {
+    pub thing: Thing,
+    pub stored: Option<SuspensionReason>,
+    pub actual: Option<SuspensionReason>,
+    /// When the key that made it expired, where that is the reason.
+    pub expired_at: Option<i64>,
+}
+
+impl Connection {
+    /// What a user made, with a session or with any API key.
+    pub async fn things_made_by(&mut self, user_id: &str) -> Result<Vec<Thing>, DbError> {
+        let mut things = Vec::new();
+        for kind in Made::KEPT {
+            let Place { table, id, name, user, .. } = kind.place();
+            let sql = self.spell(format!("SELECT {id}, {name} FROM {table} WHERE {user} = $1 ORDER BY {id}"));
+            let rows = self.fetch_rows(Statement { sql, params: vec![user_id.into()] }).await?;
+            for row in &rows {
+                things.push(Thing { kind, id: row.text(0)?, name: row.optional_text(1)? });
+            }
+        }
+        Ok(things)
+    }
+
+    /// The things of `kind` that `part` made and whose stored suspension has to change. `now` decides which keys have expired.
+    pub async fn unsettled(&mut self, kind: Made, part: &MakerPart, now: i64) -> Result<Vec<Unsettled>, DbError> {
+        let Place { table, id, name, user, key } = kind.place();
+        let (column, ids) = match part {
+            MakerPart::User(id) => (user, std::slice::from_ref(id)),
+            MakerPart::ApiKey(id) => (key, std::slice::from_ref(id)),
+            MakerPart::ApiKeys(ids) => (key, ids.as_slice()),
+        };
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        // `$1` is the time.
+        let places: Vec<String> = (0..ids.len()).map(|index| format!("${}", index + 2)).collect();
+        let places = places.join(", ");
+        let params: Vec<Param> = std::iter::once(Param::from(now)).chain(ids.iter().map(|id| id.as_str().into())).collect();
+        let sql = self.spell(format!(
+            "SELECT s.id, s.name, s.stored, s.actual, s.expired_at FROM ( \
+               SELECT t.{id} AS id, t.{name} AS name, t.suspended_reason AS stored, \
+                 CASE WHEN t.{user} <> '{public}' AND u.id IS NULL THEN 'maker_gone' \
+                      WHEN u.banned THEN 'maker_banned' \
+                      WHEN t.{key} IS NOT NULL AND k.id IS NULL THEN 'key_gone' \
+                      WHEN k.expires_at <= $1 THEN 'key_expired' \
+                      WHEN k.suspended_at IS NOT NULL THEN 'key_suspended' END AS actual, \
+                 CASE WHEN k.expires_at <= $1 THEN k.expires_at END AS expired_at \
+               FROM {table} t LEFT JOIN svc_users u ON u.id = t.{user} LEFT JOIN svc_api_keys k ON k.id = t.{key} \
+               WHERE t.{column} IN ({places})) s \
+             WHERE s.actual IS DISTINCT FROM s.stored AND (s.stored IS NULL OR s.stored IN ({OF_MAKER})) ORDER BY s.id",
+            public = Maker::PUBLIC,
+        ));
+        let rows = self.fetch_rows(Statement { sql, params }).await?;
+        let reason = |text: Option<String>| text.map(|text| SuspensionReason::read(&text)).transpose();
+        rows.iter()
+            .map(|row| {
+                Ok(Unsettled {
+                    thing: Thing { kind, id: row.text(0)?, name: row.optional_text(1)? },
+                    stored: reason(row.optional_text(2)?)?,
+                    actual: reason(row.optional_text(3)?)?,
+                    expired_at: row.optional_integer(4)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Stores why a thing has no power. `true` for the one who stopped it: it had power until now. A thing that is suspended
+    /// already gets the new reason and keeps the time.
+    pub async fn suspend(&mut self, kind: Made, id: &str, suspension: Suspension) -> Result<bool, DbError> {
+        let Place { table, id: column, .. } = kind.place();
+        let params = vec![id.into(), suspension.reason.as_str().into(), suspension.since.into()];
+        let sql =
+            format!("UPDATE {table} SET suspended_reason = $2, suspended_at = $3 WHERE {column} = $1 AND suspended_at IS NULL");
+        if self.execute(Statement { sql: self.spell(sql), params }).await? == 1 {
+            return Ok(true);
+        }
+        let sql = self.spell(format!("UPDATE {table} SET suspended_reason = $2 WHERE {column} = $1"));
+        self.execute(Statement { sql, params: vec![id.into(), suspension.reason.as_str().into()] }).await?;
+        Ok(false)
+    }
+
+    /// Gives a thing its power back. `true` where it had none.
+    pub async fn end_suspension(&mut self, kind: Made, id: &str) -> Result<bool, DbError> {
+        let Place { table, id: column, .. } = kind.place();
+        let sql = self.spell(format!(
+            "UPDATE {table} SET suspended_reason = NULL, suspended_at = NULL WHERE {column} = $1 AND suspended_at IS NOT NULL"
+        ));
+        Ok(self.execute(Statement { sql, params: vec![id.into()] }).await? == 1)
+    }
+
+    /// The things of a kind that have no power at the moment, by what their routes name them by.
+    pub async fn suspensions(&mut self, kind: Made) -> Result<HashMap<String, Suspension>, DbError> {
+        let Place { table, id, .. } = kind.place();
+        let sql = format!("SELECT {id}, suspended_reason, suspended_at FROM {table} WHERE suspended_at IS NOT NULL");
+        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: Vec::new() }).await?;
+        let mut suspensions = HashMap::new();
+        for row in &rows {
+            suspensions.extend(suspension(row, 1)?.map(|found| row.text(0).map(|id| (id, found))).transpose()?);
+        }
+        Ok(suspensions)
+    }
+
+    /// Gives a thing another maker, and with that its power back. `false` where there is no such thing.
+    pub async fn set_maker(&mut self, kind: Made, id: &str, maker: &Maker) -> Result<bool, DbError> {
+        let Place { table, id: column, user, key, .. } = kind.place();
+        let sql = self.spell(format!(
+            "UPDATE {table} SET {user} = $2, {key} = $3, suspended_reason = NULL, suspended_at = NULL WHERE {column} = $1"
+        ));
+        let params = vec![id.into(), maker.user_id.clone().into(), maker.api_key_id.clone().into()];
+        Ok(self.execute(Statement { sql, params }).await? == 1)
+    }
+
+    /// Makes `to` the maker of what `from` made, of one kind.
+    pub async fn move_makership(&mut self, kind: Made, from: &str, to: &str) -> Result<u64, DbError> {
+        let Place { table, user, .. } = kind.place();
+        let sql = self.spell(format!("UPDATE {table} SET {user} = $2 WHERE {user} = $1"));
+        self.execute(Statement { sql, params: vec![from.into(), to.into()] }).await
+    }
+
+    /// API keys that have expired and made something that still counts as having power, at most `limit`.
+    pub async fn expired_makers(&mut self, now: i64, limit: i64) -> Result<Vec<String>, DbError> {
+        let mut keys = Vec::new();
+        for kind in Made::KEPT {
+            let Place { table, key, .. } = kind.place();
+            let sql = self.spell(format!(
+                "SELECT DISTINCT k.id FROM svc_api_keys k JOIN {table} t ON t.{key} = k.id \
+                 WHERE k.expires_at <= $1 AND t.suspended_at IS NULL LIMIT $2"
+            ));
+            let rows = self.fetch_rows(Statement { sql, params: vec![now.into(), limit.into()] }).await?;
+            for row in &rows {
+                keys.push(row.text(0)?);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Whether a key is there; neither it nor its suspension changes until the transaction ends.
+    pub async fn keep_api_key(&mut self, id: &str) -> Result<bool, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => "SELECT id FROM svc_api_keys WHERE id = $1",
+            Dialect::Postgres => "SELECT id FROM svc_api_keys WHERE id = $1 FOR SHARE",
+        };
+        Ok(!self.fetch(sql, vec![id.into()]).await?.is_empty())
+    }
+}

@@ -1,0 +1,115 @@
+//! What a read on one connection may still cost, looked at by everything that takes long: the engine's steps, long functions,
+//! rows that are rendered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// How often the engine reports its steps.
+pub(super) const STEPS_A_REPORT: i32 = 1_000;
+/// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
+const BUDGET_STEPS: i64 = 50_000;
+/// Bytes that it may go through in functions and render: about a millisecond as well.
+const BUDGET_BYTES: i64 = 512 * 1024;
+/// A bound for what neither of them measures, such as values that are copied out of the file: time of the processor, so that a
+/// busy machine does not count.
+const BUDGET_TIME: Duration = Duration::from_millis(10);
+/// How long a scan may take, as a statement on Postgres.
+const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// Shared by a connection and the functions that are registered on it.
+#[derive(Default)]
+pub(crate) struct Meter(Mutex<Limit>);
+
+#[derive(Default)]
+enum Limit {
+    /// What runs is known to be short, or is the writer's.
+    #[default]
+    None,
+    /// A read on a runtime thread.
+    Budget { steps: i64, bytes: i64, end: Duration, is_spent: bool },
+    /// A read on a blocking thread, which ends when nobody waits for it any more.
+    Scan { abandoned: Arc<AtomicBool>, end: Instant },
+}
+
+/// The read has to end here.
+pub(crate) struct Spent;
+
+impl Meter {
+    /// Begins a read that may cost what is known to be cheap.
+    pub(super) fn begin_budget(&self) {
+        let end = processor_time() + BUDGET_TIME;
+        *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
+    }
+
+    /// Begins a read that goes on until `abandoned` is raised or its time is over.
+    pub(super) fn begin_scan(&self, abandoned: Arc<AtomicBool>) {
+        *self.0.lock() = Limit::Scan { abandoned, end: Instant::now() + SCAN_TIME_MAX };
+    }
+
+    /// Ends a read: whether it went past its budget.
+    pub(super) fn end(&self) -> bool {
+        matches!(std::mem::take(&mut *self.0.lock()), Limit::Budget { is_spent: true, .. })
+    }
+
+    /// Counts steps of the engine.
+    pub(super) fn step(&self, number: i32) -> Result<(), Spent> {
+        self.spend(i64::from(number), 0)
+    }
+
+    /// Counts bytes that were gone through. Whoever goes through many calls it every so many.
+    pub(crate) fn bytes(&self, number: usize) -> Result<(), Spent> {
+        self.spend(0, i64::try_from(number).unwrap_or(i64::MAX))
+    }
+
+    fn spend(&self, stepped: i64, touched: i64) -> Result<(), Spent> {
+        let goes_on = match &mut *self.0.lock() {
+            Limit::None => true,
+            Limit::Budget { steps, bytes, end, is_spent } => {
+                *steps -= stepped;
+                *bytes -= touched;
+                *is_spent |= *steps <= 0 || *bytes < 0 || (stepped > 0 && processor_time() > *end);
+                !*is_spent
+            }
+            Limit::Scan { abandoned, end } => !abandoned.load(Ordering::Relaxed) && Instant::now() <= *end,
+        };
+        if goes_on { Ok(()) } else { Err(Spent) }
+    }
+}
+
+/// Time that the calling thread has had of a processor.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_ends_by_steps_and_by_bytes() {
+        let meter = Meter::default();
+        assert!(meter.bytes(usize::MAX).is_ok() && !meter.end(), "nothing is watched");
+        meter.begin_budget();
+        assert!(meter.step(STEPS_A_REPORT).is_ok() && meter.bytes(1000).is_ok());
+        assert!(!meter.end());
+        meter.begin_budget();
+        assert!((0..100).any(|_| meter.step(STEPS_A_REPORT).is_err()));
+        assert!(meter.end());
+        meter.begin_budget();
+        assert!(meter.bytes(1 << 20).is_err() && meter.end());
+    }
+
+    #[test]
+    fn a_scan_ends_when_nobody_waits() {
+        let (meter, abandoned) = (Meter::default(), Arc::new(AtomicBool::new(false)));
+        meter.begin_scan(Arc::clone(&abandoned));
+        assert!(meter.bytes(usize::MAX).is_ok());
+        abandoned.store(true, Ordering::Relaxed);
+        assert!(meter.bytes(1).is_err() && meter.step(1).is_err());
+        assert!(!meter.end(), "it had no budget to spend");
+    }
+}

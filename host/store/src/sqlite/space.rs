@@ -1,0 +1,72 @@
+//! Room on the file system of the database. Below a bound nothing more is written, so that what frees room still can be.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// Room below which writes are refused: on the file system, or free within the file.
+const ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;
+/// Room that the file system itself has to have: free pages of the file do not help the write-ahead log.
+const LOG_BYTES_MIN: u64 = 16 * 1024 * 1024;
+/// How long an answer counts.
+const KEPT: Duration = Duration::from_millis(500);
+
+#[derive(Default)]
+pub(super) struct Space(Mutex<Option<(Instant, bool)>>);
+
+impl Space {
+    /// Whether there is room in the file system of `file`, or within the file, whose free bytes `free_in_file` finds out.
+    pub(super) fn has_room(&self, file: &Path, free_in_file: impl FnOnce() -> u64) -> bool {
+        let mut known = self.0.lock();
+        if let Some((at, has_room)) = *known
+            && at.elapsed() < KEPT
+        {
+            return has_room;
+        }
+        let has_room = match rustix::fs::statvfs(file) {
+            Ok(system) => is_enough(system.f_bavail.saturating_mul(system.f_frsize), free_in_file),
+            // Not every file system tells. The engine says so when there is none left.
+            Err(_) => true,
+        };
+        if known.is_some_and(|(_, before)| before != has_room) || (known.is_none() && !has_room) {
+            match has_room {
+                true => tracing::info!("there is room in the data directory again; writes are taken"),
+                false => {
+                    tracing::error!("less than 64 MiB are free in the data directory; writes are refused until there is room")
+                }
+            }
+        }
+        *known = Some((Instant::now(), has_room));
+        has_room
+    }
+}
+
+/// Whether `free` bytes of the file system are enough, together with those that are free within the file.
+fn is_enough(free: u64, free_in_file: impl FnOnce() -> u64) -> bool {
+    free >= ROOM_BYTES_MIN || (free >= LOG_BYTES_MIN && free.saturating_add(free_in_file()) >= ROOM_BYTES_MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_pages_of_the_file_count_while_the_log_has_room() {
+        assert!(is_enough(ROOM_BYTES_MIN, || 0));
+        assert!(!is_enough(ROOM_BYTES_MIN - 1, || 0));
+        assert!(is_enough(LOG_BYTES_MIN, || ROOM_BYTES_MIN - LOG_BYTES_MIN));
+        assert!(!is_enough(LOG_BYTES_MIN, || ROOM_BYTES_MIN - LOG_BYTES_MIN - 1));
+        assert!(!is_enough(LOG_BYTES_MIN - 1, || u64::MAX));
+        assert!(is_enough(LOG_BYTES_MIN, || u64::MAX));
+    }
+
+    #[test]
+    fn an_answer_counts_for_a_while() {
+        let (space, file) = (Space::default(), Path::new("/no such file"));
+        *space.0.lock() = Some((Instant::now(), false));
+        assert!(!space.has_room(file, || 0));
+        *space.0.lock() = Instant::now().checked_sub(KEPT).map(|at| (at, false));
+        assert!(space.has_room(file, || 0), "the engine has the last word where nothing is known");
+    }
+}

@@ -1,0 +1,80 @@
+//! Memory that a large record takes on its way in.
+
+use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
+use serde_json::json;
+
+use super::{array, memory, reset_peak};
+
+/// Bytes of a record's value: the largest that leaves room for what stands around it.
+const VALUE_BYTES: usize = 10_480_000;
+/// What one such record may take, in kilobytes.
+const GROWTH_MAX: i64 = 100_000;
+/// The same where it comes as a variable or an argument, which is kept beside the record.
+const GROWTH_WITH_ARGUMENTS_MAX: i64 = 130_000;
+
+async fn send(admin: &Admin<'_>, path: &str, body: String) -> (u16, String) {
+    let request = admin.request("POST", path).header("content-type", "application/json");
+    let answer = admin.server.send(request.header("accept", "application/json, text/event-stream").body(body)).await;
+    (answer.status, answer.text)
+}
+
+async fn grows_little(server: &Server, what: &str, most: i64, request: impl Future<Output = (u16, String)>) {
+    let before = reset_peak(server);
+    let (status, text) = request.await;
+    assert!((200..300).contains(&status), "{what}: {status} {}", &text[..text.len().min(300)]);
+    let shown = &text[..text.len().min(300)];
+    assert!(!shown.contains("\"errors\"") && !text.contains("\"isError\":true"), "{what}: {shown}");
+    let grown = memory(server, "VmHWM") - before;
+    assert!(grown < most, "{what} on {:?}: {grown} kB", server.engine());
+}
+
+/// A way of a record into the server: its name, what it may take, its path, and the body that brings a value.
+type Way = (&'static str, i64, &'static str, fn(&str) -> String);
+
+fn ways() -> [Way; 4] {
+    fn graphql(value: &str) -> String {
+        let query = "mutation ($value: JSON) { create_doc(input: { body: $value }) { id } }";
+        format!("{{\"query\":{},\"variables\":{{\"value\":{value}}}}}", json!(query))
+    }
+    fn mcp(value: &str) -> String {
+        let arguments = format!("{{\"object_name\":\"doc\",\"data\":[{{\"body\":{value}}}]}}");
+        let params = format!("{{\"name\":\"bulk_create_records\",\"arguments\":{arguments}}}");
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{params}}}")
+    }
+    [
+        ("REST", GROWTH_MAX, "/api/v1/data/doc", |value| format!("{{\"body\":{value}}}")),
+        ("REST, bulk", GROWTH_MAX, "/api/v1/data/doc/bulk", |value| format!("{{\"data\":[{{\"body\":{value}}}]}}")),
+        ("GraphQL", GROWTH_WITH_ARGUMENTS_MAX, "/api/v1/graphql", graphql),
+        ("MCP", GROWTH_WITH_ARGUMENTS_MAX, "/api/v1/mcp?sessions=none", mcp),
+    ]
+}
+
+on_both_engines! {
+    async fn a_large_record_takes_a_few_times_its_size(engine: Engine) {
+        let value = array(VALUE_BYTES);
+        for (what, most, path, body) in ways() {
+            // A server that has grown before would have the memory already.
+            let server = ServerBuilder::new(engine).start().await;
+            let admin = server.admin().await;
+            admin.define("doc", json!([{ "name": "body", "type": "json" }])).await;
+            send(&admin, path, body("[1]")).await;
+            grows_little(&server, what, most, send(&admin, path, body(&value))).await;
+        }
+    }
+}
+
+on_both_engines! {
+    async fn what_would_become_a_large_tree_is_refused(server: Server) {
+        let admin = server.admin().await;
+        assert_eq!(admin.install("", blockbase_tests::example_block("echo").await).await.status, 201);
+        let before = reset_peak(&server);
+        let input = format!("{{\"text\":{}}}", array(VALUE_BYTES));
+        let (status, text) = send(&admin, "/api/v1/blocks/echo/actions/echo", input).await;
+        assert_eq!(status, 400, "{text}");
+        let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{{"x":{}}}}}"#, array(VALUE_BYTES));
+        let (status, text) = send(&admin, "/api/v1/mcp?sessions=none", message).await;
+        assert_eq!(status, 400, "{text}");
+        let grown = memory(&server, "VmHWM") - before;
+        assert!(grown < GROWTH_MAX, "{grown} kB");
+    }
+}

@@ -1,0 +1,174 @@
+//! Erasing a person: what the service itself keeps of a user is gone, and what others made is not.
+
+use blockbase_tests::{Admin, Engine, Receiver, Reply, Server, ServerBuilder, on_both_engines, until};
+use serde_json::{Value, json};
+
+async fn erase(admin: &Admin<'_>, name: &str, config: Value) -> Value {
+    let body = json!({ "name": name, "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
+    let made = admin.post("/api/v1/tasks", body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let run = admin.post(&format!("/api/v1/tasks/{name}/run"), json!({})).await.data();
+    assert_eq!(run["status"], "succeeded", "{run}");
+    run["result"].clone()
+}
+
+async fn count(server: &Server, sql: &str) -> String {
+    server.sql(sql).await[0][0].clone()
+}
+
+/// A user who may write notes; their id and token.
+async fn writer(admin: &Admin<'_>, name: &str) -> (String, String) {
+    let token = admin.server.sign_up(name).await;
+    let id = admin.server.with_token(token.clone()).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+    assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "writer" })).await.status, 200);
+    (id, token)
+}
+
+/// Notes that writers write.
+async fn notes(admin: &Admin<'_>) {
+    admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+    let role = json!({ "name": "writer", "permissions": [{ "resource": "note", "actions": ["manage"] }] });
+    assert_eq!(admin.post("/api/v1/roles", role).await.status, 201);
+}
+
+on_both_engines! {
+    async fn a_person_is_erased_and_their_records_stay_without_them(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        notes(&admin).await;
+        let (id, token) = writer(&admin, "gone").await;
+        let theirs = server.with_token(token.clone());
+        let note = theirs.make("note", json!({ "text": "of the person" })).await;
+        let other = admin.make("note", json!({ "text": "of the admin" })).await;
+        theirs.patch(&format!("/api/v1/data/note/{other}"), json!({ "text": "changed by the person" })).await.data();
+        let wrong = json!({ "email": "gone@example.com", "password": "a wrong password" });
+        assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(wrong)).await.status, 401);
+        assert_ne!(count(&server, &format!("SELECT count(*) FROM svc_events WHERE payload LIKE '%{id}%'")).await, "0");
+        assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "2");
+
+        let result = erase(&admin, "erase-gone", json!({ "userId": id })).await;
+        assert_eq!((&result["user"], &result["recordsUnstamped"], &result["recordsDeleted"], &result["eventsWaiting"]), (&json!(true), &json!(2), &json!(0), &json!(0)));
+        assert!(result["events"].as_u64().unwrap() >= 4, "{result}");
+        assert_eq!(theirs.get("/api/v1/me").await.json()["authenticated"], false);
+        assert_eq!(admin.get(&format!("/api/v1/users/{id}")).await.status, 404);
+        for table in ["svc_users WHERE id", "svc_sessions WHERE user_id", "svc_credentials WHERE user_id", "svc_events WHERE owner", "note WHERE created_by", "note WHERE updated_by"] {
+            assert_eq!(count(&server, &format!("SELECT count(*) FROM {table} = '{id}'")).await, "0", "{table}");
+        }
+        assert_eq!(count(&server, &format!("SELECT count(*) FROM svc_events WHERE payload LIKE '%{id}%'")).await, "0");
+        assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "0");
+        // What they wrote is there still, and is nobody's.
+        let kept = admin.get(&format!("/api/v1/data/note/{note}")).await.data();
+        assert_eq!((&kept["text"], &kept["created_by"], &kept["updated_by"]), (&json!("of the person"), &json!(null), &json!(null)));
+        let others = admin.get(&format!("/api/v1/data/note/{other}")).await.data();
+        assert!(others["created_by"].is_string() && others["updated_by"].is_null(), "{others}");
+        // Events of others stay, and a second run finds nothing.
+        assert_ne!(count(&server, "SELECT count(*) FROM svc_events").await, "0");
+        let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
+        assert_eq!((&again["user"], &again["recordsUnstamped"]), (&json!(false), &json!(0)));
+        if server.engine() == Engine::Sqlite {
+            // Nothing of the deleted rows is left in the files.
+            for file in ["svc.db", "svc.db-wal"] {
+                let bytes = std::fs::read(server.directory().join("svc-data").join(file)).unwrap_or_default();
+                assert!(!bytes.windows(16).any(|window| window == b"gone@example.com"), "{file}");
+            }
+        }
+        assert_eq!(admin.delete("/api/v1/tasks/erase-gone").await.status, 204);
+    }
+
+    async fn their_records_go_too_where_that_is_asked_for(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").env("SVC_RETRY_BASE_MS", "100").start().await;
+        let admin = server.admin().await;
+        notes(&admin).await;
+        admin.define("comment", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "note", "kind": "many_to_one", "source": "comment", "target": "note" })).await;
+        let (id, token) = writer(&admin, "gone").await;
+        let role = json!({ "permissions": [{ "resource": "note", "actions": ["manage"] }, { "resource": "comment", "actions": ["manage"] }] });
+        assert_eq!(admin.patch("/api/v1/roles/writer", role).await.status, 200);
+        let theirs = server.with_token(token);
+        let note = theirs.make("note", json!({ "text": "a" })).await;
+        // `comment` refers to `note` and restricts its deletion: it has to go first.
+        theirs.make("comment", json!({ "text": "b", "note_id": note })).await;
+        let kept = admin.make("note", json!({ "text": "c" })).await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|_, _| Reply::Status(500));
+        crate::webhooks::make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
+
+        let result = erase(&admin, "erase-gone", json!({ "userId": id, "records": "delete" })).await;
+        assert_eq!((&result["user"], &result["recordsDeleted"]), (&json!(true), &json!(2)), "{result}");
+        assert_eq!(admin.get("/api/v1/data/note").await.json()["pagination"]["totalCount"], 1);
+        admin.get(&format!("/api/v1/data/note/{kept}")).await.data();
+        // A consumer that still has to hear of it hears of it, and a later run takes the rest.
+        assert_eq!(result["eventsWaiting"], 2, "{result}");
+        receiver.answer(|_, _| Reply::Status(200));
+        const UNDELIVERED: &str = "SELECT count(*) FROM svc_deliveries WHERE status <> 'delivered'";
+        until("all is delivered", async || count(&server, UNDELIVERED).await == "0").await;
+        let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
+        assert_eq!((&again["eventsWaiting"], count(&server, &format!("SELECT count(*) FROM svc_events WHERE payload LIKE '%{id}%'")).await), (&json!(0), "0".to_owned()));
+    }
+
+    async fn an_erasure_that_fails_has_erased_the_address(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        notes(&admin).await;
+        admin.define("comment", json!([{ "name": "text", "type": "text" }])).await;
+        admin.relate(json!({ "name": "note", "kind": "many_to_one", "source": "comment", "target": "note" })).await;
+        let (id, token) = writer(&admin, "gone").await;
+        let note = server.with_token(token).make("note", json!({ "text": "of the person" })).await;
+        // It restricts the deletion of the note, and is not the person's.
+        let comment = admin.make("comment", json!({ "text": "of the admin", "note_id": note })).await;
+        let wrong = json!({ "email": "gone@example.com", "password": "a wrong password" });
+        assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(wrong)).await.status, 401);
+        assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "2");
+
+        let config = json!({ "userId": id, "records": "delete" });
+        let body = json!({ "name": "erase-gone", "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
+        assert_eq!(admin.post("/api/v1/tasks", body).await.status, 201);
+        let run = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data();
+        assert_eq!(run["status"], "failed", "{run}");
+        assert_eq!(admin.get(&format!("/api/v1/users/{id}")).await.status, 404);
+        assert_eq!(count(&server, "SELECT count(*) FROM svc_sign_in_tries").await, "0");
+        // What is found by the id goes in a later run.
+        assert_eq!(admin.delete(&format!("/api/v1/data/comment/{comment}")).await.status, 204);
+        let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
+        assert_eq!((&again["user"], &again["recordsDeleted"]), (&json!(false), &json!(1)), "{again}");
+    }
+
+    async fn an_erasure_needs_its_rights(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        notes(&admin).await;
+        let (id, token) = writer(&admin, "clerk").await;
+        let clerk = server.with_token(token);
+        let me = admin.get("/api/v1/me").await.json()["userId"].clone();
+        let body = |user: &Value, name: &str| json!({ "name": name, "type": "erase_user", "schedule": "0 4 1 1 *", "config": { "userId": user } });
+        let grant = async |more: Value| {
+            let mut permissions = vec![json!({ "resource": "tasks", "actions": ["manage"] })];
+            permissions.extend(more.as_array().unwrap().iter().cloned());
+            assert_eq!(admin.patch("/api/v1/roles/writer", json!({ "permissions": permissions })).await.status, 200);
+        };
+        for lacking in [json!([]), json!([{ "resource": "users", "actions": ["delete"] }]), json!([{ "resource": "events", "actions": ["delete"] }])] {
+            grant(lacking).await;
+            clerk.post("/api/v1/tasks", body(&me, "erase-it")).await.expect_error(403, "forbidden");
+        }
+        grant(json!([{ "resource": "users", "actions": ["delete"] }, { "resource": "events", "actions": ["delete"] }])).await;
+        // Nobody erases who holds more than they do.
+        clerk.post("/api/v1/tasks", body(&me, "erase-it")).await.expect_error(403, "forbidden");
+        let rising = server.with_token(server.sign_up("rising").await).get("/api/v1/me").await.json()["userId"].clone();
+        assert_eq!(clerk.post("/api/v1/tasks", body(&rising, "erase-it")).await.status, 201);
+        let roles = format!("/api/v1/users/{}/roles", rising.as_str().unwrap());
+        assert_eq!(admin.post(&roles, json!({ "roleId": "admin" })).await.status, 200);
+        clerk.post("/api/v1/tasks/erase-it/run", json!({})).await.expect_error(403, "forbidden");
+        // A run by somebody stronger has the maker's rights still.
+        let run = admin.post("/api/v1/tasks/erase-it/run", json!({})).await.data();
+        assert_eq!((&run["status"], run["error"].as_str().unwrap().contains("holds more")), (&json!("failed"), true), "{run}");
+        // Nor the last admin.
+        assert_eq!(admin.delete(&format!("{roles}/admin")).await.status, 204);
+        assert_eq!(admin.post("/api/v1/tasks", body(&me, "erase-me")).await.status, 201);
+        let run = admin.post("/api/v1/tasks/erase-me/run", json!({})).await.data();
+        assert_eq!((&run["status"], run["error"].as_str().unwrap().contains("last admin")), (&json!("failed"), true), "{run}");
+        for config in [json!({}), json!({ "userId": "x" }), json!({ "userId": id, "records": "burn" }), json!({ "userId": id, "more": 1 })] {
+            let body = json!({ "name": "wrong", "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
+            admin.post("/api/v1/tasks", body).await.expect_error(400, "invalid_value");
+        }
+    }
+}

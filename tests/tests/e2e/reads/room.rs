@@ -1,0 +1,124 @@
+//! Too little room for SQLite's files: writes are refused before there is none.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use blockbase_tests::{Admin, Engine, ServerBuilder};
+use serde_json::{Value, json};
+
+const MEBIBYTE: u64 = 1024 * 1024;
+
+/// A file system of its own, in memory.
+struct Disk(tempfile::TempDir);
+
+impl Disk {
+    /// Mounts it; `None` where this user may not.
+    fn mount(mebibytes: u64) -> Option<Disk> {
+        let place = tempfile::tempdir().unwrap();
+        let options = format!("size={mebibytes}m,mode=700");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(place.path()).status();
+        mounted.is_ok_and(|status| status.success()).then(|| Disk(place))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A file that takes all room but so much.
+    fn leave(&self, mebibytes: u64) {
+        let ballast = self.path().join("ballast");
+        let _ = std::fs::remove_file(&ballast);
+        let listed = Command::new("df").args(["--output=avail", "-B1"]).arg(self.path()).output().unwrap();
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        let free: u64 = listed.lines().last().unwrap().trim().parse().unwrap();
+        let bytes = free.saturating_sub(mebibytes * MEBIBYTE);
+        let mut source = std::io::Read::take(std::io::repeat(1), bytes);
+        std::io::copy(&mut source, &mut File::create(ballast).unwrap()).unwrap();
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+async fn until_status(admin: &Admin<'_>, status: u16, body: &Value) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while admin.post("/api/v1/data/doc", body.clone()).await.status != status {
+        assert!(Instant::now() < deadline, "no write answers {status}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
+    let Some(disk) = Disk::mount(256) else {
+        eprintln!(
+            "NO LACK OF ROOM IS TESTED: this user may not mount a file system (root may). \
+             What is tested is the rule itself, in the tests of sqlite/space.rs and sqlite/writer.rs of the store, \
+             and the bound on the size of files, in delivery_faults/disk.rs."
+        );
+        return;
+    };
+    let builder = ServerBuilder::new(Engine::Sqlite).env("SVC_DATA_DIR", disk.path().to_str().unwrap());
+    // An event of a deletion holds what was deleted until it is purged.
+    let server = builder.env("SVC_EVENTS_ENABLED", "false").start().await;
+    let admin = server.admin().await;
+    admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
+    let id = admin.make("doc", json!({ "t": "a" })).await;
+    let other = admin.make("doc", json!({ "t": "b" })).await;
+    let grants = json!([{ "resource": "webhooks", "actions": ["manage"] }, { "resource": "doc", "actions": ["read"] }]);
+    assert_eq!(admin.post("/api/v1/roles", json!({ "name": "editor", "permissions": grants })).await.status, 201);
+    let editor = server.with_token(server.sign_up("editor").await);
+    let editor_id = editor.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+    assert_eq!(admin.post(&format!("/api/v1/users/{editor_id}/roles"), json!({ "roleId": "editor" })).await.status, 200);
+    let webhook = json!({ "url": "https://webhook.invalid/", "topics": ["data.doc.#"] });
+    assert_eq!(editor.post("/api/v1/webhooks", webhook).await.status, 201);
+
+    disk.leave(40);
+    until_status(&admin, 507, &json!({ "t": "c" })).await;
+    admin.post("/api/v1/data/doc", json!({ "t": "c" })).await.expect_error(507, "storage_full");
+    admin.patch(&format!("/api/v1/data/doc/{id}"), json!({ "t": "c" })).await.expect_error(507, "storage_full");
+    admin.post("/api/v1/data/doc/bulk", json!({ "data": [{ "t": "c" }] })).await.expect_error(507, "storage_full");
+    admin.post("/api/v1/objects", json!({ "name": "more", "fields": [] })).await.expect_error(507, "storage_full");
+    let answer = admin.post("/api/v1/graphql", json!({ "query": r#"mutation { create_doc(input: { t: "c" }) { id } }"# })).await;
+    assert_eq!(answer.json()["errors"][0]["extensions"]["code"], "storage_full", "{}", answer.text);
+    let stranger = json!({ "name": "x", "email": "x@example.com", "password": "correct horse battery" });
+    server.call("POST", "/api/auth/sign-up/email", Some(stranger)).await.expect_error(507, "storage_full");
+    assert_eq!(admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"], 2);
+    // A read that stores a suspension answers, and shows it.
+    assert_eq!(admin.patch("/api/v1/roles/editor", json!({ "permissions": [] })).await.status, 200);
+    for path in ["/api/v1/tasks", "/api/v1/blocks", "/api/v1/events/subscriptions", "/api/v1/webhooks"] {
+        assert_eq!(admin.get(path).await.status, 200, "{path}");
+    }
+    assert_eq!(admin.get("/api/v1/webhooks").await.data()[0]["suspended"]["reason"], "rights_lost");
+    // Whoever is to free room can sign in and delete.
+    let known = json!({ "email": "admin@example.com", "password": "correct horse battery" });
+    assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(known)).await.status, 200);
+    assert_eq!(admin.delete(&format!("/api/v1/data/doc/{id}")).await.status, 204);
+    assert_eq!(admin.delete_with("/api/v1/data/doc/bulk", json!({ "ids": [other] })).await.status, 200);
+
+    disk.leave(120);
+    until_status(&admin, 201, &json!({ "t": "c" })).await;
+
+    // It heals from inside, too: what deletions free within the file counts.
+    disk.leave(80);
+    let wide = json!({ "t": "x".repeat(1_000_000) });
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut made = Vec::new();
+    loop {
+        let answer = admin.post("/api/v1/data/doc", wide.clone()).await;
+        if answer.status == 507 {
+            break;
+        }
+        made.push(answer.data()["id"].as_str().unwrap().to_owned());
+        assert!(Instant::now() < deadline, "the disk does not fill");
+    }
+    let gone = admin.delete_with("/api/v1/data/doc/bulk", json!({ "ids": made })).await;
+    assert_eq!(gone.status, 200, "{}", gone.text);
+    until_status(&admin, 201, &json!({ "t": "c" })).await;
+    assert!(!server.log().contains("panicked"), "something panicked");
+}

@@ -1,0 +1,134 @@
+//! How fast passwords may be tried, and that nobody is locked out by others.
+
+use std::ops::RangeInclusive;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use blockbase_tests::{Answer, Engine, Server, ServerBuilder, on_both_engines};
+use serde_json::json;
+
+const PASSWORD: &str = "correct horse battery";
+/// Tries that are answered before the first wait. Where hashing takes longer than the first waits, a few more are.
+const FREE_TRIES: RangeInclusive<usize> = 10..=13;
+
+/// Signs in as if from an address; the test is a trusted proxy.
+async fn sign_in(server: &Server, email: &str, password: &str, address: &str) -> Answer {
+    let request = server.request("POST", "/api/auth/sign-in/email").header("x-forwarded-for", address);
+    server.send(request.json(&json!({ "email": email, "password": password }))).await
+}
+
+fn behind_proxy(engine: Engine) -> ServerBuilder {
+    ServerBuilder::new(engine).env("SVC_TRUSTED_PROXIES", "127.0.0.1")
+}
+
+/// Says when a network's tries were, and how many failed, so that a test does not depend on how long hashing takes.
+async fn set_tries(server: &Server, network: &str, failures: u32, ago: Duration) {
+    let last_at = (SystemTime::now().duration_since(UNIX_EPOCH).unwrap() - ago).as_millis();
+    let sql = format!("UPDATE svc_sign_in_tries SET failures = {failures}, last_at = {last_at} WHERE network = '{network}'");
+    server.sql(&sql).await;
+}
+
+/// Seconds after which a refused try may be made again.
+fn wait_of(refused: &Answer) -> u64 {
+    assert_eq!(refused.status, 429, "{}", refused.text);
+    refused.headers["retry-after"].to_str().unwrap().parse().unwrap()
+}
+
+/// Tries until it is told to wait: how many tries were answered before.
+async fn until_refused(server: &Server, email: &str, address: &str) -> (usize, Answer) {
+    for number in 0..30 {
+        let answer = sign_in(server, email, "a wrong password", address).await;
+        if answer.status == 429 {
+            return (number, answer);
+        }
+        assert_eq!((answer.status, &answer.json()["code"]), (401, &json!("INVALID_EMAIL_OR_PASSWORD")), "{}", answer.text);
+    }
+    panic!("thirty wrong passwords");
+}
+
+on_both_engines! {
+    async fn a_network_that_guesses_waits_and_the_owner_does_not(engine: Engine) {
+        let server = behind_proxy(engine).start().await;
+        server.admin().await;
+        let email = "admin@example.com";
+        let (tries, refused) = until_refused(&server, email, "192.0.2.1").await;
+        assert!(FREE_TRIES.contains(&tries), "{tries}");
+        let json = refused.expect_error(429, "rate_limited");
+        assert_eq!(json["code"], "rate_limited");
+        assert_eq!(refused.headers["retry-after"], refused.headers["x-retry-after"]);
+        // A second after ten failures, and twice as long after each further one.
+        let seconds = wait_of(&refused);
+        assert!((1..=(1_u64 << (tries - 10)) + 1).contains(&seconds), "{seconds} s after {tries} tries");
+        // The wait grows up to a minute.
+        set_tries(&server, "192.0.2.1", 20, Duration::ZERO).await;
+        let seconds = wait_of(&sign_in(&server, email, "a wrong password", "192.0.2.1").await);
+        assert!((30..=61).contains(&seconds), "{seconds}");
+        // The right password waits there as well: else the answer would tell which one it is.
+        assert_eq!(sign_in(&server, email, PASSWORD, "192.0.2.1").await.status, 429);
+        // From elsewhere the owner gets in at once. Their own /64 counts as one network.
+        assert_eq!(sign_in(&server, email, PASSWORD, "192.0.2.2").await.status, 200);
+        assert!(FREE_TRIES.contains(&until_refused(&server, email, "2001:db8::1").await.0));
+        set_tries(&server, "2001:db8::", 20, Duration::ZERO).await;
+        assert_eq!(sign_in(&server, email, PASSWORD, "2001:db8::ffff").await.status, 429);
+        assert_eq!(sign_in(&server, email, PASSWORD, "2001:db8:0:1::1").await.status, 200);
+        // An account that does not exist answers alike.
+        assert!(FREE_TRIES.contains(&until_refused(&server, "nobody@example.com", "192.0.2.1").await.0));
+        // After the wait one more try is answered.
+        set_tries(&server, "192.0.2.1", 20, Duration::from_secs(61)).await;
+        assert_eq!(sign_in(&server, email, "a wrong password", "192.0.2.1").await.status, 401);
+        assert_eq!(sign_in(&server, email, "a wrong password", "192.0.2.1").await.status, 429);
+        // The counts are in the database: a restart forgets none.
+        let server = server.restart().await;
+        assert_eq!(sign_in(&server, email, "a wrong password", "192.0.2.1").await.status, 429);
+        set_tries(&server, "192.0.2.1", 20, Duration::from_secs(61)).await;
+        assert_eq!(sign_in(&server, email, PASSWORD, "192.0.2.1").await.status, 200);
+        assert_eq!(sign_in(&server, email, "a wrong password", "192.0.2.1").await.status, 401);
+        let log = server.log();
+        assert!(log.contains("auth.account=\"admin@example.com\"") && log.contains("192.0.2.1"), "{log}");
+        assert!(!log.contains("a wrong password"), "{log}");
+    }
+
+    async fn tries_at_once_count_each(engine: Engine) {
+        let server = behind_proxy(engine).start().await;
+        server.admin().await;
+        let tries = (0..30).map(|_| sign_in(&server, "admin@example.com", "a wrong password", "192.0.2.1"));
+        let answers = futures_util::future::join_all(tries).await;
+        let guessed = answers.iter().filter(|answer| answer.status == 401).count();
+        assert!(FREE_TRIES.contains(&guessed), "{guessed} guesses");
+        assert!(answers.iter().all(|answer| [401, 429].contains(&answer.status)));
+    }
+
+    async fn many_networks_make_an_account_slower_and_lock_nobody_out(engine: Engine) {
+        let server = behind_proxy(engine).start().await;
+        server.admin().await;
+        let email = "admin@example.com";
+        assert_eq!(sign_in(&server, email, PASSWORD, "198.51.100.1").await.status, 200);
+        let tries = (0..80).map(async |number| sign_in(&server, email, "a wrong password", &format!("192.0.2.{number}")).await.status);
+        assert!(futures_util::future::join_all(tries).await.iter().all(|status| *status == 401));
+        // Where the owner was before, nothing is slower.
+        let begun = Instant::now();
+        assert_eq!(sign_in(&server, email, "a wrong password", "198.51.100.1").await.status, 401);
+        let known = begun.elapsed();
+        let begun = Instant::now();
+        assert_eq!(sign_in(&server, email, PASSWORD, "203.0.113.9").await.status, 200);
+        let unknown = begun.elapsed();
+        assert!(unknown >= Duration::from_secs(3) && unknown < Duration::from_secs(10), "{unknown:?}");
+        assert!(known < unknown, "{known:?} {unknown:?}");
+    }
+
+    async fn guesses_of_the_current_password_count_too(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        let change = |current: &str| json!({ "currentPassword": current, "newPassword": "another one, long enough" });
+        for number in 1..=10 {
+            let answer = admin.post("/api/auth/change-password", change("a wrong password")).await;
+            assert_eq!(answer.status, 400, "try {number}: {}", answer.text);
+        }
+        let failures = server.sql("SELECT failures FROM svc_sign_in_tries WHERE network = '127.0.0.1'").await;
+        assert_eq!(failures, [["10"]]);
+        set_tries(&server, "127.0.0.1", 20, Duration::ZERO).await;
+        assert_eq!(admin.post("/api/auth/change-password", change(PASSWORD)).await.status, 429);
+        set_tries(&server, "127.0.0.1", 20, Duration::from_secs(61)).await;
+        assert_eq!(admin.post("/api/auth/change-password", change(PASSWORD)).await.status, 200);
+        assert!(server.log().contains("a change of the password failed"), "{}", server.log());
+    }
+}
