@@ -47,7 +47,7 @@ mod visible;
 mod webhooks;
 mod writes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -70,8 +70,8 @@ pub use blockbase_query::{
 };
 pub use blockbase_schema as schema;
 pub use blocks::{
-    ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
-    InstalledBlock, PreparedBlock, TOOLS,
+    ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
+    InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,
 };
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
@@ -89,7 +89,10 @@ pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
-pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
+pub use schema_change::{
+    Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
+    ObjectChanges, SchemaDocument,
+};
 pub use shares::{Payer, network_of};
 pub use sized::run_sized;
 pub use standing::Standing;
@@ -98,7 +101,7 @@ pub use subscriptions::{Answered, NewSubscription, Subscription, Subscriptions, 
 pub use surface::{IncomingBody, Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
-pub use users::{OnDeletion, UserChanges};
+pub use users::{OnDeletion, UserChanges, UserSearch};
 pub use visible::Visible;
 pub use webhooks::{NewWebhook, Webhook, WebhookChanges};
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
@@ -160,6 +163,7 @@ pub struct App {
     /// Told when a consumer group is no more.
     pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
+    pub(crate) usages: blocks::Usages,
     blocks_version: Mutex<i64>,
     looking_for_blocks: tokio::sync::Mutex<()>,
     pub(crate) identities: Arc<identity::IdentityCache>,
@@ -175,6 +179,10 @@ pub struct App {
     /// For what goes on in the background in its name.
     itself: OnceLock<Weak<App>>,
     log_lines: mpsc::Sender<BlockLogRow>,
+    /// What calls have logged whose callers are shown it.
+    pub(crate) watched_calls: Mutex<HashMap<String, Vec<BlockLogRow>>>,
+    /// What is kept compiled of files that were inspected a moment ago.
+    pub(crate) inspected: blocks::Inspected,
     /// When it was last told that lines of blocks are lost.
     pub(crate) log_loss_told_at: AtomicI64,
 }
@@ -202,7 +210,6 @@ impl App {
         let app = Arc::new(App {
             scans,
             store,
-            clock,
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,
             secrets,
@@ -213,6 +220,7 @@ impl App {
             catalogue_changed: watch::Sender::new(()),
             group_gone: Notify::new(),
             blocks: RwLock::default(),
+            usages: blocks::Usages::new(clock.now()),
             blocks_version: Mutex::new(-1),
             looking_for_blocks: tokio::sync::Mutex::default(),
             identities: Arc::default(),
@@ -222,10 +230,13 @@ impl App {
             feed,
             streams: Arc::new(stream::Streams::new(settings.streams_of_one_max)),
             settings,
+            clock,
             writes: AtomicU64::new(0),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),
             log_lines,
+            watched_calls: Mutex::default(),
+            inspected: blocks::Inspected::default(),
             log_loss_told_at: AtomicI64::new(0),
         });
         app.seal_stored_headers().await?;

@@ -231,6 +231,15 @@ impl Demand for CalledAction {
     }
 }
 
+/// A recorded event handed to a block's handler once more.
+pub(crate) struct Replay;
+
+impl Demand for Replay {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        Ok(state.app.may_replay(caller)?)
+    }
+}
+
 /// An event stream.
 pub(crate) struct Stream;
 

@@ -143,10 +143,10 @@ impl QueryPairs {
         }
     }
 
-    /// `page`, `pageSize`, `limit`, `offset` and, where it is `searchable`, `search`: nothing else.
-    pub(crate) fn page(&self, searchable: bool) -> Result<(Option<String>, Paging), ApiError> {
-        self.only(if searchable { &PAGE_PARAMETERS } else { &PAGE_PARAMETERS[..4] })?;
-        let request = ListRequest::from_parameters(self.iter())?;
+    /// `page`, `pageSize`, `limit`, `offset` and `search`, beside parameters of the handler's own.
+    pub(crate) fn search_page_beside(&self, own: &[&str]) -> Result<(Option<String>, Paging), ApiError> {
+        self.only(&[&PAGE_PARAMETERS[..], own].concat())?;
+        let request = ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?;
         if request.search.as_ref().is_some_and(|search| search.contains('\0')) {
             return Err(Error::invalid_request("`search` holds a NUL character.").into());
         }

@@ -32,6 +32,7 @@ mod protect;
 mod relationships;
 mod render;
 mod roles;
+mod schema_change;
 mod surfaces;
 mod tasks;
 mod users;
@@ -127,6 +128,7 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/data/{object}/{id}/links/{relation}", post(data::links::add).delete(data::links::remove))
         .route("/api/v1/objects", get(objects::list).post(objects::create))
         .route("/api/v1/objects/{name}", get(objects::get).patch(objects::update).delete(objects::delete))
+        .route("/api/v1/objects/{name}/dependents", get(objects::dependents))
         .route("/api/v1/objects/{name}/fields", post(fields::add))
         .route("/api/v1/objects/{name}/fields/{field}", patch(fields::alter).delete(fields::drop))
         .route("/api/v1/relationships", get(relationships::list).post(relationships::create))
@@ -147,8 +149,11 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/webhooks/{id}/rotate-secret", post(webhooks::rotate_secret))
         .route("/api/v1/blocks", get(blocks::list).post(blocks::install))
         .route("/api/v1/blocks/actions", get(blocks::actions))
+        .route("/api/v1/blocks/inspect", post(blocks::inspect))
         .route("/api/v1/blocks/{block}", get(blocks::get).patch(blocks::update).merge(delete(blocks::uninstall)))
         .route("/api/v1/blocks/{block}/logs", get(blocks::logs))
+        .route("/api/v1/blocks/{block}/usage", get(blocks::usage))
+        .route("/api/v1/blocks/{block}/handlers/{handler}/replay", post(blocks::replay))
         .route("/api/v1/blocks/{block}/adopt", post(blocks::adopt))
         .route("/api/v1/blocks/{block}/rollback", post(blocks::rollback))
         .route("/api/v1/blocks/{block}/secrets", get(blocks::secrets).post(blocks::set_secret))
@@ -164,8 +169,11 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/openapi.json", get(openapi::handle))
         .route("/api/v1/roles", get(roles::list).post(roles::create))
         .route("/api/v1/roles/{id}", get(roles::get).patch(roles::update).delete(roles::delete))
+        .route("/api/v1/roles/{id}/permissions", get(roles::permissions))
         .route("/api/v1/users", get(users::list))
         .route("/api/v1/users/{id}", get(users::get).patch(users::update).delete(users::delete))
+        .route("/api/v1/users/{id}/sessions", get(users::sessions).delete(users::end_sessions))
+        .route("/api/v1/users/{id}/sessions/{session}", delete(users::end_session))
         .route("/api/v1/users/{id}/roles", post(users::give_role))
         .route("/api/v1/users/{id}/roles/{role}", delete(users::take_role))
         .route("/api/v1/api-keys", get(api_keys::list).post(api_keys::create))

@@ -37,7 +37,7 @@ use futures_util::future::BoxFuture;
 pub use accounts::{
     ALL_NETWORKS, ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow, SignInTries, UserRow,
 };
-pub use blocks::{BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow};
+pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
 pub use connection::Connection;
 pub use deliveries::{
