@@ -16,6 +16,7 @@ mod deliveries;
 mod erasure;
 mod event_handlers;
 mod expand;
+mod export;
 mod feed;
 mod frames;
 mod identity;
@@ -43,11 +44,13 @@ mod suspension;
 mod tasks;
 mod topic;
 mod users;
+mod view_as;
 mod visible;
 mod webhooks;
 mod writes;
 
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -65,10 +68,11 @@ pub use api_keys::NewKey;
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
-    Access, Action, AggregateRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters, Related,
+    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters, Related,
     RowPolicy, expand_paths,
 };
 pub use blockbase_schema as schema;
+pub use blockbase_store::{Incomplete, SpoolReader};
 pub use blocks::{
     ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
     InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,
@@ -76,6 +80,7 @@ pub use blocks::{
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
+pub use export::{Export, ExportForm};
 pub use feed::{Feed, FeedPump, FeedReader, TopicFilter};
 pub use frames::{FramePlace, FrameSender, Frames, frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
@@ -142,6 +147,8 @@ pub struct Settings {
     pub streams_of_one_max: usize,
     /// Time of one action call where its manifest names none.
     pub action_timeout_ms: u64,
+    /// Where exports put rows that their clients have not taken yet.
+    pub spool_directory: PathBuf,
 }
 
 /// The service below its surfaces.
@@ -174,6 +181,7 @@ pub struct App {
     feed: Feed,
     pub(crate) scans: Arc<ScanShares>,
     pub(crate) streams: Arc<stream::Streams>,
+    pub(crate) exports: Arc<export::Exports>,
     pub(crate) writes: AtomicU64,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     /// For what goes on in the background in its name.
@@ -207,8 +215,10 @@ impl App {
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
         let scans = Arc::new(ScanShares::new(store.callers_scans_max()));
+        let exports = Arc::new(export::Exports::new(store.callers_scans_max(), settings.spool_directory.clone()));
         let app = Arc::new(App {
             scans,
+            exports,
             store,
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,

@@ -55,6 +55,11 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     match (parts.method, form, token) {
         // Without a body there is nothing to stream.
         (Method::HEAD, Form::Events, _) => refuse(form, Refusal::Method),
+        (Method::GET, Form::Events, Some(_)) if asked.credentials.view_as.is_some() => {
+            // Its operations come by POST, with all rights of their caller.
+            let message = "`x-svc-view-as` is for streams of one operation. Open one without a token.";
+            refuse(form, Refusal::Malformed(Error::invalid_request(message)))
+        }
         (Method::GET, Form::Events, Some(token)) => graphql.connect(&asked, &token),
         (Method::GET | Method::HEAD, _, _) => match GraphqlRequest::from_parameters(query) {
             Ok(request) => graphql.execute(asked, request, true).await,

@@ -16,6 +16,9 @@ use crate::AppState;
 use crate::bodies::BodyPlace;
 use crate::error::ApiError;
 
+/// The header that names the role to look at the service as. The middleware lets it through on reads alone.
+pub(crate) const VIEW_AS: &str = "x-svc-view-as";
+
 /// What the middleware knows of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
@@ -67,6 +70,7 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
         bearer,
         api_key: text("x-api-key"),
         cookies: (!cookies.is_empty()).then(|| cookies.join("; ")),
+        view_as: text(VIEW_AS),
         renewal: info.map(|info| info.renewal.clone()).unwrap_or_default(),
         principal: info.map(|info| info.principal.clone()).unwrap_or_default(),
         address: info.map(|info| info.address),

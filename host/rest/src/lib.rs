@@ -123,6 +123,7 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/data", get(data::discover::handle))
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
         .route("/api/v1/data/{object}/aggregate", get(data::aggregate::handle))
+        .route("/api/v1/data/{object}/export", get(data::export::handle))
         .route("/api/v1/data/{object}/bulk", post(data::bulk::create).delete(data::bulk::delete))
         .route("/api/v1/data/{object}/{id}", get(data::get::handle).patch(data::update::handle).delete(data::delete::handle))
         .route("/api/v1/data/{object}/{id}/links/{relation}", post(data::links::add).delete(data::links::remove))

@@ -22,7 +22,7 @@ use tracing::Instrument;
 
 use crate::auth::show_token;
 use crate::error::{is_auth, unhandled};
-use crate::extract::RequestInfo;
+use crate::extract::{RequestInfo, VIEW_AS};
 use crate::host::{HostProblem, NamedHost};
 use crate::lingering::lingering;
 use crate::observe::Observed;
@@ -39,7 +39,8 @@ pub(crate) struct Limits {
 }
 
 /// Headers of answers that scripts of other origins may read.
-const EXPOSED: [&str; 6] = ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id"];
+const EXPOSED: [&str; 7] =
+    ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id", "content-disposition"];
 /// How long a browser may keep the answer to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
@@ -214,6 +215,7 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
         return Ok(());
     }
     state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
     // A hook looks at no session, so that no browser can be made to lend it one; pages of third parties may call it.
     if path.starts_with("/api/v1/hooks/") {
         return Ok(());
@@ -233,6 +235,25 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
         let body = json!({ "code": code, "error": code, "message": message });
         Box::new((StatusCode::FORBIDDEN, axum::Json(body)).into_response())
     })
+}
+
+/// Whoever looks at the service as a role only looks: the header is for reads of the API. Hooks, whose requests belong to blocks,
+/// and sign-in do not know it.
+fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Error> {
+    let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
+    let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);
+    let Some(value) = values.next() else { return Ok(()) };
+    if *method != Method::GET {
+        return Err(Error::invalid_request("`x-svc-view-as` is for GET requests: leave it out to change something."));
+    }
+    if path == "/api/v1/mcp" {
+        return Err(Error::invalid_request("`x-svc-view-as` is for REST and GraphQL by GET; MCP does not know it."));
+    }
+    let is_role = value.to_str().is_ok_and(|role| !role.trim().is_empty());
+    match is_role && values.next().is_none() {
+        true => Ok(()),
+        false => Err(Error::invalid_request("`x-svc-view-as` names one role, by its id.")),
+    }
 }
 
 fn refused_host(path: &str, problem: HostProblem) -> Box<Response> {

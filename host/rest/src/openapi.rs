@@ -37,6 +37,7 @@ use tokio::sync::Mutex;
 use crate::AppState;
 use crate::error::ApiError;
 use crate::extract::Authenticated;
+use crate::protect;
 
 /// Documents kept: one a group of callers who may know of the same.
 const DOCUMENTS_MAX: usize = 8;
@@ -114,7 +115,7 @@ pub(crate) async fn handle(
     headers.insert(header::ETAG, document.etag.clone());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     // Callers see different documents under one address.
-    headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie, X-API-Key"));
+    headers.insert(header::VARY, protect::CREDENTIALS);
     Ok(response)
 }
 

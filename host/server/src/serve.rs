@@ -341,6 +341,7 @@ fn app_settings(config: &Config, public_url: &str, setup_token: Option<String>) 
         answer_bytes_max: config.answer_bytes_max,
         bulk_records_max: config.bulk_records_max,
         streams_of_one_max: config.streams_of_one_max,
+        spool_directory: config.data_dir.clone(),
         action_timeout_ms: u64::try_from(config.action_timeout.as_millis()).unwrap_or(u64::MAX),
     }
 }

@@ -21,6 +21,7 @@ mod packing;
 mod postgres;
 mod record;
 mod row;
+mod spool;
 mod sqlite;
 mod subscriptions;
 mod tasks;
@@ -29,6 +30,7 @@ mod webhooks;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blockbase_query::Dialect;
 use blockbase_schema::{Error, Result};
@@ -50,6 +52,7 @@ pub use outbox_size::OutboxSize;
 pub use postgres::Hints;
 pub use record::{Page, Record};
 pub use row::Row;
+pub use spool::{Incomplete, Spool, SpoolReader, SpoolRoom, spool};
 pub use subscriptions::SubscriptionRow;
 pub use tasks::{TaskRow, TaskRunRow};
 pub use webhooks::{PreviousSecret, WebhookRow};
@@ -94,6 +97,17 @@ pub struct Read {
     pub cost: Cost,
     /// The tables of a read with several statements, which have to see the same moment; `None` for a single statement.
     pub tables_of_one_moment: Option<Vec<String>>,
+}
+
+/// A read of one snapshot that may take long.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The version of the schema that its statements were planned on.
+    pub schema: i64,
+    /// The tables that its statements read.
+    pub tables: Vec<String>,
+    /// How long it may be held.
+    pub time_max: Duration,
 }
 
 /// Which database, and with how many connections.
@@ -194,6 +208,26 @@ impl Store {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read_metered(read, permit, body).await,
             Engine::Postgres(postgres) => postgres.read_metered(read, permit, body).await,
+        }
+    }
+
+    /// Runs `body` on one snapshot of the database, on a connection that does nothing else meanwhile. `permit` is held as long as
+    /// it runs. A body that goes on until a client takes its rows puts them into a [`Spool`].
+    ///
+    /// # Errors
+    /// One to retry where the schema is another by now: nothing of the body has run then. `unavailable` past `time_max`.
+    pub async fn read_snapshot<T, F, P>(&self, snapshot: Snapshot, permit: P, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read_snapshot(snapshot, permit, body).await,
+            Engine::Postgres(postgres) => {
+                let _permit = permit;
+                postgres.read_snapshot(snapshot, body).await
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! A record as the JSON bytes that callers get, with the place of each column's value in them.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use blockbase_schema::Column;
+use bytes::Bytes;
 
 use crate::error::DbError;
 
@@ -145,5 +147,56 @@ impl RecordWriter {
     /// The rows without brackets around them.
     pub(crate) fn finish(self) -> Page {
         Page { rows: self.out, count: self.rows, has_more: self.has_more, tail: self.tail }
+    }
+}
+
+/// Bytes of rows that are put into a spool at once.
+const SPOOLED_BYTES: usize = 64 * 1024;
+/// How long a row waits for others that are put with it.
+const SPOOLED_WAIT: Duration = Duration::from_millis(500);
+
+/// Rows on their way into a spool: rendered one by one, put several at a time.
+pub(crate) struct SpooledRows<'r> {
+    writer: RecordWriter,
+    row_bytes_max: usize,
+    render: &'r (dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
+    out: Vec<u8>,
+    put_at: Instant,
+}
+
+impl<'r> SpooledRows<'r> {
+    pub(crate) fn new(
+        columns: &[&Column],
+        row_bytes_max: usize,
+        head: Vec<u8>,
+        render: &'r (dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
+    ) -> SpooledRows<'r> {
+        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
+        SpooledRows { writer, row_bytes_max, render, out: head, put_at: Instant::now() }
+    }
+
+    /// Renders one row and returns its bytes; `cell` appends the JSON of one column.
+    pub(crate) fn row(&mut self, cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
+        let record = self.writer.record(0, None, cell)?;
+        if record.bytes() > self.row_bytes_max {
+            return Err(DbError::AnswerTooLarge);
+        }
+        (self.render)(&record, &mut self.out);
+        Ok(record.bytes())
+    }
+
+    /// What is to be put now.
+    pub(crate) fn due(&mut self) -> Option<Bytes> {
+        (self.out.len() >= SPOOLED_BYTES || (!self.out.is_empty() && self.put_at.elapsed() >= SPOOLED_WAIT)).then(|| self.take())
+    }
+
+    /// What is left at the end.
+    pub(crate) fn rest(mut self) -> Option<Bytes> {
+        (!self.out.is_empty()).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Bytes {
+        self.put_at = Instant::now();
+        std::mem::replace(&mut self.out, Vec::with_capacity(2 * SPOOLED_BYTES)).into()
     }
 }

@@ -9,8 +9,9 @@ use rusqlite::{Connection as Driver, ErrorCode, Rows, ffi};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::record::{Page, Record, RecordWriter};
+use crate::record::{Page, Record, RecordWriter, SpooledRows};
 use crate::row::{Cell, Row};
+use crate::spool::{Spool, Unwanted};
 
 use super::Session;
 use super::meter::Spent;
@@ -229,6 +230,28 @@ pub(crate) fn fetch_records(
             records.push(record);
         }
         Ok(records)
+    })
+}
+
+/// Puts rows into a spool, on a thread that may wait for its client.
+pub(crate) fn spool_rows(
+    session: &mut Session,
+    statement: &Statement,
+    columns: &[&Column],
+    mut spooled: SpooledRows<'_>,
+    spool: &Spool,
+) -> Result<(), DbError> {
+    let meter = Arc::clone(&session.meter);
+    let put = |bytes| spool.put_blocking(bytes).map_err(|Unwanted| DbError::Interrupted);
+    query(session, statement, |rows| {
+        while let Some(row) = rows.next().map_err(db_error)? {
+            let bytes = spooled.row(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
+            meter.bytes(bytes)?;
+            if let Some(bytes) = spooled.due() {
+                put(bytes)?;
+            }
+        }
+        spooled.rest().map_or(Ok(()), put)
     })
 }
 
