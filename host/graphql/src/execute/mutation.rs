@@ -23,7 +23,7 @@ impl<'d> Execution<'d> {
     ) -> Result<()> {
         let (shape, wanted) = self.shape(object, selected)?;
         let record = self.app.create(self.caller, object.name(), members(arguments, "input")?).await?;
-        let record = self.with_related(object, record, &wanted).await?;
+        let record = self.with_related(object, record.json, &wanted).await?;
         write_record(answer, &shape, Some(&record), selected)
     }
 
@@ -36,8 +36,8 @@ impl<'d> Execution<'d> {
     ) -> Result<()> {
         let (shape, wanted) = self.shape(object, selected)?;
         let changes = changes(arguments)?;
-        let record = self.app.update(self.caller, object.name(), &id_of(arguments)?, changes).await?;
-        let record = self.with_related(object, record.ok_or_else(missing_record)?, &wanted).await?;
+        let record = self.app.update(self.caller, object.name(), &id_of(arguments)?, changes, None).await?;
+        let record = self.with_related(object, record.ok_or_else(missing_record)?.json, &wanted).await?;
         write_record(answer, &shape, Some(&record), selected)
     }
 
@@ -60,7 +60,7 @@ impl<'d> Execution<'d> {
         }
         let target: Vec<String> = arguments.read("onConflict")?.unwrap_or_default();
         let upserted = self.app.upsert(self.caller, object.name(), members(arguments, "input")?, &target).await?;
-        let record = self.with_related(object, upserted.json, &wanted).await?;
+        let record = self.with_related(object, upserted.record.json, &wanted).await?;
         let record = std::str::from_utf8(&record).map_err(Error::internal)?;
         let root = Place::root(selected.key);
         let begun = answer.json.len();
@@ -80,7 +80,7 @@ impl<'d> Execution<'d> {
     }
 
     pub(super) async fn delete(&self, object: &Arc<Object>, arguments: &Arguments, answer: &mut Answer) -> Result<()> {
-        let deleted = self.app.delete(self.caller, object.name(), &id_of(arguments)?).await?;
+        let deleted = self.app.delete(self.caller, object.name(), &id_of(arguments)?, None).await?;
         answer.json.extend_from_slice(if deleted { b"true" } else { b"false" });
         Ok(())
     }
@@ -118,7 +118,7 @@ impl<'d> Execution<'d> {
         let Written { id } = serde_json::from_slice(&record).map_err(Error::internal)?;
         let read = self.app.get(self.caller, object.name(), id, &wanted.related()).await;
         let told = |error: Error| error.within("The record was written, but cannot be read with its related records");
-        read.map_err(told)?.ok_or_else(|| told(missing_record()))
+        Ok(read.map_err(told)?.ok_or_else(|| told(missing_record()))?.json)
     }
 }
 

@@ -65,7 +65,7 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&Raw
             let mut arguments = take(&["object_name", "id", "expand"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
             let expand = arguments.optional::<String>("expand")?.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
-            data(app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?)
+            data(app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?.json)
         }
         Tool::AggregateData => {
             let mut arguments = take(&["object_name", "fn", "field", "search", "filters"])?;
@@ -75,19 +75,19 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&Raw
         Tool::CreateRecord => {
             let mut arguments = take(&["object_name", "data"])?;
             let object: String = arguments.required("object_name")?;
-            data(app.create(caller, &object, arguments.required::<Members>("data")?).await?)
+            data(app.create(caller, &object, arguments.required::<Members>("data")?).await?.json)
         }
         Tool::UpdateRecord => {
             let mut arguments = take(&["object_name", "id", "data"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
-            let updated = app.update(caller, &object, &id, arguments.required::<Members>("data")?).await?;
-            data(updated.ok_or_else(missing_record)?)
+            let updated = app.update(caller, &object, &id, arguments.required::<Members>("data")?, None).await?;
+            data(updated.ok_or_else(missing_record)?.json)
         }
         Tool::UpsertRecord => upsert(app, caller, take(&["object_name", "data", "on_conflict"])?).await,
         Tool::DeleteRecord => {
             let mut arguments = take(&["object_name", "id"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
-            match app.delete(caller, &object, &id).await? {
+            match app.delete(caller, &object, &id, None).await? {
                 true => Ok(r#"{"data":{"deleted":true}}"#.to_owned()),
                 false => Err(missing_record()),
             }
@@ -125,7 +125,7 @@ async fn upsert(app: &App, caller: &Caller, mut arguments: Arguments) -> Result<
     let object: String = arguments.required("object_name")?;
     let target: Vec<String> = arguments.list("on_conflict", TARGET_COLUMNS_MAX)?;
     let upserted = app.upsert(caller, &object, arguments.required::<Members>("data")?, &target).await?;
-    Ok(format!("{{\"data\":{},\"created\":{}}}", text(upserted.json)?, upserted.created))
+    Ok(format!("{{\"data\":{},\"created\":{}}}", text(upserted.record.json)?, upserted.created))
 }
 
 async fn change_links(app: &App, caller: &Caller, mut arguments: Arguments, change: LinkChange) -> Result<String> {
