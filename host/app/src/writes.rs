@@ -67,13 +67,19 @@ pub struct BulkAnswer {
 impl BulkAnswer {
     /// `{ count, ids }`.
     pub fn json(&self) -> String {
-        let mut json = format!("{{\"count\":{},\"ids\":[", self.ids.len());
+        format!("{{\"count\":{},\"ids\":{}}}", self.ids.len(), self.ids_json())
+    }
+
+    /// `[uuid]`.
+    pub fn ids_json(&self) -> String {
+        let mut json = String::with_capacity(self.ids.len() * 39 + 2);
+        json.push('[');
         for (index, id) in self.ids.iter().enumerate() {
             json.push_str(if index > 0 { ",\"" } else { "\"" });
             json.push_str(id.hyphenated().encode_lower(&mut [0; 36]));
             json.push('"');
         }
-        json.push_str("]}");
+        json.push(']');
         json
     }
 }

@@ -43,10 +43,8 @@ fn parse(value: &str) -> Result<Condition, &'static str> {
 }
 
 fn refused(why: &str) -> ApiError {
-    Error::invalid_request(format!(
-        "`If-Match` takes one ETag, with its quotes, as the record's answer had it, or `*`; {why}."
-    ))
-    .into()
+    Error::invalid_request(format!("`If-Match` takes one ETag, with its quotes, as the record's answer had it, or `*`; {why}."))
+        .into()
 }
 
 /// Refuses `If-Match` where it has no meaning. Ignoring it would be a change that its sender did not want.
@@ -96,7 +94,21 @@ mod tests {
         for good in ["\"a\"", "\"Wm_-0\"", "\"a,b\""] {
             assert_eq!(parse(good), Ok(Condition::Etag(good.to_owned())), "{good}");
         }
-        for bad in ["", "a", "\"", "\"\"", "\"a", "a\"", "W/\"a\"", "\"a\", \"b\"", "\"a\",\"b\"", "*, *", "\"a\" \"b\"", "\"a b\"", "**"] {
+        for bad in [
+            "",
+            "a",
+            "\"",
+            "\"\"",
+            "\"a",
+            "a\"",
+            "W/\"a\"",
+            "\"a\", \"b\"",
+            "\"a\",\"b\"",
+            "*, *",
+            "\"a\" \"b\"",
+            "\"a b\"",
+            "**",
+        ] {
             assert!(parse(bad).is_err(), "{bad}");
         }
     }

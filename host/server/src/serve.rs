@@ -132,10 +132,9 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let etags = EtagKey::new(secret.as_bytes()).map_err(Failure::Boot)?;
     let client = Client::new(addresses(&config)).map_err(Failure::Boot)?;
     let settings = app_settings(&config, &public_url, setup_token.clone());
-    let (app, log_lines) =
-        App::new(store.clone(), settings, Clock::system(), cookies, secrets, etags, feed)
-            .await
-            .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
+    let (app, log_lines) = App::new(store.clone(), settings, Clock::system(), cookies, secrets, etags, feed)
+        .await
+        .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
     if let Some(admin) = &config.admin {
         bootstrap(&app, admin).await?;
     }

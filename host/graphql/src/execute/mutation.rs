@@ -12,6 +12,7 @@ use super::{Execution, id_of, missing_record, upserted_name, write_record};
 use crate::coerce::Arguments;
 use crate::collect::Selected;
 use crate::shape::{Answer, Place, RecordShape, Wanted};
+use crate::types::WRITTEN_NAME;
 
 impl<'d> Execution<'d> {
     pub(super) async fn create(
@@ -82,6 +83,30 @@ impl<'d> Execution<'d> {
     pub(super) async fn delete(&self, object: &Arc<Object>, arguments: &Arguments, answer: &mut Answer) -> Result<()> {
         let deleted = self.app.delete(self.caller, object.name(), &id_of(arguments)?, None).await?;
         answer.json.extend_from_slice(if deleted { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    pub(super) async fn update_many(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &mut Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let changes = changes(arguments)?;
+        let ids: Vec<String> = arguments.read("ids")?.unwrap_or_default();
+        let written = self.app.update_many(self.caller, object.name(), &ids, &changes).await?;
+        let begun = answer.json.len();
+        answer.json.push(b'{');
+        for field in self.context().collect(&selected.sets, WRITTEN_NAME) {
+            answer.key(begun, field.key);
+            match field.field.name.node.as_str() {
+                "count" => answer.json.extend_from_slice(written.ids.len().to_string().as_bytes()),
+                "ids" => answer.json.extend_from_slice(written.ids_json().as_bytes()),
+                _ => answer.string(WRITTEN_NAME),
+            }
+        }
+        answer.json.push(b'}');
         Ok(())
     }
 

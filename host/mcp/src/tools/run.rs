@@ -24,13 +24,19 @@ const QUERY_PARAMETERS: [&str; 11] =
 pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<String, Refusal> {
     let caller = &call.invoked.caller;
     let arguments = call.arguments.as_deref();
-    if let Some(tool) = Tool::ALL.into_iter().find(|tool| tool.name() == name) {
+    let tool = Tool::ALL.into_iter().find(|tool| tool.name() == name);
+    if let Some(tool) = tool.filter(|tool| !tool.yields_to_actions()) {
         return Ok(run_tool(app, caller, tool, arguments).await?);
     }
     // Only those that the caller is shown, so that nobody learns of others by their names.
     let visible = app.visible(caller);
     let found = visible.actions.iter().find(|(block, place)| action_tool(block, *place) == name);
-    let Some((block, place)) = found else { return Err(Refusal::UnknownTool(name.to_owned())) };
+    let Some((block, place)) = found else {
+        return match tool {
+            Some(tool) => Ok(run_tool(app, caller, tool, arguments).await?),
+            None => Err(Refusal::UnknownTool(name.to_owned())),
+        };
+    };
     let input = arguments.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE).to_owned();
     let action = &block.manifest.actions[*place].name;
     let result = app.call_action(caller, block.name(), action, input, call.invoked.request_id.clone()).await?;
@@ -97,6 +103,17 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&Raw
             let object: String = arguments.required("object_name")?;
             let records: Vec<Members> = arguments.list("data", app.settings().bulk_records_max)?;
             Ok(app.create_many(caller, &object, records).await?.json())
+        }
+        Tool::BulkUpdateRecords => {
+            let mut arguments = take(&["object_name", "ids", "data", "dry_run"])?;
+            let object: String = arguments.required("object_name")?;
+            let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
+            let changes: Members = arguments.required("data")?;
+            let updated = match arguments.optional("dry_run")?.unwrap_or(false) {
+                true => app.update_many_dry(caller, &object, &ids, &changes).await?,
+                false => app.update_many(caller, &object, &ids, &changes).await?,
+            };
+            Ok(updated.json())
         }
         Tool::BulkDeleteRecords => {
             let mut arguments = take(&["object_name", "ids"])?;

@@ -194,7 +194,11 @@ fn id_parameter() -> Value {
 fn if_match() -> Value {
     let text = "One `ETag` of an answer with this record, quotes included, or `*`. Where the record is in another state, nothing \
                 is written and the answer is 412.";
-    header_parameter("If-Match", text, json!({ "type": "string", "pattern": IF_MATCH, "examples": ["\"hZ3bUxVfKq0p1yQm7dEw2A\"", "*"] }))
+    header_parameter(
+        "If-Match",
+        text,
+        json!({ "type": "string", "pattern": IF_MATCH, "examples": ["\"hZ3bUxVfKq0p1yQm7dEw2A\"", "*"] }),
+    )
 }
 
 /// One strong ETag, or `*`.

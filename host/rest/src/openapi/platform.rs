@@ -6,8 +6,7 @@ use super::components::schema;
 use super::operation::{Caller, Operation, Paths, header_parameter, headers};
 
 pub(super) fn describe(paths: &mut Paths) {
-    let known =
-        header_parameter("If-None-Match", "The `ETag` of a document that is there already.", json!({ "type": "string" }));
+    let known = header_parameter("If-None-Match", "The `ETag` of a document that is there already.", json!({ "type": "string" }));
     let tagged = [("ETag", "ETag"), ("Cache-Control", "CacheControl"), ("Vary", "Vary")];
     let document = json!({ "application/json": { "schema": { "type": "object" } } });
     let openapi = Operation::new("service.openapi", "service", "Get this document")
