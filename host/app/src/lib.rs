@@ -44,6 +44,7 @@ mod suspension;
 mod tasks;
 mod topic;
 mod users;
+mod versions;
 mod view_as;
 mod visible;
 mod webhooks;
@@ -54,7 +55,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use blockbase_auth::{CookieSigner, PasswordHasher, SecretBox};
+use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
 use blockbase_outbound::AddressPolicy;
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
@@ -107,6 +108,7 @@ pub use surface::{IncomingBody, Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
 pub use users::{OnDeletion, UserChanges, UserSearch};
+pub use versions::{Condition, RecordAnswer};
 pub use visible::Visible;
 pub use webhooks::{NewWebhook, Webhook, WebhookChanges};
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
@@ -159,6 +161,7 @@ pub struct App {
     pub(crate) hasher: PasswordHasher,
     pub(crate) cookies: CookieSigner,
     pub(crate) secrets: SecretBox,
+    pub(crate) etags: EtagKey,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
@@ -211,6 +214,7 @@ impl App {
         clock: Clock,
         cookies: CookieSigner,
         secrets: SecretBox,
+        etags: EtagKey,
         feed: Feed,
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
@@ -223,6 +227,7 @@ impl App {
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,
             secrets,
+            etags,
             registry: RwLock::default(),
             schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),

@@ -15,6 +15,7 @@ use crate::AppState;
 use crate::auth::AuthError;
 use crate::error::ApiError;
 use crate::extract::{Authenticated, QueryPairs, RequestInfo, credentials};
+use crate::precondition::refuse_if_match;
 
 /// Largest body of an operation that administers, in bytes.
 pub(crate) const ADMINISTRATIVE_BODY_BYTES_MAX: usize = 256 * 1024;
@@ -31,6 +32,8 @@ pub(crate) struct Admitted {
 pub(crate) trait Demand {
     /// Whether its body is bounded as those of operations that administer.
     const IS_ADMINISTRATIVE: bool = true;
+    /// Whether `If-Match` is refused: on records, where it could be taken for a condition.
+    const REFUSES_IF_MATCH: bool = false;
 
     /// # Errors
     /// What the caller is refused with.
@@ -46,6 +49,9 @@ impl<D: Demand> FromRequestParts<AppState> for Granted<D> {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         D::check(&caller, parts, state).await?;
+        if D::REFUSES_IF_MATCH {
+            refuse_if_match(&parts.headers)?;
+        }
         let most = if D::IS_ADMINISTRATIVE { ADMINISTRATIVE_BODY_BYTES_MAX } else { usize::MAX };
         admit(parts, state, caller.payer().clone(), most);
         Ok(Granted(caller, PhantomData))
@@ -181,6 +187,18 @@ pub(crate) struct Records<R>(PhantomData<R>);
 
 impl<R: Right> Demand for Records<R> {
     const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
+
+    async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        admit_to_object(caller, parts, state, &[R::ACTION]).await
+    }
+}
+
+/// The same on one record, on a condition where `If-Match` names one.
+pub(crate) struct OneRecord<R>(PhantomData<R>);
+
+impl<R: Right> Demand for OneRecord<R> {
+    const IS_ADMINISTRATIVE: bool = false;
 
     async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
         admit_to_object(caller, parts, state, &[R::ACTION]).await
@@ -192,6 +210,7 @@ pub(crate) struct NewRecord;
 
 impl Demand for NewRecord {
     const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
 
     async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
         // A query that cannot be decoded names nothing; it is refused later.
@@ -207,6 +226,7 @@ pub(crate) struct Links;
 
 impl Demand for Links {
     const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
 
     async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
         let relation = path_part(parts, state, "relation").await;

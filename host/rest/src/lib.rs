@@ -28,6 +28,7 @@ mod objects;
 mod observe;
 mod openapi;
 mod origin;
+mod precondition;
 mod protect;
 mod relationships;
 mod render;
@@ -124,7 +125,7 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
         .route("/api/v1/data/{object}/aggregate", get(data::aggregate::handle))
         .route("/api/v1/data/{object}/export", get(data::export::handle))
-        .route("/api/v1/data/{object}/bulk", post(data::bulk::create).delete(data::bulk::delete))
+        .route("/api/v1/data/{object}/bulk", post(data::bulk::create).patch(data::bulk::update).delete(data::bulk::delete))
         .route("/api/v1/data/{object}/{id}", get(data::get::handle).patch(data::update::handle).delete(data::delete::handle))
         .route("/api/v1/data/{object}/{id}/links/{relation}", post(data::links::add).delete(data::links::remove))
         .route("/api/v1/objects", get(objects::list).post(objects::create))

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use blockbase_app::{App, BootstrapAdmin, Clock, Feed, Settings as AppSettings};
-use blockbase_auth::{CookieSigner, SecretBox};
+use blockbase_auth::{CookieSigner, EtagKey, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
 use blockbase_events::{Nudges, Settings as EventSettings};
 use blockbase_graphql::Graphql;
@@ -129,11 +129,12 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{address}"), |url| url.to_string());
 
     let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
+    let etags = EtagKey::new(secret.as_bytes()).map_err(Failure::Boot)?;
     let client = Client::new(addresses(&config)).map_err(Failure::Boot)?;
-    let (app, log_lines) =
-        App::new(store.clone(), app_settings(&config, &public_url, setup_token.clone()), Clock::system(), cookies, secrets, feed)
-            .await
-            .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
+    let settings = app_settings(&config, &public_url, setup_token.clone());
+    let (app, log_lines) = App::new(store.clone(), settings, Clock::system(), cookies, secrets, etags, feed)
+        .await
+        .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
     if let Some(admin) = &config.admin {
         bootstrap(&app, admin).await?;
     }

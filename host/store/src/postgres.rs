@@ -457,8 +457,8 @@ impl Session {
         self.each_row(statement, |row| {
             if found.is_none() {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-                let tail = statement::tail(row, columns.len())?;
-                found = Some(writer.record(0, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
+                let beyond = statement::beyond(row, columns.len())?;
+                found = Some(writer.record(0, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
             }
             Ok(0)
         })
@@ -479,8 +479,8 @@ impl Session {
             if records.is_empty() {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
             }
-            let tail = statement::tail(row, columns.len())?;
-            let record = writer.record(hidden, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
+            let beyond = statement::beyond(row, columns.len())?;
+            let record = writer.record(hidden, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
             let size = record.bytes();
             bytes += size;
             if bytes > bytes_max {

@@ -15,8 +15,16 @@ pub struct Record {
     text: Vec<u8>,
     json_bytes: usize,
     cells: Vec<Range<usize>>,
-    /// What the statement selected beyond its columns: SQLite's rowid, or a flag as 0 or 1.
-    pub tail: Option<i64>,
+    beyond: Beyond,
+}
+
+/// What a statement selected behind its columns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beyond {
+    /// The row's version comes first, where it is asked for.
+    pub(crate) version: Option<i64>,
+    /// Behind it SQLite's rowid, or a flag as 0 or 1.
+    pub(crate) tail: Option<i64>,
 }
 
 impl Record {
@@ -33,6 +41,19 @@ impl Record {
     /// The JSON text of the `index`th selected column.
     pub fn cell(&self, index: usize) -> &[u8] {
         &self.text[self.cells[index].clone()]
+    }
+
+    /// The row's version: it goes up with each change of the row.
+    ///
+    /// # Errors
+    /// The statement did not ask for it.
+    pub fn version(&self) -> Result<i64, DbError> {
+        self.beyond.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
+    }
+
+    /// SQLite's rowid, or the flag of an upsert on Postgres; `None` where the statement selected neither.
+    pub fn tail(&self) -> Option<i64> {
+        self.beyond.tail
     }
 
     /// Bytes that it takes in memory, about.
@@ -122,7 +143,7 @@ impl RecordWriter {
     pub(crate) fn record<E>(
         &self,
         hidden: usize,
-        tail: Option<i64>,
+        beyond: Beyond,
         mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Record, E> {
         let shown = self.prefixes.len() - hidden;
@@ -141,7 +162,7 @@ impl RecordWriter {
                 json_bytes = text.len();
             }
         }
-        Ok(Record { text, json_bytes, cells, tail })
+        Ok(Record { text, json_bytes, cells, beyond })
     }
 
     /// The rows without brackets around them.

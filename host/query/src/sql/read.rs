@@ -130,13 +130,13 @@ fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnT
     }
 }
 
-/// The record, all columns; `for_update` locks its row where the engine has row locks.
+/// The record, all columns, and its version; `for_update` locks its row where the engine has row locks.
 pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
     match for_update {
         true => writer.record_columns(&plan.object),
-        false => writer.columns(&plan.object, 0..plan.object.columns.len()),
+        false => writer.versioned_columns(&plan.object),
     }
     writer.sql.push_str(" FROM ");
     writer.sql.push_str(&quote(plan.object.name()));
@@ -147,7 +147,7 @@ pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     writer.finish()
 }
 
-/// Records by id, all columns; locked where the engine has row locks.
+/// Records by id, all columns, and their versions; locked where the engine has row locks.
 pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));
