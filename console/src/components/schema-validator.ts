@@ -87,3 +87,5 @@ class Interpreter<T = unknown, S extends StrictRJSFSchema = RJSFSchema, F extend
 }
 
 export const interpreter = new Interpreter();
+
+export default interpreter;
