@@ -1,0 +1,72 @@
+// Packs the bundle (`dist`) into the crate that serves it, and holds it to its budgets.
+// host/console/assets: index.html (the page's template, with {nonce}), one <name>.gz for each asset, manifest.json.
+// Usage: node scripts/pack.mjs [output directory]
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { resolve } from "node:path";
+
+const FIRST_LOAD_KIB_MAX = 250;
+const ROUTE_KIB_MAX = 120;
+const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", txt: "text/plain; charset=utf-8", woff2: "font/woff2", png: "image/png" };
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+const dist = here("../dist/");
+const out = resolve(process.argv[2] ?? here("../../host/console/assets"));
+const gzip = (bytes) => execFileSync("gzip", ["-9n"], { input: bytes, maxBuffer: 1 << 27 });
+
+const manifest = JSON.parse(readFileSync(`${dist}.vite/manifest.json`, "utf8"));
+const page = readFileSync(`${dist}index.html`, "utf8");
+const assets = new Map();
+for (const name of readdirSync(`${dist}assets`).sort()) {
+  const bytes = readFileSync(`${dist}assets/${name}`);
+  assets.set(name, { bytes, packed: gzip(bytes) });
+}
+
+rmSync(out, { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+writeFileSync(`${out}/index.html`, page);
+for (const [name, { packed }] of assets) writeFileSync(`${out}/${name}.gz`, packed);
+const list = [...assets].map(([name, { bytes }]) => ({
+  name,
+  contentType: TYPES[name.split(".").pop()] ?? fail(`${name} is of no known type`),
+  size: bytes.length,
+  sha256: createHash("sha256").update(bytes).digest("hex"),
+}));
+writeFileSync(`${out}/manifest.json`, `${JSON.stringify({ assets: list }, null, 2)}\n`);
+
+// ---- budgets
+
+const size = (file) => assets.get(file.replace("assets/", ""))?.packed.length ?? fail(`${file} is not in the bundle`);
+/** What an entry loads at once: itself, its static imports and their style sheets. */
+function closure(key, found = new Set()) {
+  const chunk = manifest[key];
+  if (chunk === undefined || found.has(chunk.file)) return found;
+  found.add(chunk.file);
+  for (const sheet of chunk.css ?? []) found.add(sheet);
+  for (const other of chunk.imports ?? []) closure(other, found);
+  return found;
+}
+const kib = (bytes) => bytes / 1024;
+const sum = (files) => [...files].reduce((total, file) => total + size(file), 0);
+
+const entry = Object.keys(manifest).find((key) => manifest[key].isEntry) ?? fail("there is no entry");
+const first = closure(entry);
+// What the page names beside the entry: the color scheme.
+for (const [, file] of page.matchAll(/\/admin\/(assets\/[\w.-]+)/g)) first.add(file);
+const rows = [["first load", sum(first) + gzip(page).length, FIRST_LOAD_KIB_MAX]];
+for (const key of Object.keys(manifest).filter((each) => manifest[each].isDynamicEntry).sort()) {
+  const more = new Set([...closure(key)].filter((file) => !first.has(file)));
+  rows.push([key.replace(/^src\//, ""), sum(more), ROUTE_KIB_MAX]);
+}
+for (const [name, bytes, max] of rows) console.log(`${kib(bytes).toFixed(1).padStart(7)} KiB of ${String(max).padStart(3)}  ${name}`);
+const total = [...assets.values()].reduce((all, { packed }) => all + packed.length, 0);
+console.log(`${assets.size} assets, ${kib(total).toFixed(0)} KiB packed, in ${out}`);
+const over = rows.filter(([, bytes, max]) => kib(bytes) > max);
+if (over.length > 0) fail(`over the budget: ${over.map(([name]) => name).join(", ")}`);
+
+function fail(sentence) {
+  console.error(sentence);
+  process.exit(1);
+}

@@ -1,0 +1,55 @@
+/** Sign-in by the better-auth client. The session is the HttpOnly cookie; nothing of it is kept in web storage. */
+import { ApiError } from "./errors";
+
+const loaded = () => import("./auth-client").then(({ client }) => client);
+type Client = Awaited<ReturnType<typeof loaded>>;
+
+interface Outcome<Data> {
+  data: Data | null;
+  error: { status: number; code?: string | undefined; message?: string | undefined } | null;
+}
+
+/** Sends by the better-auth client and throws what every other request throws. */
+async function outcome<Data>(call: (client: Client, options: { onError: (context: { response: Response }) => void }) => Promise<Outcome<Data>>): Promise<Data> {
+  let headers = new Headers();
+  let answered: Outcome<Data>;
+  try {
+    answered = await call(await loaded(), { onError: ({ response }) => (headers = response.headers) });
+  } catch (cause) {
+    throw Object.assign(new ApiError(0, "no_answer", "The server did not answer. Check that it runs, then try again."), { cause });
+  }
+  const { data, error } = answered;
+  if (error === null) return data as Data;
+  const retryAfter = Number(headers.get("x-retry-after") ?? headers.get("retry-after") ?? Number.NaN);
+  const requestId = headers.get("x-request-id");
+  throw new ApiError(error.status, error.code ?? `http_${error.status}`, error.message ?? `The server answered ${error.status}.`, {
+    ...(Number.isFinite(retryAfter) ? { retryAfterSeconds: retryAfter } : {}),
+    ...(requestId === null ? {} : { requestId }),
+  });
+}
+
+export interface SessionListed {
+  id: string;
+  createdAt: string;
+  updatedAt: string;
+  expiresAt: string;
+  ipAddress: string | null;
+  userAgent: string | null;
+  current: boolean;
+}
+
+export const auth = {
+  signIn: (person: { email: string; password: string; rememberMe?: boolean }) =>
+    outcome((client, options) => client.signIn.email(person, options)),
+  /** `setupToken` is needed by the first sign-up of a server that has one. */
+  signUp: ({ setupToken, ...person }: { name: string; email: string; password: string; setupToken?: string }) =>
+    outcome((client, options) => client.signUp.email(person, { ...options, ...(setupToken === undefined ? {} : { headers: { "x-setup-token": setupToken } }) })),
+  signOut: () => outcome((client, options) => client.signOut({ fetchOptions: options })),
+  updateName: (name: string) => outcome((client, options) => client.updateUser({ name }, options)),
+  changePassword: (change: { currentPassword: string; newPassword: string; revokeOtherSessions?: boolean }) =>
+    outcome((client, options) => client.changePassword(change, options)),
+  sessions: () => outcome((client, options) => client.$fetch<SessionListed[]>("/list-sessions", { method: "GET", ...options }) as Promise<Outcome<SessionListed[]>>),
+  revokeSession: (id: string) =>
+    outcome((client, options) => client.$fetch<{ status: boolean }>("/revoke-session", { method: "POST", body: { id }, ...options }) as Promise<Outcome<{ status: boolean }>>),
+  revokeOtherSessions: () => outcome((client, options) => client.revokeOtherSessions({ fetchOptions: options })),
+};

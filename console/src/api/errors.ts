@@ -1,0 +1,92 @@
+/** What can go wrong with a request, in one type that every screen shows alike. */
+import { isJsonObject, parseJson, type JsonValue } from "./json";
+
+export interface Issue {
+  /** Where in the input, as a JSON pointer or a field's name. */
+  path: string;
+  message: string;
+}
+
+/** An answer that is an error, or no answer at all (`status` 0). */
+export class ApiError extends Error {
+  override readonly name = "ApiError";
+
+  constructor(
+    /** The HTTP status; 0 where nothing answered. */
+    readonly status: number,
+    /** The API's stable code, such as `unique_violation`. */
+    readonly code: string,
+    message: string,
+    readonly details: {
+      field?: string;
+      requestId?: string;
+      retryAfterSeconds?: number;
+      issues?: Issue[];
+      body?: JsonValue;
+      method?: string;
+      path?: string;
+    } = {},
+  ) {
+    super(message);
+  }
+
+  get field(): string | undefined {
+    return this.details.field;
+  }
+  get requestId(): string | undefined {
+    return this.details.requestId;
+  }
+  get retryAfterSeconds(): number | undefined {
+    return this.details.retryAfterSeconds;
+  }
+  get issues(): Issue[] {
+    return this.details.issues ?? [];
+  }
+  get isOffline(): boolean {
+    return this.status === 0;
+  }
+}
+
+export function isApiError(error: unknown): error is ApiError {
+  return error instanceof ApiError;
+}
+
+export function noAnswer(cause: unknown, method: string, path: string): ApiError {
+  const message = "The server did not answer. Check that it runs and that this computer can reach it, then try again.";
+  return Object.assign(new ApiError(0, "no_answer", message, { method, path }), { cause });
+}
+
+export async function errorOf(response: Response, method: string, path: string): Promise<ApiError> {
+  const text = await response.text().catch(() => "");
+  let body: JsonValue = text;
+  try {
+    body = parseJson(text);
+  } catch {
+    // A proxy's page, perhaps.
+  }
+  const known = isJsonObject(body) ? body : {};
+  const string = (key: string) => (typeof known[key] === "string" ? (known[key] as string) : undefined);
+  const retryAfter = Number(response.headers.get("retry-after") ?? response.headers.get("x-retry-after") ?? Number.NaN);
+  const issues = Array.isArray(known.issues)
+    ? known.issues.filter(isJsonObject).map((issue) => ({ path: String(issue.path ?? issue.field ?? ""), message: String(issue.message ?? "") }))
+    : undefined;
+  return new ApiError(
+    response.status,
+    string("error") ?? string("code") ?? `http_${response.status}`,
+    string("message") ?? `The server answered ${response.status} ${response.statusText}`.trim() + ".",
+    {
+      method,
+      path,
+      body,
+      ...(string("field") === undefined ? {} : { field: string("field")! }),
+      ...(response.headers.get("x-request-id") === null ? {} : { requestId: response.headers.get("x-request-id")! }),
+      ...(Number.isFinite(retryAfter) ? { retryAfterSeconds: retryAfter } : {}),
+      ...(issues === undefined ? {} : { issues }),
+    },
+  );
+}
+
+/** The sentence of any thrown value. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,252 @@
+/**
+ * One event stream for the tab, shared by all screens. It asks for the union of what they want, goes on after the last event it saw
+ * (`since`), and waits longer after each failure. Screens get events in batches, one a frame.
+ */
+import { useEffect, useRef, useSyncExternalStore } from "react";
+import { address } from "./client";
+import { parseJson, type JsonObject, type JsonValue } from "./json";
+import { isSessionEstablished, signInAgain } from "./session-lost";
+
+export interface LiveEvent {
+  id: string;
+  /** Such as `data.task.created`. */
+  topic: string;
+  payload: JsonObject;
+  occurredAt: string;
+}
+
+/** `off`: nothing wants events, or this person may not have them. */
+export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "offline" | "forbidden";
+
+type Handler = (events: LiveEvent[]) => void;
+
+/** Silence after which a stream counts as dead: two heartbeats and a bit. */
+const SILENCE_MS_MAX = 35_000;
+const BACKOFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
+const BATCH_MAX = 2_000;
+
+/** Whether a topic matches a pattern: `*` is one segment, `#` any number. */
+export function topicMatches(pattern: string, topic: string): boolean {
+  const wanted = pattern.split(".");
+  const has = topic.split(".");
+  const from = (w: number, h: number): boolean => {
+    if (w === wanted.length) return h === has.length;
+    if (wanted[w] === "#") {
+      for (let next = h; next <= has.length; next++) if (from(w + 1, next)) return true;
+      return false;
+    }
+    return h < has.length && (wanted[w] === "*" || wanted[w] === has[h]) && from(w + 1, h + 1);
+  };
+  return from(0, 0);
+}
+
+class Feed {
+  #subscribers = new Map<symbol, { topics: string[]; handler: { current: Handler }; gap: { current: (() => void) | undefined } }>();
+  #listeners = new Set<() => void>();
+  #state: LiveState = "off";
+  #lastId: string | null = null;
+  #seen: string[] = [];
+  #asked = "";
+  #failures = 0;
+  #connection: AbortController | null = null;
+  #pending: LiveEvent[] = [];
+  #frame = 0;
+  #settle: ReturnType<typeof setTimeout> | undefined;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+
+  constructor() {
+    if (typeof addEventListener === "undefined") return;
+    addEventListener("online", () => this.#restart());
+    addEventListener("offline", () => this.#become("offline"));
+    document.addEventListener("visibilitychange", () => {
+      if (document.visibilityState === "visible" && this.#state !== "live" && this.#state !== "off") this.#restart();
+    });
+  }
+
+  subscribe(topics: string[], handler: { current: Handler }, gap: { current: (() => void) | undefined }): () => void {
+    const id = Symbol("subscriber");
+    this.#subscribers.set(id, { topics, handler, gap });
+    this.#reconsider();
+    return () => {
+      this.#subscribers.delete(id);
+      this.#reconsider();
+    };
+  }
+
+  watch = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  state = (): LiveState => this.#state;
+
+  /** After another person signed in, or a sign-out. */
+  reset(): void {
+    this.#lastId = null;
+    this.#asked = "";
+    this.#connection?.abort();
+    this.#connection = null;
+    this.#reconsider();
+  }
+
+  #become(state: LiveState): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    for (const listener of this.#listeners) listener();
+  }
+
+  #union(): string {
+    const all = [...new Set([...this.#subscribers.values()].flatMap(({ topics }) => topics))];
+    // A topic that another pattern covers costs nothing.
+    return all.filter((one) => !all.some((other) => other !== one && topicMatches(other, one))).sort().join(",");
+  }
+
+  /** Screens come and go together, so the stream waits a moment before it asks for something else. */
+  #reconsider(): void {
+    clearTimeout(this.#settle);
+    this.#settle = setTimeout(() => {
+      const union = this.#union();
+      if (union === this.#asked && this.#connection !== null) return;
+      if (union === "") {
+        this.#connection?.abort();
+        this.#connection = null;
+        this.#asked = "";
+        this.#become("off");
+        return;
+      }
+      this.#restart();
+    }, 60);
+  }
+
+  #restart(): void {
+    clearTimeout(this.#retry);
+    this.#failures = 0;
+    void this.#connect();
+  }
+
+  async #connect(): Promise<void> {
+    const topics = this.#union();
+    if (topics === "") return;
+    const before = this.#connection;
+    const connection = new AbortController();
+    this.#connection = connection;
+    this.#asked = topics;
+    if (this.#state !== "live") this.#become(this.#failures === 0 && this.#lastId === null ? "connecting" : navigator.onLine ? "reconnecting" : "offline");
+    const current = () => this.#connection === connection;
+    let silence: ReturnType<typeof setTimeout> | undefined;
+    try {
+      const response = await fetch(address("/api/v1/events/stream", { topics, since: this.#lastId }), {
+        headers: { accept: "text/event-stream" },
+        credentials: "same-origin",
+        signal: connection.signal,
+      });
+      if (!current()) return;
+      if (response.status === 401 && isSessionEstablished()) {
+        this.#become("reconnecting");
+        await signInAgain();
+        return current() ? this.#restart() : undefined;
+      }
+      if (response.status === 403 || response.status === 401) {
+        this.#become("forbidden");
+        return;
+      }
+      if (response.status === 404 && this.#lastId !== null) {
+        // The outbox has forgotten the last event, so something may have been missed.
+        this.#lastId = null;
+        this.#tellGap();
+        return void this.#connect();
+      }
+      if (!response.ok || response.body === null) throw new Error(`The stream answered ${response.status}.`);
+      const alive = () => {
+        clearTimeout(silence);
+        silence = setTimeout(() => connection.abort(), SILENCE_MS_MAX);
+      };
+      alive();
+      let rest = "";
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { value, done } = await reader.read();
+        if (done || !current()) break;
+        alive();
+        if (this.#state !== "live") {
+          this.#become("live");
+          if (this.#failures > 0 && this.#lastId === null) this.#tellGap();
+          this.#failures = 0;
+        }
+        // The connection before this one ends only now, so that no event falls between the two.
+        before?.abort();
+        rest += value;
+        const frames = rest.split("\n\n");
+        rest = frames.pop() ?? "";
+        for (const frame of frames) this.#take(frame);
+      }
+    } catch (error) {
+      if (current() && !(error instanceof DOMException && error.name === "AbortError" && silence === undefined)) this.#become(navigator.onLine ? "reconnecting" : "offline");
+    } finally {
+      clearTimeout(silence);
+      before?.abort();
+    }
+    if (!current() || this.#union() === "") return;
+    this.#become(navigator.onLine && this.#failures < 3 ? "reconnecting" : "offline");
+    const pause = BACKOFF_MS[Math.min(this.#failures, BACKOFF_MS.length - 1)]!;
+    this.#failures += 1;
+    this.#retry = setTimeout(() => void this.#connect(), pause * (0.75 + Math.random() / 2));
+  }
+
+  #take(frame: string): void {
+    const data = frame
+      .split("\n")
+      .filter((line) => line.startsWith("data:"))
+      .map((line) => line.slice(5).trimStart())
+      .join("\n");
+    if (data === "") return;
+    const event = parseJson(data) as unknown as LiveEvent;
+    if (this.#seen.includes(event.id)) return;
+    this.#seen.push(event.id);
+    if (this.#seen.length > 256) this.#seen.splice(0, 128);
+    this.#lastId = event.id;
+    this.#pending.push(event);
+    if (this.#pending.length >= BATCH_MAX) return this.#deliver();
+    // A hidden tab has no frames; timers go on there.
+    if (this.#frame === 0) this.#frame = window.setTimeout(() => this.#deliver(), 16);
+  }
+
+  #deliver(): void {
+    clearTimeout(this.#frame);
+    this.#frame = 0;
+    const events = this.#pending;
+    this.#pending = [];
+    for (const { topics, handler } of this.#subscribers.values()) {
+      const wanted = events.filter((event) => topics.some((pattern) => topicMatches(pattern, event.topic)));
+      if (wanted.length > 0) handler.current(wanted);
+    }
+  }
+
+  #tellGap(): void {
+    for (const { gap } of this.#subscribers.values()) gap.current?.();
+  }
+}
+
+export const feed = new Feed();
+
+/**
+ * Calls `handler` with the events of these topics (patterns), in commit order, while the component is on the page. `onGap` is called
+ * where events may have been missed: read again then.
+ */
+export function useLive(topics: string[], handler: Handler, options: { onGap?: () => void; enabled?: boolean } = {}): void {
+  const { enabled = true, onGap } = options;
+  const latest = useRef(handler);
+  const gap = useRef(onGap);
+  useEffect(() => {
+    latest.current = handler;
+    gap.current = onGap;
+  });
+  const wanted = topics.join(",");
+  useEffect(() => (enabled && wanted !== "" ? feed.subscribe(wanted.split(","), latest, gap) : undefined), [enabled, wanted]);
+}
+
+export function useLiveState(): LiveState {
+  return useSyncExternalStore(feed.watch, feed.state);
+}
+
+export type { JsonValue };

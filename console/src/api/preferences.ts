@@ -1,0 +1,48 @@
+/** What one person keeps about the console (saved views, widths), on the server. Top-level keys are merged; null removes one. */
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback } from "react";
+import { request } from "./client";
+import { isApiError } from "./errors";
+import type { JsonObject, JsonValue } from "./json";
+
+const key = ["me", "preferences"] as const;
+
+export const preferencesQuery = queryOptions({
+  queryKey: key,
+  queryFn: async ({ signal }): Promise<JsonObject> => {
+    try {
+      return (await request<{ data: JsonObject }>("GET", "/api/v1/me/preferences", { signal })).data;
+    } catch (error) {
+      // A server older than the route, or somebody without an account: nothing is kept.
+      if (isApiError(error) && [401, 403, 404].includes(error.status)) return {};
+      throw error;
+    }
+  },
+  staleTime: Number.POSITIVE_INFINITY,
+});
+
+/**
+ * `[value, keep, state]` of one top-level key: `const [views, keepViews] = usePreference("views.task", [])`. `keep` shows the new
+ * value at once and takes it back where the server refuses it.
+ */
+export function usePreference<Value extends JsonValue>(name: string, fallback: Value) {
+  const cache = useQueryClient();
+  const { data, isPending } = useQuery(preferencesQuery);
+  const mutation = useMutation({
+    mutationFn: (value: Value | null) => request("PATCH", "/api/v1/me/preferences", { body: { [name]: value } }),
+    onMutate: (value) => {
+      const before = cache.getQueryData<JsonObject>(key);
+      cache.setQueryData<JsonObject>(key, { ...before, [name]: value });
+      return { before };
+    },
+    onError: (error, _, context) => {
+      // Without the route the choice holds until the page is left.
+      if (isApiError(error) && error.status === 404) return;
+      cache.setQueryData(key, context?.before);
+    },
+  });
+  const { mutate } = mutation;
+  const keep = useCallback((value: Value | null) => mutate(value), [mutate]);
+  const stored = data?.[name];
+  return [stored === undefined || stored === null ? fallback : (stored as Value), keep, { isPending, error: mutation.error }] as const;
+}

@@ -1,0 +1,71 @@
+/** What stands around every screen: who may come in, then the frame. */
+import { useQuery } from "@tanstack/react-query";
+import { Navigate, Outlet, useLocation } from "@tanstack/react-router";
+import { Suspense, lazy, useEffect, useState } from "react";
+import { type Me, instanceQuery, meQuery } from "../api/session";
+import { isSessionEstablished, sessionEstablished, signInAgain, useSessionLost } from "../api/session-lost";
+import { useConfirmWanted } from "../components/confirm-store";
+import { ErrorState } from "../components/ErrorState";
+import { Tips } from "../components/Tips";
+import { Frame, Shell } from "./shell/Shell";
+
+const SignIn = lazy(() => import("./gate/SignIn"));
+const FirstRun = lazy(() => import("./gate/FirstRun"));
+const ConfirmHost = lazy(() => import("../components/ConfirmHost"));
+const SignInOver = lazy(() => import("./gate/SignInOver"));
+
+export function Root() {
+  const me = useQuery(meQuery);
+  const instance = useQuery(instanceQuery);
+  const { pathname, href } = useLocation();
+  const lost = useSessionLost();
+  const confirmWanted = useConfirmWanted();
+  const answered = me.data?.authenticated === true;
+  // Who was here last, while nobody has signed out: their page stays when their session ends.
+  const [person, setPerson] = useState<Me | null>(null);
+  if (answered && me.data !== undefined && me.data !== person) setPerson(me.data);
+  useEffect(() => {
+    if (answered) sessionEstablished(true);
+    else if (me.data !== undefined && isSessionEstablished()) void signInAgain();
+  }, [answered, me.data]);
+  const signedIn = answered || (person !== null && (lost || isSessionEstablished()));
+
+  if (me.data === undefined) {
+    if (me.isError) return <Frame>{<ErrorState error={me.error} title="The console could not be opened" onRetry={() => void me.refetch()} />}</Frame>;
+    return <Frame />;
+  }
+  if (!signedIn) {
+    if (instance.data === undefined) {
+      if (instance.isError) return <Frame>{<ErrorState error={instance.error} title="The console could not be opened" onRetry={() => void instance.refetch()} />}</Frame>;
+      return null;
+    }
+    return <Suspense fallback={null}>{instance.data.needsAdmin ? <FirstRun instance={instance.data} /> : <SignIn instance={instance.data} />}</Suspense>;
+  }
+  if (me.data.pendingClaim === true) {
+    if (pathname !== "/onboarding") return <Navigate to="/onboarding" search={{ to: href }} replace />;
+    return (
+      <Suspense fallback={null}>
+        <Outlet />
+      </Suspense>
+    );
+  }
+  if (pathname === "/onboarding") return <Navigate to="/" replace />;
+  return (
+    <>
+      <Tips />
+      <Shell>
+        <Outlet />
+      </Shell>
+      {confirmWanted && (
+        <Suspense fallback={null}>
+          <ConfirmHost />
+        </Suspense>
+      )}
+      {lost && person !== null && (
+        <Suspense fallback={null}>
+          <SignInOver me={person} />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,98 @@
+import { Button, PasswordInput, TextInput } from "@mantine/core";
+import type { ApiError } from "../../api/errors";
+import { ErrorNotice, useCountdown } from "../../components/ErrorState";
+
+/** The server's codes by the field that they are about. */
+const FIELD_OF: Record<string, string> = {
+  INVALID_EMAIL: "email",
+  USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: "email",
+  USER_ALREADY_EXISTS: "email",
+  PASSWORD_TOO_SHORT: "password",
+  PASSWORD_TOO_LONG: "password",
+  PASSWORD_COMPROMISED: "password",
+  PASSWORD_TOO_COMMON: "password",
+  INVALID_PASSWORD: "currentPassword",
+  setup_token_required: "setupToken",
+};
+
+export function fieldOf(error: ApiError | null): string | undefined {
+  if (error === null) return undefined;
+  return error.field ?? FIELD_OF[error.code] ?? (/password/i.test(error.message) && error.code !== "INVALID_EMAIL_OR_PASSWORD" ? "password" : undefined);
+}
+
+/** The server's sentence at its field, or nothing. */
+export function errorAt(error: ApiError | null, field: string): string | undefined {
+  return fieldOf(error) === field ? error?.message : undefined;
+}
+
+/** What no field shows: above the button. */
+export function RestOfError({ error, fields }: { error: ApiError | null; fields: string[] }) {
+  if (error === null) return null;
+  const field = fieldOf(error);
+  if (field !== undefined && fields.includes(field)) return null;
+  return <ErrorNotice error={error} title={TITLES[error.code] ?? (error.status === 429 ? "Too many tries" : undefined)!} />;
+}
+
+const TITLES: Record<string, string> = {
+  INVALID_EMAIL_OR_PASSWORD: "Email or password is wrong",
+  EMAIL_PASSWORD_SIGN_UP_DISABLED: "Sign-up is closed",
+};
+
+export function EmailField(props: { value: string; onChange: (value: string) => void; error?: string | undefined; readOnly?: boolean; autoFocus?: boolean }) {
+  const { value, onChange, error, readOnly = false, autoFocus = false } = props;
+  return (
+    <TextInput
+      size="sm"
+      label="Email"
+      type="email"
+      name="email"
+      autoComplete="username"
+      required
+      withAsterisk={false}
+      value={value}
+      readOnly={readOnly}
+      autoFocus={autoFocus}
+      error={error}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+export function PasswordField(props: {
+  label?: string;
+  name?: string;
+  value: string;
+  onChange: (value: string) => void;
+  error?: string | undefined;
+  isNew?: boolean;
+  autoFocus?: boolean;
+}) {
+  const { label = "Password", name = "password", value, onChange, error, isNew = false, autoFocus = false } = props;
+  return (
+    <PasswordInput
+      size="sm"
+      label={label}
+      name={name}
+      autoComplete={isNew ? "new-password" : "current-password"}
+      required
+      withAsterisk={false}
+      autoFocus={autoFocus}
+      value={value}
+      error={error}
+      {...(isNew ? { description: "8 to 128 characters, and not a common one.", minLength: 8, maxLength: 128 } : {})}
+      visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+/** Waits where the server asked for it, and says how long. */
+export function SubmitButton({ error, busy, children }: { error: ApiError | null; busy: boolean; children: string }) {
+  const seconds = useCountdown(error?.retryAfterSeconds, error);
+  const waits = seconds !== undefined && seconds > 0;
+  return (
+    <Button type="submit" size="sm" fullWidth loading={busy} disabled={waits}>
+      {waits ? `${children} in ${seconds} s` : children}
+    </Button>
+  );
+}

@@ -1,0 +1,68 @@
+import { TextInput } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { auth } from "../../api/auth";
+import type { ApiError } from "../../api/errors";
+import { type Instance, instanceQuery } from "../../api/session";
+import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { GatePage } from "./GatePage";
+import classes from "./Gate.module.css";
+import { useSignedIn } from "./useSignedIn";
+
+/** A fresh server: its first account becomes admin. */
+export default function FirstRun({ instance }: { instance: Instance }) {
+  const [name, setName] = useState("");
+  const [email, setEmail] = useState("");
+  const [password, setPassword] = useState("");
+  const [setupToken, setSetupToken] = useState("");
+  const cache = useQueryClient();
+  const signedIn = useSignedIn();
+  const create = useMutation<unknown, ApiError>({
+    mutationFn: async () => {
+      try {
+        await auth.signUp({ name, email, password, ...(instance.setupToken ? { setupToken: setupToken.trim() } : {}) });
+      } catch (error) {
+        // Somebody else may have been first: the page then becomes the sign-in.
+        await cache.invalidateQueries({ queryKey: instanceQuery.queryKey });
+        throw error;
+      }
+      await signedIn();
+    },
+  });
+  const error = create.error;
+  return (
+    <GatePage title="Create the admin account" lead="This server is new. The first account may do everything: define objects, manage access, install blocks.">
+      <form
+        className={classes.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate();
+        }}
+      >
+        {instance.setupToken && (
+          <TextInput
+            size="sm"
+            label="Setup token"
+            description="The server printed it when it started, or it is the value of SVC_SETUP_TOKEN."
+            name="setup-token"
+            autoComplete="off"
+            required
+            withAsterisk={false}
+            value={setupToken}
+            onChange={(event) => setSetupToken(event.currentTarget.value)}
+            error={errorAt(error, "setupToken")}
+            autoFocus
+            styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+          />
+        )}
+        <TextInput size="sm" label="Name" name="name" autoComplete="name" required withAsterisk={false} value={name} onChange={(event) => setName(event.currentTarget.value)} error={errorAt(error, "name")} autoFocus={!instance.setupToken} />
+        <EmailField value={email} onChange={setEmail} error={errorAt(error, "email")} />
+        <PasswordField value={password} onChange={setPassword} error={errorAt(error, "password")} isNew />
+        <RestOfError error={error} fields={["name", "email", "password", "setupToken"]} />
+        <SubmitButton error={error} busy={create.isPending}>
+          Create admin account
+        </SubmitButton>
+      </form>
+    </GatePage>
+  );
+}

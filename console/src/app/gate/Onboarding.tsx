@@ -1,0 +1,74 @@
+import { TextInput } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { ApiError } from "../../api/errors";
+import { auth } from "../../api/auth";
+import { meQuery, useMe } from "../../api/session";
+import { PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import { leaveFarewell } from "./farewell";
+import { GatePage } from "./GatePage";
+import classes from "./Gate.module.css";
+import { useSignedIn } from "./useSignedIn";
+import { sessionEstablished } from "../../api/session-lost";
+
+const LOST = "Somebody else has taken this account over with the first password. Sign in with an account of your own, or ask them.";
+
+/** The admin account that the server was started with gets a name and a password of its own. */
+export function Onboarding() {
+  const me = useMe();
+  const { to } = useSearch({ from: "/onboarding" });
+  const [name, setName] = useState("");
+  const [newPassword, setNewPassword] = useState("");
+  const [again, setAgain] = useState("");
+  const navigate = useNavigate();
+  const cache = useQueryClient();
+  const signedIn = useSignedIn();
+  const claim = useMutation<unknown, ApiError>({
+    mutationFn: async () => {
+      if (newPassword !== again) throw new ApiError(400, "PASSWORDS_DIFFER", "The two passwords differ. Type the same twice.", { field: "again" });
+      // A session that has ended is an answer here: another claim won, and a new sign-in would not help.
+      sessionEstablished(false);
+      try {
+        await request("POST", "/api/v1/admin/claim", { body: { name, newPassword } });
+      } catch (error) {
+        if (!(error instanceof ApiError) || (error.status !== 409 && error.status !== 401)) throw error;
+        leaveFarewell(LOST);
+        if (error.status === 409) await auth.signOut().catch(() => undefined);
+        cache.setQueryData(meQuery.queryKey, { authenticated: false });
+        await signedIn();
+        return;
+      }
+      await signedIn();
+      await navigate({ to: to ?? "/", replace: true });
+    },
+  });
+  const error = claim.error;
+  return (
+    <GatePage
+      title="Make this account yours"
+      lead={
+        <>
+          You signed in as {me?.user?.email} with the password that the server was started with. Choose your own; the first one stops working.
+        </>
+      }
+    >
+      <form
+        className={classes.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          claim.mutate();
+        }}
+      >
+        <TextInput size="sm" label="Your name" name="name" autoComplete="name" required withAsterisk={false} value={name} onChange={(event) => setName(event.currentTarget.value)} error={errorAt(error, "name")} autoFocus />
+        <PasswordField label="New password" name="new-password" value={newPassword} onChange={setNewPassword} error={errorAt(error, "newPassword") ?? errorAt(error, "password")} isNew />
+        <PasswordField label="New password again" name="again" value={again} onChange={setAgain} error={errorAt(error, "again")} />
+        <RestOfError error={error} fields={["name", "newPassword", "password", "again"]} />
+        <SubmitButton error={error} busy={claim.isPending}>
+          Take over the account
+        </SubmitButton>
+      </form>
+    </GatePage>
+  );
+}

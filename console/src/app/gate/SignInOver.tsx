@@ -1,0 +1,47 @@
+import { Modal } from "@mantine/core";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { auth } from "../../api/auth";
+import type { ApiError } from "../../api/errors";
+import { type Me, meQuery } from "../../api/session";
+import { signedInAgain } from "../../api/session-lost";
+import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
+import classes from "./Gate.module.css";
+
+/** The session has ended while a page was open. What was typed stays below, and goes on after the sign-in. */
+export default function SignInOver({ me }: { me: Me }) {
+  const [password, setPassword] = useState("");
+  const cache = useQueryClient();
+  const email = me.user?.email ?? "";
+  const enter = useMutation<unknown, ApiError>({
+    mutationFn: async () => {
+      await auth.signIn({ email, password });
+      await cache.refetchQueries({ queryKey: meQuery.queryKey, exact: true });
+      signedInAgain();
+    },
+  });
+  return (
+    <Modal opened onClose={() => {}} withCloseButton={false} closeOnEscape={false} closeOnClickOutside={false} title="Your session has ended" centered size="sm" zIndex={400}>
+      <form
+        className={classes.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          enter.mutate();
+        }}
+      >
+        <p className={classes.lead} style={{ margin: 0 }}>
+          Sign in to go on. What you typed is still there.
+        </p>
+        <EmailField value={email} onChange={() => {}} readOnly />
+        <PasswordField value={password} onChange={setPassword} error={errorAt(enter.error, "password")} autoFocus />
+        <RestOfError error={enter.error} fields={["password"]} />
+        <SubmitButton error={enter.error} busy={enter.isPending}>
+          Sign in
+        </SubmitButton>
+        <button type="button" className={classes.link} onClick={() => location.reload()}>
+          Sign in as somebody else
+        </button>
+      </form>
+    </Modal>
+  );
+}

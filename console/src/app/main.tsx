@@ -1,0 +1,27 @@
+import "./mantine.css";
+import "./global.css";
+import { nonce } from "./nonce";
+import { MantineProvider } from "@mantine/core";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode, Suspense, lazy } from "react";
+import { createRoot } from "react-dom/client";
+import { colorSchemeManager } from "./color-scheme";
+import { queryClient, router } from "./router";
+import { cssVariables, theme } from "./theme";
+
+const Notifications = lazy(() => import("./Notifications"));
+const manager = colorSchemeManager();
+
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto" colorSchemeManager={manager} getStyleNonce={() => nonce} deduplicateCssVariables>
+      <QueryClientProvider client={queryClient}>
+        <RouterProvider router={router} />
+        <Suspense fallback={null}>
+          <Notifications />
+        </Suspense>
+      </QueryClientProvider>
+    </MantineProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,92 @@
+/**
+ * All addresses of the console. A screen's component is loaded with its first visit; its search parameters are read by the `search.ts`
+ * of its folder, which is small and always there.
+ */
+import { QueryClient } from "@tanstack/react-query";
+import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
+import { isApiError } from "../api/errors";
+import { ErrorState } from "../components/ErrorState";
+import { SkeletonRows } from "../components/Skeleton";
+import { readApiSearch } from "../screens/api/search";
+import { readBlockSearch, readBlocksSearch, readInstallBlockSearch } from "../screens/blocks/search";
+import { readDeliveriesSearch } from "../screens/deliveries/search";
+import { readEventsSearch } from "../screens/events/search";
+import { readHomeSearch } from "../screens/home/search";
+import { readKeysSearch } from "../screens/keys/search";
+import { readNewObjectSearch, readObjectSearch, readObjectsSearch } from "../screens/objects/search";
+import { readNewRecordSearch, readRecordSearch } from "../screens/record/search";
+import { readRecordsSearch } from "../screens/records/search";
+import { readRoleSearch, readRolesSearch } from "../screens/roles/search";
+import { readSettingsSearch } from "../screens/settings/search";
+import { readTasksSearch } from "../screens/tasks/search";
+import { readUsersSearch } from "../screens/users/search";
+import { readWebhooksSearch } from "../screens/webhooks/search";
+import { Root } from "./Root";
+import { NotFound } from "./shell/NotFound";
+import { text, type RawSearch } from "./search";
+
+export const queryClient = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5_000,
+      // What the server refuses stays refused; what did not answer is asked for again.
+      retry: (failures, error) => failures < 2 && (!isApiError(error) || error.status === 0 || error.status >= 502),
+      networkMode: "always",
+    },
+    mutations: { networkMode: "always" },
+  },
+});
+
+const root = createRootRouteWithContext<{ queryClient: QueryClient }>()({ component: Root, notFoundComponent: NotFound });
+const parent = { getParentRoute: () => root };
+
+const routes = [
+  createRoute({ ...parent, path: "/", validateSearch: readHomeSearch, component: lazyRouteComponent(() => import("../screens/home"), "HomeScreen") }),
+  createRoute({ ...parent, path: "/objects", validateSearch: readObjectsSearch, component: lazyRouteComponent(() => import("../screens/objects"), "ObjectsScreen") }),
+  createRoute({ ...parent, path: "/objects/new", validateSearch: readNewObjectSearch, component: lazyRouteComponent(() => import("../screens/objects"), "NewObjectScreen") }),
+  createRoute({ ...parent, path: "/objects/$object", validateSearch: readObjectSearch, component: lazyRouteComponent(() => import("../screens/objects"), "ObjectScreen") }),
+  createRoute({ ...parent, path: "/data/$object", validateSearch: readRecordsSearch, component: lazyRouteComponent(() => import("../screens/records"), "RecordsScreen") }),
+  createRoute({ ...parent, path: "/data/$object/new", validateSearch: readNewRecordSearch, component: lazyRouteComponent(() => import("../screens/record"), "NewRecordScreen") }),
+  createRoute({ ...parent, path: "/data/$object/$id", validateSearch: readRecordSearch, component: lazyRouteComponent(() => import("../screens/record"), "RecordScreen") }),
+  createRoute({ ...parent, path: "/events", validateSearch: readEventsSearch, component: lazyRouteComponent(() => import("../screens/events"), "EventsScreen") }),
+  createRoute({ ...parent, path: "/deliveries", validateSearch: readDeliveriesSearch, component: lazyRouteComponent(() => import("../screens/deliveries"), "DeliveriesScreen") }),
+  createRoute({ ...parent, path: "/webhooks", validateSearch: readWebhooksSearch, component: lazyRouteComponent(() => import("../screens/webhooks"), "WebhooksScreen") }),
+  createRoute({ ...parent, path: "/blocks", validateSearch: readBlocksSearch, component: lazyRouteComponent(() => import("../screens/blocks"), "BlocksScreen") }),
+  createRoute({ ...parent, path: "/blocks/install", validateSearch: readInstallBlockSearch, component: lazyRouteComponent(() => import("../screens/blocks"), "InstallBlockScreen") }),
+  createRoute({ ...parent, path: "/blocks/$block", validateSearch: readBlockSearch, component: lazyRouteComponent(() => import("../screens/blocks"), "BlockScreen") }),
+  createRoute({ ...parent, path: "/users", validateSearch: readUsersSearch, component: lazyRouteComponent(() => import("../screens/users"), "UsersScreen") }),
+  createRoute({ ...parent, path: "/roles", validateSearch: readRolesSearch, component: lazyRouteComponent(() => import("../screens/roles"), "RolesScreen") }),
+  createRoute({ ...parent, path: "/roles/$role", validateSearch: readRoleSearch, component: lazyRouteComponent(() => import("../screens/roles"), "RoleScreen") }),
+  createRoute({ ...parent, path: "/keys", validateSearch: readKeysSearch, component: lazyRouteComponent(() => import("../screens/keys"), "KeysScreen") }),
+  createRoute({ ...parent, path: "/tasks", validateSearch: readTasksSearch, component: lazyRouteComponent(() => import("../screens/tasks"), "TasksScreen") }),
+  createRoute({ ...parent, path: "/api", validateSearch: readApiSearch, component: lazyRouteComponent(() => import("../screens/api"), "ApiScreen") }),
+  createRoute({ ...parent, path: "/settings", validateSearch: readSettingsSearch, component: lazyRouteComponent(() => import("../screens/settings"), "SettingsScreen") }),
+  createRoute({ ...parent, path: "/account", component: lazyRouteComponent(() => import("../screens/account"), "AccountScreen") }),
+  createRoute({
+    ...parent,
+    path: "/onboarding",
+    validateSearch: (raw: RawSearch): { to?: string } => {
+      const to = text(raw.to);
+      return to === undefined ? {} : { to };
+    },
+    component: lazyRouteComponent(() => import("./gate/Onboarding"), "Onboarding"),
+  }),
+] as const;
+
+export const router = createRouter({
+  routeTree: root.addChildren(routes as unknown as [...typeof routes]),
+  basepath: "/admin",
+  context: { queryClient },
+  defaultPreload: "intent",
+  defaultPreloadDelay: 60,
+  defaultPendingMs: 200,
+  defaultPendingComponent: () => <SkeletonRows />,
+  defaultErrorComponent: ({ error, reset }) => <ErrorState error={error} onRetry={reset} />,
+  scrollRestoration: true,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

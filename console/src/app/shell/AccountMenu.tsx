@@ -1,0 +1,77 @@
+import { Menu, UnstyledButton, useMantineColorScheme } from "@mantine/core";
+import { IconCheck, IconDeviceDesktop, IconLogout, IconMoon, IconSelector, IconSun, IconUser } from "@tabler/icons-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { auth } from "../../api/auth";
+import { feed } from "../../api/live";
+import { meQuery, useMe } from "../../api/session";
+import { sessionEstablished } from "../../api/session-lost";
+import { Initials } from "../../components/Initials";
+import { failed } from "../../components/toast";
+import classes from "./Shell.module.css";
+
+const THEMES = [
+  ["auto", "As the system", IconDeviceDesktop],
+  ["light", "Light", IconSun],
+  ["dark", "Dark", IconMoon],
+] as const;
+
+/** Ends the session and leaves nothing of this person in the page. */
+export function useSignOut() {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: () => auth.signOut(),
+    onSuccess: () => {
+      sessionEstablished(false);
+      cache.clear();
+      cache.setQueryData(meQuery.queryKey, { authenticated: false });
+      feed.reset();
+    },
+    onError: (error) => failed("You are still signed in", error),
+  });
+}
+
+export function AccountMenu({ folded }: { folded: boolean }) {
+  const me = useMe();
+  const navigate = useNavigate();
+  const signOut = useSignOut();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const name = me?.user?.name || me?.user?.email || "Guest";
+  return (
+    <Menu position="top-start" width={228}>
+      <Menu.Target>
+        <UnstyledButton className={classes.account} aria-label={folded ? `Account of ${name}` : undefined}>
+          <Initials name={name} />
+          {!folded && <span dir="auto">{name}</span>}
+          {!folded && <IconSelector size={14} aria-hidden="true" />}
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          <bdi>{me?.user?.email}</bdi>
+        </Menu.Label>
+        <Menu.Item leftSection={<IconUser size={15} />} onClick={() => void navigate({ to: "/account" })}>
+          Your account
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Label>Theme</Menu.Label>
+        {THEMES.map(([value, label, Icon]) => (
+          <Menu.Item
+            key={value}
+            role="menuitemradio"
+            aria-checked={colorScheme === value}
+            leftSection={<Icon size={15} />}
+            rightSection={colorScheme === value ? <IconCheck size={14} /> : null}
+            onClick={() => setColorScheme(value)}
+          >
+            {label}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => signOut.mutate()}>
+          Sign out
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

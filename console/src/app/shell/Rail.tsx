@@ -1,0 +1,85 @@
+import { TextInput } from "@mantine/core";
+import { IconPlus, IconTable } from "@tabler/icons-react";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { allows, useCan, usePermissions } from "../../api/session";
+import { useObjects } from "../../api/objects";
+import { AccountMenu } from "./AccountMenu";
+import { DESTINATIONS, type Destination } from "./navigation";
+import classes from "./Shell.module.css";
+
+/** From this many objects on, the rail can be searched. */
+const FILTER_FROM = 10;
+
+/** The screens, with the objects by name below Objects: the data is the product. */
+export function Rail({ folded }: { folded: boolean }) {
+  const permissions = usePermissions();
+  // While the permissions are on their way nothing is shown that would go again.
+  const shown = DESTINATIONS.filter(({ resource }) => resource === undefined || allows(permissions, resource, "read"));
+  return (
+    <>
+      <div className={classes.railBody}>
+        {shown.map((destination) => (
+          <div key={destination.to}>
+            <RailLink destination={destination} folded={folded} />
+            {destination.to === "/objects" && !folded && <RailObjects />}
+          </div>
+        ))}
+      </div>
+      <div className={classes.railFoot}>
+        <AccountMenu folded={folded} />
+      </div>
+    </>
+  );
+}
+
+function RailLink({ destination: { to, label, icon: Icon }, folded }: { destination: Destination; folded: boolean }) {
+  return (
+    <Link to={to} className={classes.item} activeOptions={{ exact: to === "/" || to === "/objects", includeSearch: false }} aria-label={folded ? label : undefined} data-tip={folded ? label : undefined}>
+      <Icon size={17} stroke={1.75} aria-hidden="true" />
+      {!folded && <span>{label}</span>}
+    </Link>
+  );
+}
+
+function RailObjects() {
+  const { data: objects } = useObjects();
+  const canCreate = useCan("objects", "create");
+  const [filter, setFilter] = useState("");
+  if (objects === undefined) return null;
+  const wanted = filter.trim().toLowerCase();
+  const matching = wanted === "" ? objects : objects.filter(({ name, label }) => name.toLowerCase().includes(wanted) || (label ?? "").toLowerCase().includes(wanted));
+  return (
+    <>
+      {objects.length >= FILTER_FROM && (
+        <div className={classes.filter}>
+          <TextInput
+            aria-label="Find an object"
+            placeholder={`Find in ${objects.length} objects`}
+            value={filter}
+            onChange={(event) => setFilter(event.currentTarget.value)}
+            onKeyDown={(event) => {
+              if (event.key === "Escape") setFilter("");
+            }}
+          />
+        </div>
+      )}
+      <div className={classes.objects} data-many={objects.length >= 2 * FILTER_FROM || undefined}>
+        {matching.map(({ name, label }) => (
+          <Link key={name} to="/data/$object" params={{ object: name }} className={classes.item} activeOptions={{ includeSearch: false }} data-tip={label !== undefined && label !== name ? `${label}\n${name}` : name.length > 20 ? name : undefined}>
+            <IconTable size={14} stroke={1.75} aria-hidden="true" />
+            <span dir="auto">{name}</span>
+          </Link>
+        ))}
+        {objects.length === 0 && canCreate && (
+          <Link to="/objects/new" className={classes.item}>
+            <IconPlus size={14} aria-hidden="true" />
+            <span>Create object</span>
+          </Link>
+        )}
+        {objects.length === 0 && !canCreate && <div className={classes.note}>No objects that you may read</div>}
+        {objects.length > 0 && matching.length === 0 && <div className={classes.note}>No object is named so</div>}
+      </div>
+    </>
+  );
+}

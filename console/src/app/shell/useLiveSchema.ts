@@ -1,0 +1,12 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useLive } from "../../api/live";
+
+/** Reads the schema again when somebody changes it. Those who may not read events get it when they come back to the tab. */
+export function useLiveSchema(): void {
+  const cache = useQueryClient();
+  const again = () => {
+    void cache.invalidateQueries({ queryKey: ["schema"] });
+    void cache.invalidateQueries({ queryKey: ["data-objects"] });
+  };
+  useLive(["schema.#"], again, { onGap: again });
+}

@@ -1,0 +1,32 @@
+import { lazy, Suspense } from "react";
+
+export interface ChartSeries {
+  label: string;
+  values: (number | null)[];
+  tone?: "accent" | "bad" | "ok" | "dim";
+}
+
+export interface ChartProps {
+  /** Points in time, in seconds since 1970. */
+  times: number[];
+  series: ChartSeries[];
+  /** Pixels. */
+  height?: number;
+  /** What the chart shows, for those who do not see it. */
+  label: string;
+  kind?: "line" | "bars";
+}
+
+const Drawn = lazy(() => import("./ChartImpl"));
+
+/** A chart over time: uPlot, loaded when it is first shown. Its place is kept meanwhile. */
+export function Chart(props: ChartProps) {
+  const height = props.height ?? 120;
+  return (
+    <div style={{ height, minWidth: 0 }} role="img" aria-label={props.label}>
+      <Suspense fallback={null}>
+        <Drawn {...props} height={height} />
+      </Suspense>
+    </div>
+  );
+}

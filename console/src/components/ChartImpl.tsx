@@ -1,0 +1,69 @@
+import { useComputedColorScheme } from "@mantine/core";
+import { useEffect, useRef } from "react";
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import type { ChartProps } from "./Chart";
+
+/** Hours and minutes in the reader's zone. */
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+const TONES = { accent: "--bb-accent", bad: "--bb-red", ok: "--bb-green", dim: "--bb-text-dim" };
+
+export default function ChartImpl({ times, series, height = 120, kind = "line" }: ChartProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(null);
+  const scheme = useComputedColorScheme();
+  const latest = useRef<uPlot.AlignedData>([[]]);
+  const names = series.map(({ label, tone }) => `${label} ${tone ?? ""}`).join("\n");
+  useEffect(() => {
+    latest.current = [times, ...series.map(({ values }) => values)];
+    plot.current?.setData(latest.current);
+  });
+  useEffect(() => {
+    const element = place.current!;
+    const style = getComputedStyle(element);
+    const color = (name: string) => style.getPropertyValue(name).trim();
+    const axis = { stroke: color("--bb-text-dim"), font: "11px system-ui, sans-serif", ticks: { show: false }, grid: { stroke: color("--bb-line"), width: 1 } };
+    const made = new uPlot(
+      {
+        width: Math.max(element.clientWidth, 50),
+        height,
+        legend: { show: false },
+        cursor: { y: false, points: { size: 6 } },
+        scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
+        axes: [
+          { ...axis, grid: { show: false }, size: 24, values: (_, splits) => splits.map((second) => clock.format(second * 1_000)) },
+          { ...axis, size: 40, splits: (_, __, ___, max) => [0, niceHalf(max), niceHalf(max) * 2].filter((each) => each <= max) },
+        ],
+        series: [
+          {},
+          ...names.split("\n").map((name) => {
+            const [label, tone] = [name.slice(0, name.lastIndexOf(" ")), name.slice(name.lastIndexOf(" ") + 1)];
+            const stroke = color(TONES[(tone || "accent") as keyof typeof TONES]);
+            return kind === "bars"
+              ? { label, stroke, fill: stroke, paths: uPlot.paths.bars!({ size: [0.7, 24] }), points: { show: false } }
+              : { label, stroke, width: 1.5, points: { show: false } };
+          }),
+        ],
+      },
+      latest.current,
+      element,
+    );
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: Math.max(element.clientWidth, 50), height }));
+    observer.observe(element);
+    return () => {
+      observer.disconnect();
+      made.destroy();
+      plot.current = null;
+    };
+  }, [names, height, kind, scheme]);
+  return <div ref={place} />;
+}
+
+/** The line in the middle: a round number that fits twice below `max`. */
+function niceHalf(max: number): number {
+  const half = Math.max(max / 2, 0.5);
+  const power = 10 ** Math.floor(Math.log10(half));
+  return power * ([8, 5, 4, 2.5, 2, 1].find((step) => step * power <= half && (step * power) % 1 === 0) ?? 1);
+}

@@ -1,0 +1,110 @@
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { json, jsonParseLinter } from "@codemirror/lang-json";
+import { HighlightStyle, StreamLanguage, bracketMatching, foldGutter, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { linter } from "@codemirror/lint";
+import { Compartment, EditorState } from "@codemirror/state";
+import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { useEffect, useRef } from "react";
+import { nonce } from "../app/nonce";
+import type { CodeEditorProps } from "./CodeEditor";
+import classes from "./CodeEditor.module.css";
+
+const colors = HighlightStyle.define([
+  { tag: [tags.propertyName], color: "var(--bb-accent-text)" },
+  { tag: [tags.string], color: "var(--bb-green)" },
+  { tag: [tags.number], color: "var(--bb-blue)" },
+  { tag: [tags.bool, tags.null, tags.keyword], color: "var(--bb-amber)" },
+  { tag: [tags.operator], color: "var(--bb-red)" },
+  { tag: [tags.invalid], color: "var(--bb-red)", textDecoration: "underline" },
+]);
+
+const look = EditorView.theme({
+  "&": { fontSize: "12.5px", backgroundColor: "transparent", color: "var(--bb-text)" },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--mantine-font-family-monospace)", lineHeight: "19px", overflow: "auto" },
+  ".cm-content": { padding: "6px 0", caretColor: "var(--bb-text)" },
+  ".cm-cursor": { borderLeftColor: "var(--bb-text)" },
+  ".cm-gutters": { backgroundColor: "transparent", color: "var(--bb-text-dim)", border: "none" },
+  ".cm-activeLine": { backgroundColor: "var(--bb-bg-hover)" },
+  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--bb-glow)" },
+  ".cm-tooltip": { backgroundColor: "var(--bb-bg-raised)", border: "1px solid var(--bb-line-strong)", borderRadius: "6px", color: "var(--bb-text)" },
+  ".cm-foldPlaceholder": { backgroundColor: "var(--bb-bg-hover)", border: "none", color: "var(--bb-text-dim)" },
+});
+
+/** Enough of a pattern to see its groups, classes and escapes. */
+const regex = StreamLanguage.define<null>({
+  startState: () => null,
+  token(stream) {
+    if (stream.match(/^\\./)) return "number";
+    if (stream.match(/^\[(\\.|[^\]\\])*\]/)) return "string";
+    if (stream.match(/^[()|]/)) return "keyword";
+    if (stream.match(/^([*+?^$.]|\{\d+(,\d*)?\})/)) return "operator";
+    stream.next();
+    return null;
+  },
+});
+
+export default function CodeEditorImpl({ value, onChange, language, label, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const view = useRef<EditorView>(null);
+  const changed = useRef(onChange);
+  const access = useRef(new Compartment());
+  const first = useRef(value);
+  const lineNumber = language === "json" && maxLines > 1;
+  useEffect(() => {
+    changed.current = onChange;
+  });
+  useEffect(() => {
+    const made = new EditorView({
+      parent: place.current!,
+      state: EditorState.create({
+        doc: first.current,
+        extensions: [
+          ...(nonce === "" ? [] : [EditorView.cspNonce.of(nonce)]),
+          history(),
+          drawSelection(),
+          indentOnInput(),
+          bracketMatching(),
+          highlightActiveLine(),
+          ...(lineNumber ? [lineNumbers(), foldGutter()] : []),
+          ...(language === "json" ? [json(), linter(jsonParseLinter(), { delay: 400 })] : language === "regex" ? [regex] : []),
+          syntaxHighlighting(colors),
+          look,
+          EditorView.lineWrapping,
+          EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
+          keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          access.current.of(EditorState.readOnly.of(false)),
+          EditorView.updateListener.of((update) => {
+            if (update.docChanged) changed.current?.(update.state.doc.toString());
+          }),
+        ],
+      }),
+    });
+    view.current = made;
+    return () => made.destroy();
+  }, [language, label, lineNumber]);
+  useEffect(() => {
+    view.current?.dispatch({ effects: access.current.reconfigure([EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)]) });
+  }, [readOnly]);
+  useEffect(() => {
+    const now = view.current;
+    first.current = value;
+    if (now !== null && now.state.doc.toString() !== value) now.dispatch({ changes: { from: 0, to: now.state.doc.length, insert: value } });
+  }, [value]);
+  return (
+    <div>
+      <div
+        ref={place}
+        className={classes.editor}
+        data-error={error !== undefined || undefined}
+        style={{ ["--editor-min" as string]: `${minLines * 19 + 12}px`, ["--editor-max" as string]: `${maxLines * 19 + 12}px` }}
+      />
+      {error !== undefined && (
+        <div className={classes.error} role="alert">
+          {error}
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,1 @@
+export { type ConfirmOptions, confirm } from "./confirm-store";

@@ -1,0 +1,83 @@
+import { ActionIcon, Button, Tooltip } from "@mantine/core";
+import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { useCallback, useEffect, useRef, useState } from "react";
+import classes from "./Copy.module.css";
+
+/** Copies, and is `true` for a moment afterwards. Falls back to a selection where the page is not secure (plain http). */
+export function useCopy(): [boolean, (text: string) => Promise<void>] {
+  const [copied, setCopied] = useState(false);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const copy = useCallback(async (text: string) => {
+    await writeClipboard(text);
+    setCopied(true);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => setCopied(false), 1_500);
+  }, []);
+  return [copied, copy];
+}
+
+async function writeClipboard(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return;
+  } catch {
+    // Without a secure context, or without leave: the old way.
+  }
+  const area = document.createElement("textarea");
+  area.value = text;
+  area.style.position = "fixed";
+  area.style.opacity = "0";
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+/** A text in monospace that is copied by a click. `shown` is what stands there, `text` what is copied. */
+export function CopyText({ text, shown = text, label = "Copy" }: { text: string; shown?: string; label?: string }) {
+  const [copied, copy] = useCopy();
+  const Icon = copied ? IconCheck : IconCopy;
+  return (
+    <span
+      role="button"
+      tabIndex={0}
+      className={classes.copy}
+      data-copied={copied || undefined}
+      data-tip={copied ? "Copied" : shown === text ? label : text}
+      onClick={(event) => {
+        event.stopPropagation();
+        void copy(text);
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        event.stopPropagation();
+        void copy(text);
+      }}
+    >
+      <span>{shown}</span>
+      <span className="sr-only">, {copied ? "copied" : label.toLowerCase()}</span>
+      <Icon size={12} className={classes.icon} aria-hidden="true" />
+    </span>
+  );
+}
+
+/** A button that copies. */
+export function CopyButton({ text, label = "Copy", icon = false }: { text: string; label?: string; icon?: boolean }) {
+  const [copied, copy] = useCopy();
+  const Icon = copied ? IconCheck : IconCopy;
+  if (icon)
+    return (
+      <Tooltip label={copied ? "Copied" : label}>
+        <ActionIcon aria-label={label} onClick={() => void copy(text)}>
+          <Icon size={15} />
+        </ActionIcon>
+      </Tooltip>
+    );
+  return (
+    <Button variant="default" leftSection={<Icon size={14} />} onClick={() => void copy(text)}>
+      {copied ? "Copied" : label}
+    </Button>
+  );
+}

@@ -1,0 +1,57 @@
+import { Button, Menu } from "@mantine/core";
+import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { useCopy } from "./Copy";
+import { printJson } from "../api/json";
+
+export interface CopyAsProps {
+  /** The request that the screen shows. `path` begins with `/api`; `body` is what is sent as JSON. */
+  request: { method: string; path: string; body?: unknown };
+  /** The same as a GraphQL document, where GraphQL has it. */
+  graphql?: { query: string; variables?: unknown } | undefined;
+  /** The same as a call of an MCP tool, where MCP has it. */
+  mcp?: { tool: string; arguments: unknown } | undefined;
+}
+
+const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
+
+/** The request as a curl. The key stands as a variable: a session never leaves the browser. */
+export function asCurl({ method, path, body }: CopyAsProps["request"], origin = location.origin): string {
+  const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${quoted(origin + path)}`, `  -H "authorization: Bearer $BLOCKBASE_KEY"`];
+  if (body !== undefined) lines.push(`  -H 'content-type: application/json'`, `  -d ${quoted(printJson(body))}`);
+  return lines.join(" \\\n");
+}
+
+export function asJavaScript({ method, path, body }: CopyAsProps["request"], origin = location.origin): string {
+  const options = [
+    ...(method === "GET" ? [] : [`  method: ${JSON.stringify(method)},`]),
+    body === undefined ? "  headers: { authorization: `Bearer ${process.env.BLOCKBASE_KEY}` }," : "  headers: { authorization: `Bearer ${process.env.BLOCKBASE_KEY}`, \"content-type\": \"application/json\" },",
+    ...(body === undefined ? [] : [`  body: JSON.stringify(${printJson(body, 2).replaceAll("\n", "\n  ")}),`]),
+  ];
+  return `const response = await fetch(${JSON.stringify(origin + path)}, {\n${options.join("\n")}\n});\nif (!response.ok) throw new Error(await response.text());\nconst answer = await response.json();`;
+}
+
+/** The menu that copies exactly what a screen shows, as curl, JavaScript, GraphQL or a call of MCP. */
+export function CopyAs({ request, graphql, mcp }: CopyAsProps) {
+  const [copied, copy] = useCopy();
+  return (
+    <Menu>
+      <Menu.Target>
+        <Button variant="default" leftSection={copied ? <IconCheck size={14} /> : <IconCopy size={14} />}>
+          {copied ? "Copied" : "Copy as"}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item onClick={() => void copy(asCurl(request))}>curl</Menu.Item>
+        <Menu.Item onClick={() => void copy(asJavaScript(request))}>JavaScript</Menu.Item>
+        {graphql !== undefined && (
+          <Menu.Item onClick={() => void copy(graphql.variables === undefined ? graphql.query : `${graphql.query}\n\n# variables\n${printJson(graphql.variables, 2)}`)}>
+            GraphQL
+          </Menu.Item>
+        )}
+        {mcp !== undefined && (
+          <Menu.Item onClick={() => void copy(printJson({ method: "tools/call", params: { name: mcp.tool, arguments: mcp.arguments } }, 2))}>MCP</Menu.Item>
+        )}
+      </Menu.Dropdown>
+    </Menu>
+  );
+}

@@ -1,0 +1,66 @@
+import { ActionIcon, Tooltip } from "@mantine/core";
+import { IconArrowDown, IconArrowUp, IconX } from "@tabler/icons-react";
+import { type ReactNode, useEffect, useRef } from "react";
+import { useHotkeys } from "./useHotkeys";
+import classes from "./Page.module.css";
+
+export interface InspectorProps {
+  title: ReactNode;
+  /** Closes; focus goes back to where it was. */
+  onClose: () => void;
+  /** Next and previous item of the list; absent at its ends. */
+  onNext?: (() => void) | undefined;
+  onPrevious?: (() => void) | undefined;
+  /** Buttons of the head, such as "Open page". */
+  actions?: ReactNode;
+  footer?: ReactNode;
+  children: ReactNode;
+}
+
+/** The right pane: one item of the list beside it. `Esc` closes, `J` and `K` move. On narrow screens it covers the list. */
+export function Inspector({ title, onClose, onNext, onPrevious, actions, footer, children }: InspectorProps) {
+  const pane = useRef<HTMLElement>(null);
+  useHotkeys({ Escape: onClose, j: onNext, k: onPrevious });
+  useEffect(() => {
+    const before = document.activeElement;
+    // On a narrow screen the list is covered, so focus has to come along.
+    if (matchMedia("(max-width: 56em)").matches) pane.current?.focus();
+    return () => {
+      const lost = document.activeElement === document.body || document.activeElement === null;
+      if (lost && before instanceof HTMLElement && before.isConnected) before.focus();
+    };
+  }, []);
+  return (
+    <aside className={classes.inspector} aria-label="Details" ref={pane} tabIndex={-1}>
+      <div className={classes.inspectorHead}>
+        <h2 className={classes.inspectorTitle} dir="auto">
+          {title}
+        </h2>
+        {actions}
+        {(onNext !== undefined || onPrevious !== undefined) && (
+          <>
+            <Tooltip label="Previous (K)">
+              <ActionIcon aria-label="Previous" disabled={onPrevious === undefined} onClick={onPrevious}>
+                <IconArrowUp size={16} />
+              </ActionIcon>
+            </Tooltip>
+            <Tooltip label="Next (J)">
+              <ActionIcon aria-label="Next" disabled={onNext === undefined} onClick={onNext}>
+                <IconArrowDown size={16} />
+              </ActionIcon>
+            </Tooltip>
+          </>
+        )}
+        <Tooltip label="Close (Esc)">
+          <ActionIcon aria-label="Close" onClick={onClose}>
+            <IconX size={16} />
+          </ActionIcon>
+        </Tooltip>
+      </div>
+      <div className={classes.inspectorBody} tabIndex={0} role="group" aria-label="Details">
+        {children}
+      </div>
+      {footer !== undefined && <div className={classes.inspectorFoot}>{footer}</div>}
+    </aside>
+  );
+}

@@ -1,0 +1,22 @@
+import { CopyButton } from "./Copy";
+import classes from "./Copy.module.css";
+
+/** A secret that is shown this once. Hold it in component state only: it is gone when the page is left. */
+export function OneTimeSecret({ secret, label, children }: { secret: string; label: string; children?: React.ReactNode }) {
+  return (
+    <div className={classes.secret}>
+      <div>
+        <strong>{label}</strong>
+      </div>
+      <div className={classes.secretRow}>
+        <code className={classes.secretValue} data-secret>
+          {secret}
+        </code>
+        <CopyButton text={secret} label="Copy" />
+      </div>
+      <div className="dim" style={{ fontSize: 13 }}>
+        {children ?? "Copy it now. It is not shown again."}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,25 @@
+import { IconAlertTriangle, IconCircleCheck, IconCircleDashed, IconCircleX, IconClock, IconInfoCircle, type TablerIcon } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import classes from "./StatusBadge.module.css";
+
+export type Tone = "ok" | "wait" | "warn" | "bad" | "info" | "off";
+
+const ICONS: Record<Tone, TablerIcon> = {
+  ok: IconCircleCheck,
+  wait: IconClock,
+  warn: IconAlertTriangle,
+  bad: IconCircleX,
+  info: IconInfoCircle,
+  off: IconCircleDashed,
+};
+
+/** A state: a word with an icon, never a color alone. `plain` leaves the background out (in tables). */
+export function StatusBadge({ tone, plain = false, children }: { tone: Tone; plain?: boolean; children: ReactNode }) {
+  const Icon = ICONS[tone];
+  return (
+    <span className={classes.badge} data-tone={tone} data-plain={plain || undefined}>
+      <Icon size={14} stroke={2} aria-hidden="true" />
+      {children}
+    </span>
+  );
+}

@@ -1,0 +1,90 @@
+import { Button } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useRef, useState } from "react";
+import { isApiError, messageOf } from "../api/errors";
+import { CopyText } from "./Copy";
+import { Ticked } from "./Ticked";
+import classes from "./toast.module.css";
+
+/** How long a delete waits for the person to think again. */
+export const UNDO_MS = 8_000;
+
+/** Something went well: one sentence, past tense. */
+export function told(message: string): void {
+  notifications.show({ message, autoClose: 4_000, withBorder: true });
+}
+
+/** Something went wrong outside of a form: the server's sentence. Stays until it is closed. */
+export function failed(what: string, error: unknown): void {
+  const requestId = isApiError(error) ? error.requestId : undefined;
+  notifications.show({
+    title: what,
+    message: (
+      <>
+        <Ticked text={messageOf(error)} />
+        {requestId !== undefined && (
+          <div className="dim">
+            Request <CopyText text={requestId} label="Copy the request id" />
+          </div>
+        )}
+      </>
+    ),
+    color: "red",
+    autoClose: false,
+    withBorder: true,
+    role: "alert",
+  });
+}
+
+export interface UndoOptions {
+  /** "Task deleted." */
+  message: string;
+  /** Takes the change back on the screen. */
+  onUndo: () => void;
+  /** Makes it happen: called once, when the time is over or the page is left. */
+  commit: () => Promise<void> | void;
+}
+
+/** Says what happened and offers 8 seconds to undo it; `commit` runs when they are over. */
+export function undoable({ message, onUndo, commit }: UndoOptions): void {
+  let settled = false;
+  const finish = () => {
+    if (settled) return;
+    settled = true;
+    removeEventListener("pagehide", finish);
+    notifications.hide(id);
+    void commit();
+  };
+  const undo = () => {
+    if (settled) return;
+    settled = true;
+    removeEventListener("pagehide", finish);
+    notifications.hide(id);
+    onUndo();
+  };
+  const id = notifications.show({ message: <Undo message={message} onUndo={undo} />, autoClose: UNDO_MS, withBorder: true, withCloseButton: false, onClose: finish });
+  addEventListener("pagehide", finish);
+}
+
+function Undo({ message, onUndo }: { message: string; onUndo: () => void }) {
+  const [done, setDone] = useState(false);
+  const once = useRef(false);
+  return (
+    <div className={classes.undo}>
+      <span dir="auto">{message}</span>
+      <Button
+        variant="default"
+        size="compact-xs"
+        disabled={done}
+        onClick={() => {
+          if (once.current) return;
+          once.current = true;
+          setDone(true);
+          onUndo();
+        }}
+      >
+        Undo
+      </Button>
+    </div>
+  );
+}

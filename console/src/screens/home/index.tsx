@@ -1,0 +1,10 @@
+import { Page } from "../../components/Page";
+import { SkeletonRows } from "../../components/Skeleton";
+
+export function HomeScreen() {
+  return (
+    <Page title="Home">
+      <SkeletonRows />
+    </Page>
+  );
+}

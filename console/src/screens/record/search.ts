@@ -1,0 +1,14 @@
+import { type RawSearch, given, oneOf, text } from "../../app/search";
+
+/** Of `/data/$object/$id`. */
+export function readRecordSearch(raw: RawSearch) {
+  return given({ tab: oneOf(raw.tab, ["form", "links", "json", "history"]), as: text(raw.as) });
+}
+
+/** Of `/data/$object/new`. */
+export function readNewRecordSearch(raw: RawSearch) {
+  return given({
+    /** The record whose values the form begins with. */
+    from: text(raw.from),
+  });
+}

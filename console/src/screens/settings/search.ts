@@ -1,0 +1,6 @@
+import { type RawSearch, given, oneOf, text } from "../../app/search";
+
+/** Of `/settings`. */
+export function readSettingsSearch(raw: RawSearch) {
+  return given({ tab: oneOf(raw.tab, ["status", "settings"]), q: text(raw.q) });
+}

@@ -1,0 +1,295 @@
+// What every browser test of the console stands on. Environment: BASE_URL (the address whose /admin is tested), ENGINE, ARTIFACTS
+// (where pictures go), CHROMIUM and FIREFOX (paths of the browsers).
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { after, afterEach } from "node:test";
+import { chromium } from "playwright-core";
+
+export const base = (process.env.BASE_URL ?? "http://127.0.0.1:4173").replace(/\/$/, "");
+export const engine = process.env.ENGINE ?? "sqlite";
+const artifacts = process.env.ARTIFACTS ?? "artifacts";
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
+
+/** How long anything may take on a busy machine before it counts as missing. */
+export const PATIENCE_MS = 30_000;
+export const WIDTHS = [1280, 360];
+export const THEMES = ["light", "dark"];
+
+const CHROMIUM_ARGUMENTS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--disable-dev-shm-usage",
+];
+
+/** Names and values that break careless pages. */
+export const hostile = {
+  markup: `<img src=x onerror="window.__hacked=1"><script>window.__hacked=1</script>'"\`{{7*7}}\${7*7}`,
+  link: "javascript:window.__hacked=1",
+  rtl: "שלום \u202Eمرحبا\u202C abc",
+  combining: `Z${"\u0310\u0353\u0321\u033A".repeat(40)}algo`,
+  emoji: "👩‍👩‍👧‍👦🏳️‍🌈 ok",
+  long: "lorem ".repeat(1_667).slice(0, 10_000),
+  unbroken: "x".repeat(10_000),
+  spaces: "  \t two  spaces \n and a line",
+  csv: '=HYPERLINK("http://example.com","x")',
+};
+
+// ---- the server, without a browser
+
+export const ADMIN = { name: "Ada Admin", email: "admin@example.com", password: "correct horse battery" };
+
+/** Sends as a program does. `session` is what `signUp` or `signIn` gave. Gives `{ status, body, headers }`; fails only without an answer. */
+export async function call(session, method, path, body, { at = base, headers = {} } = {}) {
+  const response = await fetch(at + path, {
+    method,
+    headers: {
+      ...(body === undefined ? {} : { "content-type": "application/json" }),
+      ...(session ? { authorization: `Bearer ${session.token}` } : {}),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  let parsed = text;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    // Not JSON.
+  }
+  return { status: response.status, body: parsed, headers: response.headers };
+}
+
+/** As `call`, and fails where the answer is an error. Gives the body. */
+export async function must(session, method, path, body, options) {
+  const answer = await call(session, method, path, body, options);
+  assert.ok(answer.status < 400, `${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  return answer.body;
+}
+
+function sessionOf(answer, person) {
+  assert.ok(answer.status < 400, `${person.email}: ${answer.status} ${JSON.stringify(answer.body)}`);
+  const [name, value] = answer.headers.getSetCookie()[0].split(";")[0].split("=");
+  return { ...person, token: answer.body.token, userId: answer.body.user.id, cookie: { name, value } };
+}
+
+export async function signUp(person, options) {
+  return sessionOf(await call(null, "POST", "/api/auth/sign-up/email", person, options), person);
+}
+
+export async function signIn({ email, password, name }, options) {
+  return sessionOf(await call(null, "POST", "/api/auth/sign-in/email", { email, password }, options), { email, password, name });
+}
+
+/** The admin of this server: made where there is nobody yet. */
+export async function admin(options) {
+  const answer = await call(null, "POST", "/api/auth/sign-in/email", ADMIN, options);
+  return answer.status < 400 ? sessionOf(answer, ADMIN) : signUp(ADMIN, options);
+}
+
+/** Another person, with a role of these grants (`[{ resource, actions, rowPolicy? }]`). */
+export async function person(adminSession, name, permissions = []) {
+  const slug = name.toLowerCase().replaceAll(/\W+/g, "-");
+  const made = await signUp({ name, email: `${slug}@example.com`, password: "correct horse battery" });
+  if (permissions.length > 0) {
+    const role = await must(adminSession, "POST", "/api/v1/roles", { name: `${slug}-role`, permissions });
+    await must(adminSession, "POST", `/api/v1/users/${made.userId}/roles`, { roleId: role.data.id });
+  }
+  return made;
+}
+
+// ---- the browser
+
+let browser;
+const opened = [];
+
+async function chromiumOnce() {
+  browser ??= await chromium.launch({ executablePath: CHROMIUM, args: CHROMIUM_ARGUMENTS, headless: true });
+  return browser;
+}
+
+/**
+ * Opens an address of the console: `open("/admin/roles", { as: session, theme: "dark", width: 360 })`. Everything that goes wrong in
+ * the page (errors in its console, violations of the policy, requests that fail or leave the server) fails the test, unless
+ * `expect` (a list of patterns) names it.
+ */
+export async function open(path, { as, theme = "light", width = 1280, height = 800, at = base, expect = [], reducedMotion = "reduce", timezone = "Europe/Berlin" } = {}) {
+  const context = await (await chromiumOnce()).newContext({ viewport: { width, height }, colorScheme: theme, reducedMotion, timezoneId: timezone, locale: "en-US" });
+  context.setDefaultTimeout(PATIENCE_MS);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: at });
+  if (as) await context.addCookies([{ ...as.cookie, url: at, httpOnly: true, sameSite: "Lax" }]);
+  const page = await context.newPage();
+  const problems = [];
+  const expected = [...absent, ...expect];
+  page.console = { problems, expect: (...patterns) => expected.push(...patterns), isExpected: (text) => expected.some((pattern) => (typeof pattern === "string" ? text.includes(pattern) : pattern.test(text))) };
+  const note = (text) => problems.push(text);
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") note(`console ${message.type()}: ${message.text()} ${message.location().url ?? ""}`);
+  });
+  page.on("pageerror", (error) => note(`uncaught: ${error.stack ?? error.message}`));
+  page.on("requestfailed", (request) => {
+    const why = request.failure()?.errorText ?? "";
+    // A page that is left, or a query that is no longer wanted.
+    if (!/ERR_ABORTED/.test(why)) note(`failed: ${request.method()} ${request.url()} ${why}`);
+  });
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${at}/`) && !/^(data|blob):/.test(url)) note(`left the server: ${url}`);
+  });
+  await page.exposeFunction("__violation", (text) => note(`policy: ${text}`));
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => window.__violation(`${event.violatedDirective} ${event.blockedURI} ${event.sourceFile ?? ""}:${event.lineNumber}`));
+  });
+  opened.push({ context, page });
+  await page.goto(at + path);
+  return page;
+}
+
+/** What is wrong with a page so far; the test fails on it at its end. */
+export function problemsOf(page) {
+  return page.console.problems.filter((text) => !page.console.isExpected(text));
+}
+
+afterEach(async () => {
+  const all = [];
+  for (const { context, page } of opened.splice(0)) {
+    if (!page.isClosed()) {
+      const hacked = await page.evaluate(() => window.__hacked === 1).catch(() => false);
+      if (hacked) all.push("data was run as a script");
+    }
+    all.push(...problemsOf(page));
+    await context.close().catch(() => {});
+  }
+  assert.deepEqual(all, [], "problems in the page");
+});
+
+after(async () => {
+  await browser?.close();
+});
+
+// Routes that this server does not have yet: their 404 is no problem of the page.
+const absent = [];
+for (const path of ["/api/v1/instance", "/api/v1/me/permissions", "/api/v1/me/preferences", "/api/v1/status", "/api/v1/settings"]) {
+  if ((await call(null, "GET", path)).status === 404) absent.push(path);
+}
+
+/** Waits until a condition holds in this process: `await until("three rows", async () => (await rows()) === 3)`. */
+export async function until(what, condition, patience = PATIENCE_MS) {
+  const end = Date.now() + patience;
+  for (;;) {
+    if (await condition()) return;
+    assert.ok(Date.now() < end, `not so in time: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 25));
+  }
+}
+
+/** Until the page is at rest: no skeleton, fonts there, two frames drawn. */
+export async function settled(page) {
+  await page.waitForFunction(() => document.querySelector('[aria-busy="true"]') === null && document.fonts.status === "loaded");
+  await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+}
+
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** axe-core finds nothing on the page as it is. Injected by the debugger, so the page's policy stays as it is. */
+export async function axe(page, where = "page") {
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axeSource);
+  const found = await page.evaluate(async () => {
+    const { violations } = await window.axe.run(document, { resultTypes: ["violations"], iframes: false });
+    return violations.map(({ id, help, nodes }) => `${id}: ${help}\n    ${nodes.slice(0, 5).map(({ target, failureSummary }) => `${target.join(" ")} (${failureSummary?.split("\n")[1]?.trim()})`).join("\n    ")}`);
+  });
+  assert.deepEqual(found, [], `axe-core on ${where}`);
+}
+
+const file = basename(process.argv[1] ?? "test", ".mjs");
+
+/** A picture of the page as it is, in the artifacts. */
+export async function picture(page, name) {
+  const directory = join(artifacts, file);
+  mkdirSync(directory, { recursive: true });
+  await page.screenshot({ path: join(directory, `${name}.png`), animations: "disabled" });
+}
+
+/** Both themes and both widths: a picture each, and axe-core finds nothing. The page ends as it began. */
+export async function look(page, name, { widths = WIDTHS, themes = THEMES, check = true } = {}) {
+  const before = page.viewportSize();
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: width < 600 ? 740 : 800 });
+    for (const theme of themes) {
+      await page.emulateMedia({ colorScheme: theme });
+      await page.waitForFunction((wanted) => document.documentElement.dataset.mantineColorScheme === wanted, theme);
+      await settled(page);
+      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      await picture(page, `${name}-${theme}-${width}`);
+      assert.ok(overflow <= 0, `${name} at ${width} px is ${overflow} px too wide`);
+      if (check) await axe(page, `${name}, ${theme}, ${width} px`);
+    }
+  }
+  await page.setViewportSize(before);
+  await page.emulateMedia({ colorScheme: "light" });
+}
+
+/** Makes requests whose address contains `part` answer as the test says: `{ status, body, headers }`, `"abort"`, or `{ delayMs }`. Gives a function that ends it. */
+export async function intercept(page, part, answer, { method } = {}) {
+  const matches = (url) => url.href.includes(part);
+  const handler = async (route) => {
+    if (method !== undefined && route.request().method() !== method) return route.fallback();
+    const given = typeof answer === "function" ? await answer(route.request()) : answer;
+    if (given === undefined || given === null) return route.fallback();
+    if (given === "abort") return route.abort("connectionrefused");
+    if (given.delayMs !== undefined) {
+      await new Promise((resolve) => setTimeout(resolve, given.delayMs));
+      return route.fallback();
+    }
+    return route.fulfill({
+      status: given.status ?? 200,
+      headers: { "content-type": "application/json", "x-request-id": "01a2025c-0000-7000-8000-00000000e2e0", ...given.headers },
+      body: typeof given.body === "string" ? given.body : JSON.stringify(given.body ?? {}),
+    });
+  };
+  await page.route(matches, handler);
+  return () => page.unroute(matches, handler);
+}
+
+/** The text of what has the focus: its accessible name, roughly. */
+export function focused(page) {
+  return page.evaluate(() => {
+    const at = document.activeElement;
+    return at?.getAttribute("aria-label") ?? at?.textContent?.trim() ?? at?.getAttribute("name") ?? at?.tagName ?? "";
+  });
+}
+
+/** Times of frames while `act` runs, in milliseconds: the 95th percentile and the longest. */
+export async function frames(page, act) {
+  await page.evaluate(() => {
+    window.__frames = [];
+    let last = performance.now();
+    const step = (now) => {
+      window.__frames.push(now - last);
+      last = now;
+      window.__frameTimer = requestAnimationFrame(step);
+    };
+    window.__frameTimer = requestAnimationFrame(step);
+  });
+  await act();
+  const times = await page.evaluate(() => {
+    cancelAnimationFrame(window.__frameTimer);
+    return window.__frames.slice(1).sort((one, other) => one - other);
+  });
+  return { count: times.length, p50: times[Math.floor(times.length * 0.5)], p95: times[Math.floor(times.length * 0.95)], max: times.at(-1) };
+}
+
+/** Debian's Firefox over WebDriver BiDi, with puppeteer's interface. Ends with the test file. */
+export async function firefox() {
+  const { default: puppeteer } = await import("puppeteer-core");
+  const started = await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, extraPrefsFirefox: { "datareporting.policy.dataSubmissionEnabled": false } });
+  after(() => started.close());
+  return started;
+}

@@ -1,0 +1,53 @@
+// Runs test files on this machine: starts the binary in BLOCKBASE for each of them and, where that does not serve /admin yet or
+// CONSOLE=preview, the console's preview in front of it. Usage: BLOCKBASE=path/to/blockbase npm run local -- shell.mjs [more.mjs] [-- node options]
+import { spawn } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+const binary = resolve(process.env.BLOCKBASE ?? "blockbase");
+const split = process.argv.indexOf("--");
+const files = process.argv.slice(2, split === -1 ? undefined : split);
+const options = split === -1 ? [] : process.argv.slice(split + 1);
+const running = [];
+
+function started(command, args, { env = {}, cwd, pattern }) {
+  const child = spawn(command, args, { cwd, env: { PATH: process.env.PATH, HOME: cwd ?? process.env.HOME, ...env }, stdio: ["ignore", "pipe", "inherit"] });
+  running.push(child);
+  return new Promise((done, failed) => {
+    let printed = "";
+    child.stdout.on("data", (bytes) => {
+      printed += bytes;
+      const found = pattern.exec(printed);
+      if (found) done(found[1]);
+    });
+    child.on("exit", (code) => failed(new Error(`${command} ended with ${code}`)));
+  });
+}
+
+/** A server with these settings, and the address at which its console is. */
+async function server(env = {}) {
+  const cwd = mkdtempSync(join(tmpdir(), "blockbase-console-"));
+  directories.push(cwd);
+  const settings = { SVC_LISTEN: "127.0.0.1:0", SVC_RATE_LIMIT_RPM: "0", SVC_AUTH_RATE_LIMIT_RPM: "0", SVC_LOG: "error", SVC_ALLOW_PRIVATE_NETWORK: "true", ...env };
+  const base = await started(binary, ["serve"], { env: settings, cwd, pattern: /listens on (\S+)/ });
+  const serves = process.env.CONSOLE !== "preview" && (await fetch(`${base}/admin`)).ok;
+  if (serves) return base;
+  const preview = new URL("../../../console/scripts/preview.mjs", import.meta.url).pathname;
+  return (await started("node", [preview], { env: { BLOCKBASE_URL: base, PORT: "0" }, pattern: /console on (\S+)\/admin/ })).trim();
+}
+
+const directories = [];
+let failures = 0;
+for (const file of files) {
+  const env = { ...process.env, BASE_URL: await server(), ENGINE: "sqlite", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
+  if (file.startsWith("shell")) {
+    env.CLAIM_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
+    env.SETUP_URL = await server({ SVC_SETUP_TOKEN: "let-me-in-please-1234" });
+  }
+  const test = spawn("node", ["--test", "--test-reporter=spec", ...options, file], { stdio: "inherit", env });
+  failures += await new Promise((done) => test.on("exit", done));
+  for (const child of running.splice(0)) child.removeAllListeners("exit").kill();
+}
+for (const directory of directories) rmSync(directory, { recursive: true, force: true });
+process.exit(failures === 0 ? 0 : 1);

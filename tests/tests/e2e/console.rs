@@ -1,0 +1,97 @@
+//! The console in a real browser, against the real binary. Each file of `tests/clients/console` is one test for each engine.
+//!
+//! Pictures go to `console-pictures/<engine>` in the target directory.
+
+use std::process::Command;
+
+use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directory};
+
+const FILES: [(&str, &str); 4] = [
+    ("package.json", include_str!("../../clients/console/package.json")),
+    ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
+    ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
+    ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
+];
+
+/// A server whose webhooks may call receivers on this machine.
+fn builder(engine: Engine) -> ServerBuilder {
+    ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true")
+}
+
+/// Runs a file of tests with node, and fails with its output. `more` are further variables.
+async fn passes(file: &'static str, engine: Engine, server: &Server, more: Vec<(&'static str, String)>) {
+    let engine = match engine {
+        Engine::Sqlite => "sqlite",
+        Engine::Postgres => "postgres",
+    };
+    let base = server.base.clone();
+    let run = move || {
+        Command::new("node")
+            .args(["--test", "--test-reporter=spec", file])
+            .env("BASE_URL", base)
+            .env("ENGINE", engine)
+            .env("ARTIFACTS", target_directory().join("console-pictures").join(engine))
+            .envs(more)
+            .current_dir(npm_package("console-client", &FILES))
+            .output()
+            .expect("node")
+    };
+    let ran = tokio::task::spawn_blocking(run).await.unwrap();
+    let (steps, problem) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    println!("{steps}");
+    assert!(ran.status.success(), "{file} on {engine}:\n{steps}\n{problem}");
+}
+
+/// A file that needs nothing but a server.
+macro_rules! screens {
+    ($($name:ident: $file:literal;)*) => {$(
+        mod $name {
+            use super::*;
+
+            async fn on(engine: Engine) {
+                let server = builder(engine).start().await;
+                passes($file, engine, &server, Vec::new()).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                on(Engine::Sqlite).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                on(Engine::Postgres).await;
+            }
+        }
+    )*};
+}
+
+// A line for each file of a screen, such as `records: "records.mjs";`. The file stands in `FILES` too.
+screens! {}
+
+mod shell {
+    use super::*;
+
+    /// Beside the fresh server: one whose admin is to be claimed, and one that asks for a setup token.
+    async fn on(engine: Engine) {
+        let server = builder(engine).start().await;
+        let claimed = builder(engine)
+            .env("SVC_ADMIN_EMAIL", "boot@example.com")
+            .env("SVC_ADMIN_PASSWORD", "the first password")
+            .start()
+            .await;
+        let guarded = builder(engine).env("SVC_SETUP_TOKEN", "let-me-in-please-1234").start().await;
+        let more = vec![("CLAIM_URL", claimed.base.clone()), ("SETUP_URL", guarded.base.clone())];
+        passes("shell.mjs", engine, &server, more).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn sqlite() {
+        on(Engine::Sqlite).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn postgres() {
+        on(Engine::Postgres).await;
+    }
+}
