@@ -198,7 +198,7 @@ impl<'r> SpooledRows<'r> {
 
     /// Renders one row and returns its bytes; `cell` appends the JSON of one column.
     pub(crate) fn row(&mut self, cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
-        let record = self.writer.record(0, None, cell)?;
+        let record = self.writer.record(0, Beyond::default(), cell)?;
         if record.bytes() > self.row_bytes_max {
             return Err(DbError::AnswerTooLarge);
         }
