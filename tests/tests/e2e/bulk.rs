@@ -172,7 +172,7 @@ on_both_engines! {
             (json!({ "code": "c3" }), 0, 409, "unique_violation"),
             (json!({ "size": 10 }), 0, 400, "CONSTRAINT_VIOLATION"),
             (json!({ "size": { "$inc": 3 } }), 2, 400, "CONSTRAINT_VIOLATION"),
-            (json!({ "size": { "$inc": 2147483647 } }), 0, 400, "CONSTRAINT_VIOLATION"),
+            (json!({ "size": { "$inc": 2147483647 } }), 0, 400, "invalid_value"),
             (json!({ "size": null }), 0, 400, "not_null_violation"),
             (json!({ "size": "x" }), 0, 400, "invalid_value"),
             (json!({ "kind": { "$inc": 1 } }), 0, 400, "INVALID_ATOMIC_OP"),
