@@ -2,6 +2,7 @@
 
 mod calls;
 mod consent;
+mod faults;
 mod install;
 mod logs;
 mod names;
@@ -27,6 +28,7 @@ use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 
 pub use install::{InstallOptions, Installed};
 pub use names::TOOLS;
+pub(crate) use faults::BlockFaults;
 pub(crate) use names::check_objects;
 
 /// A file that passed every check and can be run.
@@ -208,6 +210,11 @@ impl InstalledBlock {
             answer_left: invoker.answer_left.clone(),
             identity: invoker.identity.clone(),
         }
+    }
+
+    /// When this version was installed, in milliseconds since the epoch.
+    pub(crate) fn installed_at(&self) -> i64 {
+        self.installed_at
     }
 
     fn render(&self, suspension: Option<Suspension>) -> Value {

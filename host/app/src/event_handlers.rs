@@ -47,6 +47,9 @@ impl App {
             call_id: Uuid::new_v4().to_string(),
             timeout: Duration::from_millis(self.settings.action_timeout_ms),
         };
-        self.runtime()?.deliver_event(call).await
+        let name = call.block.name().to_owned();
+        let answer = self.runtime()?.deliver_event(call).await;
+        self.block_faults.note(&name, answer.as_ref().err(), self.clock.now());
+        answer
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod activity;
 mod admission;
 mod api_keys;
 mod blocks;
@@ -19,13 +20,16 @@ mod expand;
 mod feed;
 mod frames;
 mod identity;
+mod instance;
 mod judge;
 mod links;
+mod listed_settings;
 mod makers;
 mod manifest;
 mod master_secret;
 mod persist;
 mod platform_event;
+mod preferences;
 mod record_events;
 mod records;
 mod refresh;
@@ -35,6 +39,7 @@ mod schema_change;
 mod shares;
 mod sized;
 mod standing;
+mod status;
 mod stream;
 mod strength;
 mod subscriptions;
@@ -81,12 +86,14 @@ pub use frames::{FramePlace, FrameSender, Frames, frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use judge::Judge;
 pub use links::LinkChange;
+pub use listed_settings::{ListedSetting, SettingSource};
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
+pub use preferences::PREFERENCES_BYTES_MAX;
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
@@ -139,6 +146,8 @@ pub struct Settings {
     pub streams_of_one_max: usize,
     /// Time of one action call where its manifest names none.
     pub action_timeout_ms: u64,
+    /// All settings as they are shown.
+    pub listed: Arc<[ListedSetting]>,
 }
 
 /// The service below its surfaces.
@@ -171,6 +180,10 @@ pub struct App {
     pub(crate) scans: Arc<ScanShares>,
     pub(crate) streams: Arc<stream::Streams>,
     pub(crate) writes: AtomicU64,
+    pub(crate) activity: activity::Activity,
+    pub(crate) block_faults: blocks::BlockFaults,
+    pub(crate) process: instance::Process,
+    pub(crate) status_readings: status::Readings,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     /// For what goes on in the background in its name.
     itself: OnceLock<Weak<App>>,
@@ -199,6 +212,8 @@ impl App {
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
         let scans = Arc::new(ScanShares::new(store.callers_scans_max()));
+        let started_at = clock.now();
+        let process = instance::Process { id: clock.id(started_at).to_string(), started_at };
         let app = Arc::new(App {
             scans,
             store,
@@ -223,6 +238,10 @@ impl App {
             streams: Arc::new(stream::Streams::new(settings.streams_of_one_max)),
             settings,
             writes: AtomicU64::new(0),
+            activity: activity::Activity::default(),
+            block_faults: blocks::BlockFaults::default(),
+            process,
+            status_readings: status::Readings::default(),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),
             log_lines,
@@ -302,6 +321,11 @@ impl App {
     /// How many calls have written records since the start.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that was answered, for the activity of the last hour.
+    pub fn count_answer(&self, is_error: bool) {
+        self.activity.answered(self.clock.now(), is_error);
     }
 
     pub fn feed(&self) -> &Feed {

@@ -132,6 +132,7 @@ resources! {
     ApiKeys: "api_keys", own rows: true;
     Webhooks: "webhooks";
     Tasks: "tasks";
+    Settings: "settings";
 }
 
 macro_rules! rights {
@@ -228,6 +229,16 @@ impl Demand for CalledAction {
         let block = path_part(parts, state, "block").await;
         let action = path_part(parts, state, "action").await;
         Ok(state.app.admit_to_action(caller, &block, &action).await?)
+    }
+}
+
+/// A session: what belongs to its user belongs to no key.
+pub(crate) struct Person;
+
+impl Demand for Person {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        state.app.require_person(caller)?;
+        Ok(())
     }
 }
 

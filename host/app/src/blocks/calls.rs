@@ -96,7 +96,9 @@ impl App {
             timeout,
         };
         let code = |error: &Error| error.code.as_str();
-        blockbase_telemetry::observe_action(block.name(), action, code, runtime.call_action(call)).await
+        let answer = blockbase_telemetry::observe_action(block.name(), action, code, runtime.call_action(call)).await;
+        self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
+        answer
     }
 
     /// The enabled block that declares a hook.
@@ -141,6 +143,7 @@ impl App {
         };
         let code = |error: &Error| error.code.as_str();
         let answer = blockbase_telemetry::observe_hook(block.name(), hook, code, self.runtime()?.receive_hook(call)).await;
+        self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
         answer.map_err(|error| {
             let message = format!("The hook `{hook}` failed: {}", error.message);
             self.log_block_line(block.name(), &call_id, "error", &message, None);
