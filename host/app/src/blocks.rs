@@ -3,6 +3,7 @@
 mod calls;
 mod consent;
 mod differences;
+mod faults;
 mod inspect;
 mod install;
 mod logs;
@@ -29,6 +30,7 @@ use crate::manifest::{ActionDeclaration, Manifest, RunAs};
 use crate::platform_event::PlatformEvent;
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 
+pub(crate) use faults::BlockFaults;
 pub(crate) use inspect::Inspected;
 pub use install::{InstallOptions, Installed};
 pub use logs::LogRequest;
@@ -228,6 +230,11 @@ impl InstalledBlock {
             answer_left: invoker.answer_left.clone(),
             identity: invoker.identity.clone(),
         }
+    }
+
+    /// When this version was installed, in milliseconds since the epoch.
+    pub(crate) fn installed_at(&self) -> i64 {
+        self.installed_at
     }
 
     fn render(&self, suspension: Option<Suspension>) -> Value {

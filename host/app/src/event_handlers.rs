@@ -73,6 +73,9 @@ impl App {
     /// What the handler answered, or why it did not.
     pub(crate) async fn run_event_call(&self, call: EventCall) -> Result<()> {
         let usage = Arc::clone(&call.usage);
-        usage.observe(self.runtime()?.deliver_event(call)).await
+        let name = call.block.name().to_owned();
+        let answer = usage.observe(self.runtime()?.deliver_event(call)).await;
+        self.block_faults.note(&name, answer.as_ref().err(), self.clock.now());
+        answer
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod activity;
 mod admission;
 mod api_keys;
 mod blocks;
@@ -20,13 +21,16 @@ mod export;
 mod feed;
 mod frames;
 mod identity;
+mod instance;
 mod judge;
 mod links;
+mod listed_settings;
 mod makers;
 mod manifest;
 mod master_secret;
 mod persist;
 mod platform_event;
+mod preferences;
 mod record_events;
 mod records;
 mod refresh;
@@ -36,6 +40,7 @@ mod schema_change;
 mod shares;
 mod sized;
 mod standing;
+mod status;
 mod stream;
 mod strength;
 mod subscriptions;
@@ -69,14 +74,14 @@ pub use api_keys::NewKey;
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
-    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters, Related,
-    RowPolicy, expand_paths,
+    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters,
+    Related, RowPolicy, expand_paths,
 };
 pub use blockbase_schema as schema;
 pub use blockbase_store::{Incomplete, SpoolReader};
 pub use blocks::{
-    ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
-    InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,
+    ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions,
+    Installed, InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,
 };
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
@@ -87,12 +92,14 @@ pub use frames::{FramePlace, FrameSender, Frames, frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use judge::Judge;
 pub use links::LinkChange;
+pub use listed_settings::{ListedSetting, SettingSource};
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
+pub use preferences::PREFERENCES_BYTES_MAX;
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{
@@ -151,6 +158,8 @@ pub struct Settings {
     pub action_timeout_ms: u64,
     /// Where exports put rows that their clients have not taken yet.
     pub spool_directory: PathBuf,
+    /// All settings as they are shown.
+    pub listed: Arc<[ListedSetting]>,
 }
 
 /// The service below its surfaces.
@@ -186,6 +195,10 @@ pub struct App {
     pub(crate) streams: Arc<stream::Streams>,
     pub(crate) exports: Arc<export::Exports>,
     pub(crate) writes: AtomicU64,
+    pub(crate) activity: activity::Activity,
+    pub(crate) block_faults: blocks::BlockFaults,
+    pub(crate) process: instance::Process,
+    pub(crate) status_readings: status::Readings,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     /// For what goes on in the background in its name.
     itself: OnceLock<Weak<App>>,
@@ -220,6 +233,8 @@ impl App {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
         let scans = Arc::new(ScanShares::new(store.callers_scans_max()));
         let exports = Arc::new(export::Exports::new(store.callers_scans_max(), settings.spool_directory.clone()));
+        let started_at = clock.now();
+        let process = instance::Process { id: clock.id(started_at).to_string(), started_at };
         let app = Arc::new(App {
             scans,
             exports,
@@ -247,6 +262,10 @@ impl App {
             settings,
             clock,
             writes: AtomicU64::new(0),
+            activity: activity::Activity::default(),
+            block_faults: blocks::BlockFaults::default(),
+            process,
+            status_readings: status::Readings::default(),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),
             log_lines,
@@ -328,6 +347,11 @@ impl App {
     /// How many calls have written records since the start.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that was answered, for the activity of the last hour.
+    pub fn count_answer(&self, is_error: bool) {
+        self.activity.answered(self.clock.now(), is_error);
     }
 
     pub fn feed(&self) -> &Feed {

@@ -43,6 +43,7 @@ pub(crate) struct Images<'a> {
 impl App {
     pub(crate) fn write_context(&self, caller: &Caller, registry: &Arc<Registry>) -> WriteContext {
         self.writes.fetch_add(1, Ordering::Relaxed);
+        self.activity.wrote(self.clock.now());
         self.context_of(caller, registry, self.settings.events_enabled)
     }
 

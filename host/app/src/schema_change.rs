@@ -76,8 +76,7 @@ struct Draft<'c> {
 /// An edit of the catalogue.
 trait Edit<T>: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + Sync + 'static {}
 
-impl<T, F> Edit<T> for F where F: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + Sync + 'static
-{}
+impl<T, F> Edit<T> for F where F: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + Sync + 'static {}
 
 impl Draft<'_> {
     /// Enters an object without a table.
@@ -307,7 +306,10 @@ impl App {
                 for relationship in gone {
                     // Groups of columns that name a key which goes go with it: a smaller group would be another promise.
                     if let Some(holder) = relationship.definition.holder().filter(|holder| **holder != name) {
-                        drop_groups(&mut stored(draft.catalogue, holder)?.definition, &format!("{}_id", relationship.definition.name));
+                        drop_groups(
+                            &mut stored(draft.catalogue, holder)?.definition,
+                            &format!("{}_id", relationship.definition.name),
+                        );
                     }
                     draft.forget_relationship(relationship.id).await?;
                 }

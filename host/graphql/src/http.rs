@@ -34,7 +34,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
         // The router lets no other methods through to them.
-        return crate::graphiql::asset(name).unwrap_or_else(no_asset);
+        return crate::graphiql::asset(name, &parts.headers).unwrap_or_else(no_asset);
     }
     let Some(form) = Form::accepted(&parts.headers, reads) else {
         let error = Error::invalid_request("Accept application/json, application/graphql-response+json or text/event-stream.");

@@ -138,6 +138,7 @@ resources! {
     ApiKeys: "api_keys", own rows: true;
     Webhooks: "webhooks";
     Tasks: "tasks";
+    Settings: "settings";
 }
 
 macro_rules! rights {
@@ -257,6 +258,16 @@ pub(crate) struct Replay;
 impl Demand for Replay {
     async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
         Ok(state.app.may_replay(caller)?)
+    }
+}
+
+/// A session: what belongs to its user belongs to no key.
+pub(crate) struct Person;
+
+impl Demand for Person {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        state.app.require_person(caller)?;
+        Ok(())
     }
 }
 

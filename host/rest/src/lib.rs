@@ -34,6 +34,7 @@ mod relationships;
 mod render;
 mod roles;
 mod schema_change;
+mod settings;
 mod surfaces;
 mod tasks;
 mod users;
@@ -43,7 +44,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{delete, get, patch, post};
+use axum::routing::{any, delete, get, patch, post};
 use blockbase_app::App;
 use tokio::sync::watch;
 
@@ -52,7 +53,7 @@ pub use host::{KnownHosts, is_loopback_url};
 pub use metrics::{Metrics, MetricsAccess, metrics_router};
 use middleware::Limits;
 pub use origin::TrustedOrigins;
-pub use surfaces::{Surface, Surfaces};
+pub use surfaces::{Pages, Surface, Surfaces};
 
 /// What the surface needs to know of the configuration.
 #[derive(Clone)]
@@ -186,7 +187,12 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/tasks/{id}/adopt", post(tasks::adopt))
         .route("/api/v1/tasks/{id}/run", post(tasks::run))
         .route("/api/v1/tasks/{id}/runs", get(tasks::runs))
+        .route("/api/v1/settings", get(settings::list))
+        .route("/api/v1/status", get(settings::status))
+        .route("/api/v1/instance", get(me::instance))
         .route("/api/v1/me", get(me::verdict))
+        .route("/api/v1/me/permissions", get(me::permissions))
+        .route("/api/v1/me/preferences", get(me::preferences).patch(me::change_preferences))
         .route("/api/v1/admin/claim", post(me::claim))
         .route("/api/auth/sign-up/email", post(auth::sign_up))
         .route("/api/auth/sign-in/email", post(auth::sign_in))
@@ -200,6 +206,10 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/auth/change-password", post(auth::change_password))
         .route("/api/auth/update-user", post(auth::update_user))
         .route("/api/auth/delete-anonymous-user", post(auth::delete_guest))
+        .route("/", any(surfaces::root))
+        .route("/admin", get(surfaces::console))
+        .route("/admin/", get(surfaces::console))
+        .route("/admin/{*path}", get(surfaces::console))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready));
     let router = match state.settings.metrics {

@@ -33,6 +33,8 @@ use crate::{AppState, Settings, protect};
 pub(crate) struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    /// Pages and files from the binary: a page loads dozens of them, and none costs more than its bytes.
+    files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     begun: Instant,
     /// Seconds after `begun`.
     swept_at: AtomicU64,
@@ -44,6 +46,8 @@ const EXPOSED: [&str; 7] =
 /// How long a browser may keep the answer to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
+/// Pages and files a minute and address, at least: a low limit of requests should not keep a page from loading.
+const FILES_PER_MINUTE_MIN: u32 = 600;
 /// Addresses kept by a limiter before those at rest are dropped.
 const ADDRESSES_MAX: usize = 50_000;
 
@@ -54,6 +58,10 @@ impl Limits {
         Limits {
             all: limiter(settings.requests_per_minute),
             auth: limiter(settings.auth_requests_per_minute),
+            files: limiter(match settings.requests_per_minute {
+                0 => 0,
+                rate => rate.max(FILES_PER_MINUTE_MIN),
+            }),
             begun: Instant::now(),
             swept_at: AtomicU64::default(),
         }
@@ -64,8 +72,12 @@ impl Limits {
         if is_probe(path) {
             return Ok(());
         }
-        let auth = if is_auth(path) { &self.auth } else { &None };
-        for limiter in [&self.all, auth].into_iter().flatten() {
+        let limiters = match path {
+            path if is_file(path) => [&self.files, &None],
+            path if is_auth(path) => [&self.all, &self.auth],
+            _ => [&self.all, &None],
+        };
+        for limiter in limiters.into_iter().flatten() {
             self.sweep(limiter);
             let counted = limiter.check_key(&network_of(address));
             counted.map_err(|not_until| {
@@ -139,6 +151,9 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         let (status, time) = (response.status().as_u16(), begun.elapsed());
         span.in_scope(|| log_request(&method, route, status, time, &info));
     }
+    if path.starts_with("/api/") {
+        state.app.count_answer(response.status().is_server_error());
+    }
     observed.answered(&response, begun.elapsed());
     response
 }
@@ -149,6 +164,11 @@ const NO_ROUTE: &str = "none";
 /// Whether a path is asked for every few seconds by machines, and never of interest.
 fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz" | "/metrics")
+}
+
+/// Whether a path is a page of the console or a file from the binary, which has a limit of its own.
+fn is_file(path: &str) -> bool {
+    path == "/admin" || path.starts_with("/admin/") || path.starts_with("/api/v1/graphql/assets/")
 }
 
 /// One line for one request: the route's pattern and never the path, because paths and queries hold what people wrote.

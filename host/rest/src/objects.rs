@@ -108,9 +108,7 @@ pub(crate) async fn migrations(
     let number = |name: &str| match query.get(name).map(|text| (text, text.parse::<i64>())) {
         None => Ok(None),
         Some((_, Ok(number))) if number >= 1 => Ok(Some(number)),
-        Some((text, _)) => {
-            Err(Error::invalid_request(format!("`{name}` is a whole number of at least 1; it is {text:?}.")))
-        }
+        Some((text, _)) => Err(Error::invalid_request(format!("`{name}` is a whole number of at least 1; it is {text:?}."))),
     };
     let asked = HistoryRequest {
         // No object has such a name.

@@ -15,11 +15,13 @@ mod events;
 mod filters;
 mod graphql;
 mod mcp;
+mod me;
 mod operation;
 mod pattern;
 mod platform;
 mod records;
 mod schema_api;
+mod settings;
 mod tasks;
 
 use std::collections::VecDeque;

@@ -1,6 +1,7 @@
 //! Users, credentials, sessions, roles, keys.
 
 mod keys;
+mod preferences;
 mod roles;
 mod sessions;
 mod tries;

@@ -14,6 +14,7 @@ mod connection;
 mod deliveries;
 mod error;
 mod events;
+mod instances;
 mod makers;
 mod migrate;
 mod outbox_size;
@@ -47,6 +48,7 @@ pub use deliveries::{
 };
 pub use error::DbError;
 pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, NewDelivery, NewEvent};
+pub use instances::InstanceRow;
 pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
 pub use outbox_size::OutboxSize;
 pub use postgres::Hints;
@@ -108,6 +110,18 @@ pub struct Snapshot {
     pub tables: Vec<String>,
     /// How long it may be held.
     pub time_max: Duration,
+}
+
+/// The room that the database takes and has, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// On SQLite the file with its write-ahead log.
+    pub size_bytes: i64,
+    /// Of the file system, where it is known: on SQLite.
+    pub free_bytes: Option<i64>,
+    pub total_bytes: Option<i64>,
+    /// Whether writes are taken, as far as this process knows.
+    pub is_enough: bool,
 }
 
 /// Which database, and with how many connections.
@@ -329,6 +343,28 @@ impl Store {
         })
         .await
         .unwrap_or(false)
+    }
+
+    /// How much room the database takes, and how much there is.
+    pub async fn room(&self) -> Result<Room> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                let sqlite = Arc::clone(sqlite);
+                // File systems of other machines may take their time.
+                tokio::task::spawn_blocking(move || sqlite.room()).await.map_err(Error::internal)
+            }
+            Engine::Postgres(_) => {
+                let size_bytes = self
+                    .read(ReadCost::Rows, |connection| {
+                        Box::pin(async move {
+                            let rows = connection.fetch("SELECT pg_database_size(current_database())", Vec::new()).await?;
+                            Ok(rows.first().map_or(Ok(0), |row| row.integer(0))?)
+                        })
+                    })
+                    .await?;
+                Ok(Room { size_bytes, free_bytes: None, total_bytes: None, is_enough: true })
+            }
+        }
     }
 
     /// Ends the writer after what is queued, and closes the connections.

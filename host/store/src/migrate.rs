@@ -22,7 +22,7 @@ macro_rules! migration {
     };
 }
 
-const MIGRATIONS: [Migration; 11] = [
+const MIGRATIONS: &[Migration] = &[
     migration!(1, "0001_system_tables.sql"),
     migration!(2, "0002_relationships.sql"),
     migration!(3, "0003_identity.sql"),
@@ -33,6 +33,7 @@ const MIGRATIONS: [Migration; 11] = [
     migration!(8, "0008_outbox.sql"),
     migration!(9, "0009_sign_in_delays.sql"),
     migration!(10, "0010_record_versions.sql"),
+    migration!(11, "0011_console.sql"),
     migration!(13, "0013_administration.sql"),
 ];
 

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::{Cost, OnCommit, Read, ReadCost, Snapshot, migrate};
+use crate::{Cost, OnCommit, Read, ReadCost, Room, Snapshot, migrate};
 
 use meter::{Meter, STEPS_A_REPORT};
 pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
@@ -233,6 +233,21 @@ impl Sqlite {
             self.give_back(connection);
             free
         })
+    }
+
+    /// How much room the file and its log take, and what the file system has. It may wait for the file system.
+    pub(crate) fn room(&self) -> Room {
+        let bytes = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let mut log = self.file.clone().into_os_string();
+        log.push("-wal");
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        let system = rustix::fs::statvfs(&self.file).ok();
+        Room {
+            size_bytes: bytes(size(&self.file).saturating_add(size(Path::new(&log)))),
+            free_bytes: system.as_ref().map(|system| bytes(system.f_bavail.saturating_mul(system.f_frsize))),
+            total_bytes: system.as_ref().map(|system| bytes(system.f_blocks.saturating_mul(system.f_frsize))),
+            is_enough: self.has_room(),
+        }
     }
 
     pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>

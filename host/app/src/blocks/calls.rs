@@ -99,7 +99,9 @@ impl App {
         let code = |error: &Error| error.code.as_str();
         let usage = Arc::clone(&call.usage);
         let run = usage.observe(runtime.call_action(call));
-        blockbase_telemetry::observe_action(block.name(), action, code, run).await
+        let answer = blockbase_telemetry::observe_action(block.name(), action, code, run).await;
+        self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
+        answer
     }
 
     /// The enabled block that declares a hook.
@@ -147,6 +149,7 @@ impl App {
         let usage = Arc::clone(&call.usage);
         let run = usage.observe(self.runtime()?.receive_hook(call));
         let answer = blockbase_telemetry::observe_hook(block.name(), hook, code, run).await;
+        self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
         answer.map_err(|error| {
             let message = format!("The hook `{hook}` failed: {}", error.message);
             self.log_block_line(block.name(), &call_id, "error", &message, None);

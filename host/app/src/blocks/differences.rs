@@ -141,6 +141,9 @@ mod tests {
     fn what_was_before_is_for_readers_alone() {
         let (old, new) = (manifest(json!({ "hooks": [{ "name": "h" }] })), manifest(json!({})));
         let all = differences(&old, &new, &Map::new(), false);
-        assert_eq!(all, [json!({ "part": "hooks", "name": "h", "change": "removed", "before": null, "after": null, "needsConsent": false })]);
+        assert_eq!(
+            all,
+            [json!({ "part": "hooks", "name": "h", "change": "removed", "before": null, "after": null, "needsConsent": false })]
+        );
     }
 }

@@ -58,10 +58,11 @@ impl App {
         }
         let block = self.installed(block)?;
         let subscriptions = self.served_by(&block, handler, request.consumer.as_deref())?;
-        let event = self.recorded_event(&request.event_id).await?.filter(|event| event_shows(caller, event)).ok_or_else(|| {
-            let message = "The outbox does not hold this event, or not any more, or you may not see it.";
-            Error::new(Code::NotFound, message)
-        })?;
+        let event =
+            self.recorded_event(&request.event_id).await?.filter(|event| event_shows(caller, event)).ok_or_else(|| {
+                let message = "The outbox does not hold this event, or not any more, or you may not see it.";
+                Error::new(Code::NotFound, message)
+            })?;
         let event = ClaimedEvent {
             payload: event.payload().to_owned(),
             id: event.id,
@@ -96,8 +97,7 @@ impl App {
         let (call_id, began) = (call.call_id.clone(), Instant::now());
         let code = |error: &Error| error.code.as_str();
         let run = self.run_event_call(call);
-        let ended =
-            blockbase_telemetry::observe_delivery(&topic, &subscription.consumer, &subscription.handler, code, run).await;
+        let ended = blockbase_telemetry::observe_delivery(&topic, &subscription.consumer, &subscription.handler, code, run).await;
         let took = began.elapsed();
         let error = match ended {
             Ok(()) => Value::Null,

@@ -35,6 +35,8 @@ pub(crate) struct IdentityCache {
     public: RwLock<Option<(Arc<Permissions>, i64)>>,
     /// Rights cut to a role, by the role and the address of the rights that were cut. Those are kept, so that the address stays theirs.
     by_view: RwLock<HashMap<(String, usize), View>>,
+    /// Whether there is a user with a credential, and when that was read.
+    has_users: RwLock<Option<(bool, i64)>>,
     /// Goes up whenever everything is forgotten: what was read before that is not kept.
     generation: AtomicU64,
     /// The accounts' version in the database that was seen last.
@@ -126,6 +128,19 @@ impl IdentityCache {
         cut
     }
 
+    /// Whether somebody has signed up.
+    pub(crate) fn has_users(&self, now: i64) -> Option<bool> {
+        let kept = *self.has_users.read();
+        kept.filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(has_users, _)| has_users)
+    }
+
+    pub(crate) fn keep_has_users(&self, has_users: bool, now: i64, generation: u64) {
+        let mut kept = self.has_users.write();
+        if self.generation.load(Ordering::Acquire) == generation {
+            *kept = Some((has_users, now));
+        }
+    }
+
     /// Forgets everything where the accounts have another version by now: another instance changed them.
     pub(crate) fn follow(&self, version: i64) {
         if self.version.swap(version, Ordering::AcqRel) != version {
@@ -137,10 +152,12 @@ impl IdentityCache {
     pub(crate) fn forget(&self) {
         let (mut kept, mut makers, mut public) = (self.by_hash.write(), self.by_maker.write(), self.public.write());
         let mut views = self.by_view.write();
+        let mut has_users = self.has_users.write();
         self.generation.fetch_add(1, Ordering::Release);
         kept.clear();
         makers.clear();
         views.clear();
         *public = None;
+        *has_users = None;
     }
 }

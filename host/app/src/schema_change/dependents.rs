@@ -244,9 +244,9 @@ impl<'a> Dependents<'a> {
                 None => {
                     let needs = block.manifest.actions.iter().filter_map(|action| Some((&action.name, action.rbac.as_ref()?)));
                     ways.extend(
-                        needs.filter(|(_, rbac)| rbac.resource == self.object).map(|(name, rbac)| {
-                            format!("its action `{name}` needs {} on `{}`", rbac.action.name(), self.object)
-                        }),
+                        needs
+                            .filter(|(_, rbac)| rbac.resource == self.object)
+                            .map(|(name, rbac)| format!("its action `{name}` needs {} on `{}`", rbac.action.name(), self.object)),
                     );
                 }
             }

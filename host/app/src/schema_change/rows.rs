@@ -206,8 +206,7 @@ async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column, fi
             let rules: Vec<&str> = tightened.iter().map(|tightened| tightened.rule).collect();
             let words: Vec<&str> = tightened.iter().map(|tightened| tightened.words).collect();
             let words = words.join(", ");
-            let message =
-                format!("{} the change of `{name}`: their values do not fit its new {words}.", rows_text(broken));
+            let message = format!("{} the change of `{name}`: their values do not fit its new {words}.", rows_text(broken));
             findings.add(rows.broken_rule(&rules.join(", "), name, broken, message))
         }
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_app::schema::{Code, Error, Result, time};
-use blockbase_app::{ActionCall, ActionOutcome, App, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock};
+use blockbase_app::{
+    ActionCall, ActionOutcome, App, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock,
+};
 use blockbase_telemetry::BlockUse;
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::Instance;

@@ -187,6 +187,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         super::accounts::schemas(),
         super::events::schemas(),
         super::tasks::schemas(),
+        super::settings::schemas(),
     ] {
         schemas.extend(more.as_object().cloned().unwrap_or_default());
     }
