@@ -31,7 +31,9 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
   const unset = value === undefined;
   const byDefault = defaultText(column);
   const shownError = error ?? (value instanceof Unreadable ? value.message : undefined);
-  const describedBy = [rules.length > 0 || column.description !== undefined ? `${id}-rules` : "", shownError === undefined ? "" : `${id}-error`].filter(Boolean).join(" ") || undefined;
+  const below = [column.description, rules.join(" · "), unset && byDefault !== undefined && column.type !== "enum" ? `default ${byDefault.slice(0, 120)}` : ""].filter(Boolean).join(" · ");
+  const mayBeNull = !readOnly && isNullable && column.reference === undefined && column.type !== "boolean" && value !== null && (!unset || byDefault !== undefined);
+  const describedBy = [below !== "" ? `${id}-rules` : "", shownError === undefined ? "" : `${id}-error`].filter(Boolean).join(" ") || undefined;
   return (
     <div className={classes.row} data-changed={isChanged || undefined} data-glows={glows || undefined} data-column={column.name}>
       <div className={classes.head}>
@@ -46,6 +48,13 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
         <span className={classes.type}>
           {column.label !== undefined && column.label !== column.name && <code className="mono">{column.name}</code>}
           {column.reference === undefined ? column.type : column.reference.target}
+          {mayBeNull && (
+            <Tooltip label={unset ? `Set ${column.name} to null instead of its default` : `Set ${column.name} to null`}>
+              <UnstyledButton className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`Set ${column.name} to null`}>
+                set null
+              </UnstyledButton>
+            </Tooltip>
+          )}
         </span>
       </div>
       <div className={classes.control}>
@@ -66,23 +75,11 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
             {shownError}
           </div>
         )}
-        <div className={classes.foot}>
-          <span className={classes.rules} id={`${id}-rules`} dir="auto">
-            {[column.description, rules.join(" · "), unset && byDefault !== undefined ? `default: ${byDefault.slice(0, 120)}` : ""].filter(Boolean).join(" — ")}
-          </span>
-          {!readOnly && isNullable && value !== null && !unset && column.reference === undefined && (
-            <Tooltip label={`Set ${column.name} to null`}>
-              <UnstyledButton className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`Set ${column.name} to null`}>
-                set null
-              </UnstyledButton>
-            </Tooltip>
-          )}
-          {!readOnly && unset && isNullable && byDefault !== undefined && (
-            <UnstyledButton className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`Set ${column.name} to null instead of its default`}>
-              set null
-            </UnstyledButton>
-          )}
-        </div>
+        {below !== "" && (
+          <div className={classes.foot} id={`${id}-rules`} dir="auto">
+            {below}
+          </div>
+        )}
       </div>
     </div>
   );

@@ -1,5 +1,4 @@
 import { ActionIcon, Button, Popover, TextInput, Tooltip } from "@mantine/core";
-import { IconPlusMinus } from "@tabler/icons-react";
 import { useState } from "react";
 import { messageOf } from "../../../api/errors";
 import { readNumber } from "../../../api/json";
@@ -31,8 +30,10 @@ export function Increment({ column, isNull, onIncrement }: { column: Column; isN
     <Popover opened={opened} onChange={setOpened} position="bottom-end" trapFocus returnFocus withinPortal shadow="md">
       <Popover.Target>
         <Tooltip label={isNull ? "null cannot be added to: enter a number first" : "Add or subtract on the server"}>
-          <ActionIcon aria-label={`Add to ${column.name}`} disabled={isNull} onClick={() => setOpened(!opened)}>
-            <IconPlusMinus size={15} />
+          <ActionIcon aria-label={`Add to ${column.name}`} disabled={isNull} variant={isNull ? "transparent" : "subtle"} onClick={() => setOpened(!opened)}>
+            <span className={classes.sign} aria-hidden="true">
+              ±
+            </span>
           </ActionIcon>
         </Tooltip>
       </Popover.Target>
