@@ -17,7 +17,6 @@ declare module "csv-parse/browser/esm" {
     end: () => void;
     read: () => unknown[] | null;
     on: ((event: "readable" | "end", listener: () => void) => void) & ((event: "error", listener: (error: Error) => void) => void);
-    destroy: () => void;
   }
   export function parse(options: Options): Parser;
 }

@@ -99,19 +99,15 @@ async function* csvRows(file: Blob, options: SourceOptions, progress: Progress):
       return [{ number, cells }];
     });
   };
-  try {
-    for await (const text of texts(file, options.encoding, progress)) {
-      if (text !== "") await new Promise<void>((done) => parser.write(text, () => done()));
-      if (failure !== null) throw failure;
-      yield* taken();
-    }
-    parser.end();
-    await ended;
+  for await (const text of texts(file, options.encoding, progress)) {
+    if (text !== "") await new Promise<void>((done) => parser.write(text, () => done()));
     if (failure !== null) throw failure;
     yield* taken();
-  } finally {
-    parser.destroy();
   }
+  parser.end();
+  await ended;
+  if (failure !== null) throw failure;
+  yield* taken();
 }
 
 /** The texts of the objects in a JSON array, or of values that follow each other. */
