@@ -18,7 +18,7 @@ import { CellMenuItems, ColumnMenuItems } from "./MenuItems";
 import { PointMenu } from "./PointMenu";
 import { Toolbar } from "./Toolbar";
 import { SelectionBar } from "./bulk/SelectionBar";
-import { useSelection } from "./bulk/useSelection";
+import { type Remember, useSelection } from "./bulk/useSelection";
 import { copyCells, pasteCells } from "./clipboard";
 import { type RecordColumn, type RecordRow, type RecordShape, hiddenAtFirst } from "./columns";
 import { copiesOf } from "./copies";
@@ -140,11 +140,12 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
 
   // ---- selection, changes, and what takes them back
 
-  const selection = useSelection({ shape, view, rows, live, viewAs });
-  const { applyMany, remembers } = selection;
-  const edits = useEdits(shape, rows, live, applyMany);
+  // Changes of several records are undone by the same keys as those of one.
+  const remember = useRef<Remember>(() => {});
+  const selection = useSelection({ shape, view, rows, live, viewAs, remember });
+  const edits = useEdits(shape, rows, live, selection.applyMany);
   useEffect(() => {
-    remembers.current = edits.remember;
+    remember.current = edits.remember;
   });
 
   const edit = (at: CellAt, record: RecordRow) => {
@@ -212,16 +213,16 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   // ---- the inspector
 
   const openId = search.open;
-  const openIndex = useRef<number | null>(null);
+  const [openIndex, setOpenIndex] = useState<number | null>(null);
   const openRow = useCallback(
     (row: RecordRow, index?: number) => {
-      openIndex.current = index ?? null;
+      setOpenIndex(index ?? null);
       void navigate({ search: (now) => ({ ...now, open: row.id }), replace: openId !== undefined, resetScroll: false });
     },
     [navigate, openId],
   );
   const openBy = (by: number) => {
-    const index = openIndex.current ?? indexOf(rowAt, openId, visible);
+    const index = openIndex ?? indexOf(rowAt, openId, visible);
     const row = index === null ? undefined : rowAt(index + by);
     if (index === null || row === undefined) return undefined;
     return () => {

@@ -1,6 +1,6 @@
 import { Button } from "@mantine/core";
 import { Link, useParams } from "@tanstack/react-router";
-import { useRef } from "react";
+import { useState } from "react";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
@@ -18,8 +18,8 @@ export function RecordsScreen() {
 function ObjectRecords({ object }: { object: string }) {
   const shape = useShape(object);
   const views = useViews(object);
-  const wasThere = useRef(false);
-  if (shape.state === "ready") wasThere.current = true;
+  const [wasThere, setWasThere] = useState(false);
+  if (shape.state === "ready" && !wasThere) setWasThere(true);
   if (shape.state === "error")
     return (
       <Page title={object}>
@@ -29,8 +29,8 @@ function ObjectRecords({ object }: { object: string }) {
   if (shape.state === "missing")
     return (
       <Page title={object}>
-        <EmptyState title={wasThere.current ? `The object ${object} is gone` : `There is no object ${object}`} action={<Button component={Link} to="/objects">Show the objects</Button>}>
-          {wasThere.current ? "Somebody deleted or renamed it a moment ago, and its records went along." : "It may have another name, or you may not be allowed to see it."}
+        <EmptyState title={wasThere ? `The object ${object} is gone` : `There is no object ${object}`} action={<Button component={Link} to="/objects">Show the objects</Button>}>
+          {wasThere ? "Somebody deleted or renamed it a moment ago, and its records went along." : "It may have another name, or you may not be allowed to see it."}
         </EmptyState>
       </Page>
     );

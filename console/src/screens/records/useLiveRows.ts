@@ -13,6 +13,8 @@ import { type ListView, filterParameters, isNewestFirst, queryText } from "./lis
 import { type Rows, changeRows } from "./useRows";
 
 const GLOW_MS = 1_400;
+/** How often marks that are over are taken away. */
+const DIM_MS = 400;
 /** How long changes gather before the server is asked which of them belong to the view, and rows are read again. */
 const ASK_MS = 700;
 const TOTAL_MS = 3_000;
@@ -50,7 +52,7 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
   const isFiltered = filters !== "";
   const newestFirst = isNewestFirst(view.sort);
   const beat = useRef(0);
-  const timers = useRef<{ ask?: ReturnType<typeof setTimeout>; total?: ReturnType<typeof setTimeout>; glow?: ReturnType<typeof setTimeout> }>({});
+  const timers = useRef<{ ask?: ReturnType<typeof setTimeout>; total?: ReturnType<typeof setTimeout>; glow?: ReturnType<typeof setInterval> }>({});
   const created = useRef(new Set<string>());
   const updated = useRef(new Set<string>());
   const glowing = useRef(new Map<string, number>());
@@ -86,24 +88,25 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
     return () => {
       clearTimeout(now.ask);
       clearTimeout(now.total);
-      clearTimeout(now.glow);
+      clearInterval(now.glow);
     };
   }, []);
 
   const dim = useCallback(() => {
-    timers.current.glow = undefined;
     const now = performance.now();
     const over: string[] = [];
     for (const [id, end] of glowing.current) if (end <= now) over.push(id);
     for (const id of over) glowing.current.delete(id);
     if (over.length > 0) markAll(over, ({ changed: _changed, beat: _beat, isNew: _isNew, ...rest }) => rest);
-    if (glowing.current.size > 0) timers.current.glow = setTimeout(dim, 300);
+    if (glowing.current.size > 0) return;
+    clearInterval(timers.current.glow);
+    timers.current.glow = undefined;
   }, [markAll]);
   const glow = useCallback(
     (ids: Iterable<string>) => {
       const end = performance.now() + GLOW_MS;
       for (const id of ids) glowing.current.set(id, end);
-      timers.current.glow ??= setTimeout(dim, GLOW_MS);
+      timers.current.glow ??= setInterval(dim, DIM_MS);
     },
     [dim],
   );

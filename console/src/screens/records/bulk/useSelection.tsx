@@ -28,6 +28,21 @@ export interface Change {
   values: Values;
 }
 
+/** Keeps how a change of several records is taken back. */
+export type Remember = (label: string, changes: { id: string; values: Values }[]) => void;
+
+export interface SelectionOptions {
+  shape: RecordShape;
+  view: ListView;
+  rows: Rows;
+  live: Live;
+  viewAs: string | undefined;
+  remember: RefObject<Remember>;
+}
+
+/** What goes on with the records that a job did not come to. */
+type Rest = { kind: "set"; values: Values; title: string } | { kind: "each"; changes: { id: string; values: Values }[]; title: string } | { kind: "delete" };
+
 export interface Selection {
   selected: ReadonlySet<string>;
   /** Everything that matches the view, whether it is here or not. */
@@ -40,21 +55,18 @@ export interface Selection {
   remove: (ids: string[]) => void;
   removeSelected: () => void;
   applyMany: (changes: { id: string; values: Values }[], label: string) => Promise<void>;
-  /** Where to keep how a change of several records is taken back. */
-  remembers: RefObject<(label: string, changes: { id: string; values: Values }[]) => void>;
   dialogs: ReactNode;
 }
 
 const plural = (count: number) => `${NUMBER.format(count)} ${count === 1 ? "record" : "records"}`;
 
-export function useSelection({ shape, view, rows, live, viewAs }: { shape: RecordShape; view: ListView; rows: Rows; live: Live; viewAs: string | undefined }): Selection {
+export function useSelection({ shape, view, rows, live, viewAs, remember }: SelectionOptions): Selection {
   const object = shape.name;
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isAll, setIsAll] = useState(false);
   const [asking, setAsking] = useState(false);
   const job = useJob();
-  const remembers = useRef<Selection["remembers"]["current"]>(() => {});
-  const resume = useRef<((ids: string[]) => void) | undefined>(undefined);
+  const rest = useRef<Rest | null>(null);
   const filters = queryText(filterParameters(view, shape));
   // Another filter: what was selected may not be in view any more.
   useEffect(() => {
@@ -77,13 +89,13 @@ export function useSelection({ shape, view, rows, live, viewAs }: { shape: Recor
     };
     try {
       const response = await requestRaw("GET", `/api/v1/data/${object}/export?format=ndjson&select=id&${filters}`);
-      let rest = "";
+      let partial = "";
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { value, done } = await reader.read();
-        rest += value ?? "";
-        const lines = rest.split("\n");
-        rest = done ? "" : (lines.pop() ?? "");
+        partial += value ?? "";
+        const lines = partial.split("\n");
+        partial = done ? "" : (lines.pop() ?? "");
         for (const line of lines) {
           if (line.trim() === "") continue;
           const record = parseJson(line);
@@ -137,15 +149,15 @@ export function useSelection({ shape, view, rows, live, viewAs }: { shape: Recor
         },
         { quiet: ids.length <= QUIET_MAX },
       );
-      resume.current = (left) => void setMany(left, values, title);
+      rest.current = { kind: "set", values, title };
       rows.refetch();
       // Only what was on the screen is known well enough to be given back.
       if (changed.length > 0 && changed.every((id) => before.has(id))) {
         const back = changed.map((id) => ({ id, values: Object.fromEntries(Object.keys(values).map((key) => [key, before.get(id)![key] ?? null])) }));
-        remembers.current(`${plural(report.done)} changed.`, back);
+        remember.current(`${plural(report.done)} changed.`, back);
       } else if (ids.length <= QUIET_MAX && report.done > 0) told(`${plural(report.done)} changed.`);
     },
-    [job, object, put, rows],
+    [job, object, put, rows, remember],
   );
 
   /** Each record its own values. */
@@ -177,7 +189,7 @@ export function useSelection({ shape, view, rows, live, viewAs }: { shape: Recor
         },
         { quiet: changes.length <= QUIET_MAX },
       );
-      resume.current = (left) => void setEach(changes.filter(({ id }) => left.includes(id)), title);
+      rest.current = { kind: "each", changes, title };
       return done;
     },
     [job, object, rows],
@@ -191,12 +203,12 @@ export function useSelection({ shape, view, rows, live, viewAs }: { shape: Recor
         `Change ${plural(changes.length)}`,
       );
       if (done.length > 0)
-        remembers.current(
+        remember.current(
           `${verb}: ${plural(done.length)}.`,
           done.map((id) => ({ id, values: before.get(id)! })),
         );
     },
-    [setEach],
+    [setEach, remember],
   );
 
   const applyMany = useCallback(
@@ -225,7 +237,7 @@ export function useSelection({ shape, view, rows, live, viewAs }: { shape: Recor
         },
         { quiet: ids.length <= PIECE },
       );
-      resume.current = (left) => void destroy(left);
+      rest.current = { kind: "delete" };
       const kept = new Set([...report.left, ...report.unknown, ...report.refused.map(({ id }) => id)]);
       live.markAll(kept, ({ gone: _gone, ...rest }) => rest);
       rows.refetch();
@@ -273,7 +285,6 @@ export function useSelection({ shape, view, rows, live, viewAs }: { shape: Recor
     remove,
     removeSelected: () => void removeSelected(),
     applyMany,
-    remembers,
     dialogs: (
       <>
         <SetFieldDialog opened={asking} shape={shape} count={plural(isAll ? total : selected.size)} onClose={() => setAsking(false)} onSet={(column, value) => void set(column, value)} />
@@ -282,8 +293,10 @@ export function useSelection({ shape, view, rows, live, viewAs }: { shape: Recor
           onCancel={job.cancel}
           onClose={job.close}
           onContinue={(left) => {
-            job.close();
-            resume.current?.(left);
+            const next = rest.current;
+            if (next?.kind === "set") void setMany(left, next.values, next.title);
+            else if (next?.kind === "each") void setEach(next.changes.filter(({ id }) => left.includes(id)), next.title);
+            else if (next?.kind === "delete") void destroy(left);
           }}
         />
       </>
