@@ -32,18 +32,14 @@ const SHOWN_MAX = 60;
 export default function Palette() {
   const opened = usePaletteOpened();
   return (
-    <Modal
-      opened={opened}
-      onClose={closePalette}
-      withCloseButton={false}
-      padding={0}
-      size={560}
-      yOffset="12vh"
-      aria-label="Search and commands"
-      classNames={{ content: classes.content ?? "", body: classes.body ?? "" }}
-    >
-      <Search />
-    </Modal>
+    <Modal.Root opened={opened} onClose={closePalette} padding={0} size={560} yOffset="12vh">
+      <Modal.Overlay />
+      <Modal.Content aria-label="Search and commands" className={classes.content ?? ""}>
+        <Modal.Body>
+          <Search />
+        </Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
   );
 }
 
