@@ -40,7 +40,7 @@ export function AccountMenu({ folded }: { folded: boolean }) {
   return (
     <Menu position="top-start" width={228}>
       <Menu.Target>
-        <UnstyledButton className={classes.account} aria-label={`Account: ${name}`}>
+        <UnstyledButton className={classes.account} aria-label={folded ? `Account of ${name}` : undefined}>
           <Initials name={name} />
           {!folded && <span dir="auto">{name}</span>}
           {!folded && <IconSelector size={14} aria-hidden="true" />}
