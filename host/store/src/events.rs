@@ -294,19 +294,16 @@ impl Connection {
     }
 
     /// One round trip, whatever the number of events and of groups.
-    async fn emit_on_postgres(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
+    async fn emit_on_postgres(&mut self, mut events: Vec<NewEvent>) -> Result<(), DbError> {
         let Some(first) = events.first() else { return Ok(()) };
         let (depth, occurred_at) = (first.depth, first.occurred_at);
-        if events.iter().all(|event| event.deliveries.is_empty())
-            && let [event] = events.as_slice()
+        if events.len() == 1
+            && let Some(event) = events.pop_if(|event| event.deliveries.is_empty())
         {
             // Small ones are not worth a hop; large ones are work for another thread than the one that serves requests.
             let params = match event.payload.len() > INLINE_PACK_BYTES_MAX {
-                true => {
-                    let event = event.clone();
-                    on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await?
-                }
-                false => event_params(event, pack(&event.payload)?),
+                true => on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await?,
+                false => event_params(&event, pack(&event.payload)?),
             };
             return self.run(INSERT_EVENT, params).await.map(|_| ());
         }
