@@ -7,7 +7,8 @@ fn main() {
     // Asked at run time: a script that was compiled for another checkout would list that one's files.
     let assets = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("assets");
     println!("cargo::rerun-if-changed={}", assets.display());
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&assets).expect("the folder assets").flatten().map(|entry| entry.path()).collect();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(&assets).expect("the folder assets").flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.extension().is_some_and(|ending| ending == "gz"));
     files.sort();
     let mut list = "&[\n".to_owned();

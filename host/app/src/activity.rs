@@ -111,7 +111,10 @@ mod tests {
         assert_eq!(shown["from"], time::format_datetime(42 * MINUTE_MS));
         let last = |shown: &Value, name: &str| shown[name].as_array().expect("numbers")[57..].to_vec();
         assert_eq!(last(&shown, "requests"), [0, 3, 1]);
-        assert_eq!((last(&shown, "errors"), last(&shown, "writes")), (last(&shown, "writes"), vec![json!(0), json!(0), json!(1)]));
+        assert_eq!(
+            (last(&shown, "errors"), last(&shown, "writes")),
+            (last(&shown, "writes"), vec![json!(0), json!(0), json!(1)])
+        );
         assert_eq!(shown["requests"].as_array().map(Vec::len), Some(MINUTES));
         // An hour later the same places belong to other minutes.
         let shown = activity.render(minute(160));

@@ -26,9 +26,9 @@ use crate::manifest::{ActionDeclaration, Manifest, RunAs};
 use crate::platform_event::PlatformEvent;
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 
+pub(crate) use faults::BlockFaults;
 pub use install::{InstallOptions, Installed};
 pub use names::TOOLS;
-pub(crate) use faults::BlockFaults;
 pub(crate) use names::check_objects;
 
 /// A file that passed every check and can be run.

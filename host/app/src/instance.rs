@@ -66,8 +66,6 @@ impl App {
     /// Tells them that it ends.
     pub async fn forget_instance(&self) -> Result<()> {
         let id = self.process.id.clone();
-        self.store
-            .write_in_reserve(move |connection| Box::pin(async move { Ok(connection.forget_instance(&id).await?) }))
-            .await
+        self.store.write_in_reserve(move |connection| Box::pin(async move { Ok(connection.forget_instance(&id).await?) })).await
     }
 }

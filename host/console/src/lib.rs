@@ -95,11 +95,8 @@ impl Console {
             return response;
         }
         let nonce = URL_SAFE_NO_PAD.encode(random);
-        let headers = [
-            (header::CACHE_CONTROL, "no-store"),
-            (header::REFERRER_POLICY, "same-origin"),
-            (OPENER_POLICY, "same-origin"),
-        ];
+        let headers =
+            [(header::CACHE_CONTROL, "no-store"), (header::REFERRER_POLICY, "same-origin"), (OPENER_POLICY, "same-origin")];
         let mut response = page(self.template.join(&nonce), &headers);
         if let Ok(policy) = HeaderValue::from_str(&policy(&nonce)) {
             response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);

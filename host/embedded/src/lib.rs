@@ -142,7 +142,10 @@ impl Files {
 /// A page of HTML with these headers beside its type.
 pub fn page(content: impl Into<Bytes>, headers: &[(HeaderName, &'static str)]) -> Answer {
     let mut response = Response::new(Full::new(content.into()).boxed());
-    add(response.headers_mut(), &[(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")]);
+    add(
+        response.headers_mut(),
+        &[(header::CONTENT_TYPE, "text/html; charset=utf-8"), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")],
+    );
     add(response.headers_mut(), headers);
     response
 }
@@ -227,7 +230,10 @@ mod tests {
         let files = files();
         let gzip = files.answer("a-1234.js", &request(&[(header::ACCEPT_ENCODING, "gzip")])).expect("a file");
         let plain = files.answer("a-1234.js", &HeaderMap::new()).expect("a file");
-        assert_eq!((&gzip.headers()["content-encoding"], plain.headers().get("content-encoding")), (&"gzip".parse().expect("text"), None));
+        assert_eq!(
+            (&gzip.headers()["content-encoding"], plain.headers().get("content-encoding")),
+            (&"gzip".parse().expect("text"), None)
+        );
         assert_ne!(gzip.headers()["etag"], plain.headers()["etag"]);
         for answer in [&gzip, &plain] {
             assert_eq!(answer.headers()["content-type"], "text/javascript; charset=utf-8");
@@ -237,11 +243,17 @@ mod tests {
         assert_eq!(files.by_name["a-1234.js"].unpacked(), "let a = 1;");
 
         let tag = plain.headers()["etag"].to_str().expect("text").to_owned();
-        for (known, status) in [(tag.clone(), 304), (format!("\"x\", W/{tag}"), 304), ("*".to_owned(), 304), ("\"x\"".to_owned(), 200)] {
+        for (known, status) in
+            [(tag.clone(), 304), (format!("\"x\", W/{tag}"), 304), ("*".to_owned(), 304), ("\"x\"".to_owned(), 200)]
+        {
             let mut request = HeaderMap::new();
             request.insert(header::IF_NONE_MATCH, known.parse().expect("a header"));
             let answer = files.answer("a-1234.js", &request).expect("a file");
-            assert_eq!((answer.status().as_u16(), &answer.headers()["etag"]), (status, &tag.parse().expect("a header")), "{known}");
+            assert_eq!(
+                (answer.status().as_u16(), &answer.headers()["etag"]),
+                (status, &tag.parse().expect("a header")),
+                "{known}"
+            );
         }
     }
 

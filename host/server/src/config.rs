@@ -264,12 +264,8 @@ impl Config {
         let telemetry = source.flag("SVC_TELEMETRY")?;
         let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 1, 4096)?;
         let all_megabytes = source.number("SVC_BLOCK_MEMORY_TOTAL_MB", 1, 1 << 20)?;
-        let size = |name: &str| {
-            source.number(name, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-        };
-        let rate = |name: &str| {
-            source.number(name, 0, u64::from(u32::MAX)).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX))
-        };
+        let size = |name: &str| source.number(name, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let rate = |name: &str| source.number(name, 0, u64::from(u32::MAX)).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX));
         let connections = source.parsed("SVC_DATABASE_MAX_CONNECTIONS", "a whole number from 0 to 10000", |text| {
             text.parse().ok().filter(|connections: &u32| *connections <= 10_000)
         })?;
@@ -316,8 +312,7 @@ impl Config {
             })?,
             drain_delay: Duration::from_millis(source.number("SVC_DRAIN_DELAY_MS", 0, 600_000)?),
             metrics_token: source.secretive("SVC_METRICS_TOKEN", "visible ASCII characters", header_token)?,
-            metrics_listen: source
-                .parsed("SVC_METRICS_LISTEN", "an address like 127.0.0.1:9464", |text| text.parse().ok())?,
+            metrics_listen: source.parsed("SVC_METRICS_LISTEN", "an address like 127.0.0.1:9464", |text| text.parse().ok())?,
             otlp: otlp(&source, telemetry)?,
             telemetry,
             log: source.text_or_default("SVC_LOG"),
@@ -506,7 +501,8 @@ mod tests {
             ("SVC_ADMIN_PASSWORD_FILE", "/run/password"),
             ("SVC_MAX_BULK", "7"),
         ]);
-        let settings = config.expect("settings").listed(&[("SVC_PUBLIC_URL", "http://h".to_owned()), ("SVC_MAX_BULK", "9".to_owned())]);
+        let settings =
+            config.expect("settings").listed(&[("SVC_PUBLIC_URL", "http://h".to_owned()), ("SVC_MAX_BULK", "9".to_owned())]);
         assert_eq!(settings.len(), VARIABLES.len());
         assert!(!format!("{settings:?}").contains("hunter2"), "{settings:?}");
         let of = |name: &str| settings.iter().find(|setting| setting.name == name).expect("listed");

@@ -54,7 +54,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_LISTEN", Is("127.0.0.1:4000"), "address to listen on; port 0 picks a free one"),
     plain("SVC_PUBLIC_URL", Told("http://<listen>"), "external base address; https makes cookies Secure"),
     plain("SVC_DATA_DIR", Is("./svc-data"), "SQLite file, generated secret, compiled blocks"),
-    address("SVC_DATABASE_URL", Told("SQLite in the data directory"), "address of Postgres, as postgres://user:password@host/database"),
+    address(
+        "SVC_DATABASE_URL",
+        Told("SQLite in the data directory"),
+        "address of Postgres, as postgres://user:password@host/database",
+    ),
     plain("SVC_DATABASE_MAX_CONNECTIONS", Told("8 on SQLite, 16 on Postgres"), "size of the connection pool"),
     secret("SVC_SECRET", Told("generated on SQLite; needed on Postgres"), "master secret, at least 32 characters"),
     plain("SVC_REQUIRE_AUTH", Is("true"), "whether permissions are enforced"),
@@ -62,14 +66,22 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_ADMIN_EMAIL", Nothing, "address of the first admin, made at boot"),
     secret("SVC_ADMIN_PASSWORD", Nothing, "password of the first admin"),
     plain("SVC_ADMIN_PASSWORD_FILE", Nothing, "file that holds the password of the first admin"),
-    secret("SVC_SETUP_TOKEN", Nothing, "what the first sign-up of a fresh server sends as x-setup-token; auto makes one and logs it"),
+    secret(
+        "SVC_SETUP_TOKEN",
+        Nothing,
+        "what the first sign-up of a fresh server sends as x-setup-token; auto makes one and logs it",
+    ),
     plain("SVC_DISABLE_SIGNUP", Told("false; true with SVC_ADMIN_EMAIL"), "closes sign-up once the first admin exists"),
     plain("SVC_ANONYMOUS_AUTH", Is("false"), "guest sign-in"),
     plain("SVC_SIGNUP_ROLE", Nothing, "role given to every plain new sign-up"),
     plain("SVC_EVENTS_ENABLED", Is("true"), "whether writes emit events"),
     plain("SVC_EVENTS_POLL_INTERVAL_MS", Is("2000"), "how often the dispatcher looks by itself"),
     plain("SVC_EVENTS_RETENTION_DAYS", Is("30"), "age at which settled events are purged; 0 keeps all"),
-    plain("SVC_EVENTS_MAX_BYTES", Told("a fifth of the disk; 10 GiB on Postgres"), "bytes of the outbox past which settled events are purged; 0 is no bound"),
+    plain(
+        "SVC_EVENTS_MAX_BYTES",
+        Told("a fifth of the disk; 10 GiB on Postgres"),
+        "bytes of the outbox past which settled events are purged; 0 is no bound",
+    ),
     plain("SVC_RETRY_BASE_MS", Is("5000"), "base of the delivery backoff"),
     plain("SVC_WEBHOOK_TIMEOUT_MS", Is("10000"), "time of one webhook call"),
     plain("SVC_ACTION_TIMEOUT_MS", Is("30000"), "time of one action, hook or handler"),
@@ -90,7 +102,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_TELEMETRY", Is("false"), "mounts /metrics"),
     secret("SVC_METRICS_TOKEN", Nothing, "bearer token of /metrics; without one only this machine gets them"),
     plain("SVC_METRICS_LISTEN", Nothing, "address of a listener of its own for /metrics"),
-    address("OTEL_EXPORTER_OTLP_ENDPOINT", Nothing, "with telemetry: http(s) address of a collector of traces and metrics, as http/protobuf"),
+    address(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        Nothing,
+        "with telemetry: http(s) address of a collector of traces and metrics, as http/protobuf",
+    ),
     plain("SVC_LOG", Is("info"), "log filter, as in RUST_LOG"),
     plain("SVC_LOG_FORMAT", Is("pretty"), "pretty or json"),
     plain("SVC_LOG_REQUESTS", Is("true"), "whether each request leaves a line in the log"),
@@ -135,7 +151,11 @@ impl Variable {
             secret: self.shown == Shown::Never,
             is_set: text.is_some(),
             source: if text.is_some() { SettingSource::Environment } else { SettingSource::Default },
-            description: self.description,
+            description: match self.default {
+                // What holds is in no value.
+                Told(_) => self.help(),
+                Is(_) | Nothing => self.description.to_owned(),
+            },
         }
     }
 }

@@ -40,9 +40,7 @@ impl Connection {
     pub async fn forget_instance(&mut self, id: &str) -> Result<(), DbError> {
         match self.dialect() {
             Dialect::Sqlite => Ok(()),
-            Dialect::Postgres => {
-                self.run("DELETE FROM svc_instances WHERE id = $1", vec![id.into()]).await.map(|_| ())
-            }
+            Dialect::Postgres => self.run("DELETE FROM svc_instances WHERE id = $1", vec![id.into()]).await.map(|_| ()),
         }
     }
 
