@@ -33,6 +33,8 @@ enum Guard {
     Known,
     /// A session, which an API key is not; the status with one.
     Session(u16),
+    /// The same, where a key is known and refused with 403.
+    Person(u16),
     /// Whoever holds all of these grants, and the status where they are for own rows alone: 403 where there are no such rows,
     /// 404 where the row is another's.
     Grants(Vec<(&'static str, &'static str)>, u16),
@@ -76,6 +78,10 @@ fn routes() -> Vec<Route> {
         route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("get /api/v1/me", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/instance", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/me/permissions", "", Value::Null, Guard::Known),
+        route("get /api/v1/me/preferences", "", Value::Null, Guard::Person(200)),
+        route("patch /api/v1/me/preferences", "", json!({ "view": 1 }), Guard::Person(200)),
         route("get /api/auth/get-session", "", Value::Null, Guard::Anyone(200)),
         route("post /api/auth/sign-out", "", json!({}), Guard::Anyone(200)),
         route(
@@ -254,6 +260,8 @@ fn routes() -> Vec<Route> {
     let (create, read) = (("tasks", "create"), ("tasks", "read"));
     let (update, delete) = (("tasks", "update"), ("tasks", "delete"));
     let calls = ("blocks", "update");
+    guarded("get /api/v1/settings", "", Value::Null, &[("settings", "read")], 403);
+    guarded("get /api/v1/status", "", Value::Null, &[("settings", "read")], 403);
     guarded("get /api/v1/tasks", "", Value::Null, &[read], 403);
     // It will call the action, so its maker has to be allowed to.
     guarded("post /api/v1/tasks", "", job(), &[create, ("blocks", "update")], 403);
@@ -543,18 +551,29 @@ async fn check_grants(
 }
 
 /// Session-only operations take no key, not even one that may do everything or that comes beside a session.
-async fn check_session(fixtures: &mut Fixtures<'_>, findings: &mut Findings, route: &Route, key: &str, status: u16) {
+async fn check_session(
+    fixtures: &mut Fixtures<'_>,
+    findings: &mut Findings,
+    route: &Route,
+    (key, refused): (&str, u16),
+    status: u16,
+) {
     let server = fixtures.admin.server;
     let body = json!({ "email": "visitor@example.com", "password": PASSWORD });
     let session = server.call("POST", "/api/auth/sign-in/email", Some(body)).await.json()["token"].as_str().unwrap().to_owned();
     let answer = fixtures.call(route, None).await;
     findings.expect(answer.status == 401, route, "without a credential, to be refused with 401", &answer);
     let answer = fixtures.call(route, Some(key)).await;
-    findings.expect(answer.status == 401, route, "with a key, to be refused with 401", &answer);
+    findings.expect(answer.status == refused, route, &format!("with a key, to be refused with {refused}"), &answer);
     let (method, path) = route.operation.split_once(' ').unwrap();
     let request = server.request(&method.to_uppercase(), path).bearer_auth(&session).header("x-api-key", key);
     let answer = server.send(if route.body.is_null() { request } else { request.json(&route.body) }).await;
-    findings.expect(answer.status == 401, route, "with a key beside a session, to be refused with 401", &answer);
+    findings.expect(
+        answer.status == refused,
+        route,
+        &format!("with a key beside a session, to be refused with {refused}"),
+        &answer,
+    );
     let answer = fixtures.call(route, Some(&session)).await;
     findings.expect(answer.status == status, route, &format!("with a session, to be answered {status}"), &answer);
 }
@@ -602,6 +621,7 @@ async fn check_order(fixtures: &mut Fixtures<'_>, callers: &Callers, key: &str, 
         Guard::Anyone(401) | Guard::Known => vec![(None, 401)],
         Guard::Anyone(_) => return,
         Guard::Session(_) => vec![(None, 401), (Some(key), 401)],
+        Guard::Person(_) => vec![(None, 401), (Some(key), 403)],
         Guard::Grants(..) => vec![(None, 401), (Some(&callers.stranger), 403), (Some(&callers.empty_key), 403)],
     };
     let has_body = !route.body.is_null();
@@ -655,7 +675,10 @@ async fn check(server: &Server, routes: &[Route]) -> Findings {
                 }
             }
             Guard::Session(status) => {
-                check_session(&mut fixtures, &mut findings, route, all_key.as_str().unwrap(), *status).await;
+                check_session(&mut fixtures, &mut findings, route, (all_key.as_str().unwrap(), 401), *status).await;
+            }
+            Guard::Person(status) => {
+                check_session(&mut fixtures, &mut findings, route, (all_key.as_str().unwrap(), 403), *status).await;
             }
             Guard::Grants(needs, own) => check_grants(&mut fixtures, &callers, &mut findings, route, needs, *own).await,
         }
