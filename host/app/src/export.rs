@@ -170,13 +170,7 @@ impl App {
     ///
     /// # Errors
     /// As [`App::export`], but for those of a server that is busy.
-    pub async fn check_export(
-        &self,
-        caller: &Caller,
-        object: &str,
-        request: &ExportRequest,
-        form: ExportForm,
-    ) -> Result<String> {
+    pub async fn check_export(&self, caller: &Caller, object: &str, request: &ExportRequest, form: ExportForm) -> Result<String> {
         let check = move |registry: Arc<Registry>| async move { export_plan(caller, &registry, object, request, form).map(drop) };
         self.on_schema(check).await?;
         Ok(self.export_name(object, form))
@@ -230,7 +224,15 @@ impl App {
     }
 
     /// Runs an export until its client has everything, or is gone.
-    async fn run_export(self: Arc<Self>, caller: Caller, schema: i64, plan: Plan, spool: Spool, signals: Signals, place: ExportPlace) {
+    async fn run_export(
+        self: Arc<Self>,
+        caller: Caller,
+        schema: i64,
+        plan: Plan,
+        spool: Spool,
+        signals: Signals,
+        place: ExportPlace,
+    ) {
         let Signals { start, fail } = signals;
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {

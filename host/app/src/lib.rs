@@ -68,8 +68,8 @@ pub use api_keys::NewKey;
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
-    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters, Related,
-    RowPolicy, expand_paths,
+    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters,
+    Related, RowPolicy, expand_paths,
 };
 pub use blockbase_schema as schema;
 pub use blockbase_store::{Incomplete, SpoolReader};
@@ -81,7 +81,7 @@ pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
 pub use export::{Export, ExportForm};
-pub use feed::{Feed, FeedPump, FeedReader, TopicFilter};
+pub use feed::{EventsRequest, Feed, FeedPump, FeedReader, TopicFilter};
 pub use frames::{FramePlace, FrameSender, Frames, frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use judge::Judge;

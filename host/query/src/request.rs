@@ -157,7 +157,8 @@ impl ListRequest {
         for (name, value) in pairs {
             match name {
                 "page" | "pageSize" => {
-                    let message = format!("An export has no `{name}`: it has all rows, or those that `limit` and `offset` cut out.");
+                    let message =
+                        format!("An export has no `{name}`: it has all rows, or those that `limit` and `offset` cut out.");
                     return Err(Error::invalid_request(message));
                 }
                 "expand" => {
@@ -299,7 +300,9 @@ mod tests {
         };
         assert_eq!(window(&[("sort", "a"), ("a[gt]", "1")]), Some((None, 0)));
         assert_eq!(window(&[("limit", "1000000"), ("offset", "7")]), Some((Some(1_000_000), 7)));
-        for bad in [("page", "1"), ("pageSize", "5"), ("expand", "a"), ("limit", "0"), ("limit", "-1"), ("offset", "1e3"), ("a[x]", "1")] {
+        for bad in
+            [("page", "1"), ("pageSize", "5"), ("expand", "a"), ("limit", "0"), ("limit", "-1"), ("offset", "1e3"), ("a[x]", "1")]
+        {
             assert_eq!(window(&[bad]), None, "{bad:?}");
         }
     }

@@ -45,7 +45,10 @@ mod tests {
         assert_eq!(headers["x-content-type-options"], "nosniff");
         assert_eq!(headers["content-security-policy"], "frame-ancestors 'none'");
         assert_eq!(headers["strict-transport-security"], "max-age=31536000");
-        assert_eq!(headers.get_all(header::VARY).iter().collect::<Vec<_>>(), ["origin", "Authorization, Cookie, X-API-Key, X-Svc-View-As"]);
+        assert_eq!(
+            headers.get_all(header::VARY).iter().collect::<Vec<_>>(),
+            ["origin", "Authorization, Cookie, X-API-Key, X-Svc-View-As"]
+        );
         let headers = after(
             "/api/v1/openapi.json",
             false,

@@ -43,10 +43,11 @@ pub use blocks::{BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
 pub use connection::Connection;
 pub use deliveries::{
-    Claim, Claimed, ClaimedDelivery, ClaimedEvent, LedgerFilter, LedgerRow, Outcome, QueueDepth, VisibleEvents,
+    Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, GroupCounts, LedgerFilter, LedgerRow, Outcome, QueueDepth,
+    TopicMatch, VisibleEvents,
 };
 pub use error::DbError;
-pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, NewDelivery, NewEvent};
+pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent};
 pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
 pub use outbox_size::OutboxSize;
 pub use postgres::Hints;

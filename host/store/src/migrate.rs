@@ -22,7 +22,7 @@ macro_rules! migration {
     };
 }
 
-const MIGRATIONS: [Migration; 9] = [
+const MIGRATIONS: [Migration; 10] = [
     migration!(1, "0001_system_tables.sql"),
     migration!(2, "0002_relationships.sql"),
     migration!(3, "0003_identity.sql"),
@@ -32,6 +32,7 @@ const MIGRATIONS: [Migration; 9] = [
     migration!(7, "0007_makers.sql"),
     migration!(8, "0008_outbox.sql"),
     migration!(9, "0009_sign_in_delays.sql"),
+    migration!(12, "0012_event_lookups.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
