@@ -139,6 +139,7 @@ fn routes() -> Vec<Route> {
         guarded(&format!("patch {base}/bulk"), "", changes.clone(), &[update], 200);
         guarded(&format!("patch {base}/bulk"), &format!("{base}/bulk?dryRun=true"), changes, &[update], 200);
         guarded(&format!("delete {base}/bulk"), "", json!({ "ids": [format!("<{object}>")] }), &[delete], 200);
+        guarded(&format!("get {base}/export"), &format!("{base}/export?format=csv"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/aggregate"), &format!("{base}/aggregate?fn=count"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/{{id}}"), &one, Value::Null, &[read], 404);
         guarded(&format!("get {base}/{{id}}"), &format!("{one}?expand=tags"), Value::Null, &[read, (other, "read")], 404);
@@ -243,9 +244,13 @@ fn routes() -> Vec<Route> {
     let (create, read) = (("events", "create"), ("events", "read"));
     let (update, delete) = (("events", "update"), ("events", "delete"));
     guarded("get /api/v1/events", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/{id}", "/api/v1/events/<failed>", Value::Null, &[read], 403);
     guarded("get /api/v1/events/deliveries", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/deliveries/counts", "", Value::Null, &[read], 403);
     let failed = json!({ "eventId": "<failed>", "consumer": "<failed>" });
     guarded("post /api/v1/events/deliveries/retry", "", failed, &[update, read], 403);
+    let dead = json!({ "dead": true, "consumer": "<failed>" });
+    guarded("post /api/v1/events/deliveries/retry", "", dead, &[update, read], 403);
     guarded("get /api/v1/events/subscriptions", "", Value::Null, &[read], 403);
     let logged = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "log_event" });
     guarded("post /api/v1/events/subscriptions", "", logged, &[create, ("task", "read")], 403);
