@@ -287,7 +287,7 @@ on_both_engines! {
         let all = admin.get(path).await.json();
         assert_eq!(names(&all["data"]), [
             "relationship source", "unique source_id, tag", "role writer", "webhook teller", "subscription keeper",
-            "subscription listener:first", "subscription listener:log", "block listener", "task nightly",
+            "subscription listener:first", "subscription listener:log", "subscription listener:second", "block listener", "task nightly",
         ]);
         assert_eq!(all["hidden"], 0);
         let of = |name: &str| all["data"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
@@ -310,7 +310,7 @@ on_both_engines! {
 
         // Each kind is for those who may read it; the others are counted.
         for (resource, kinds, count) in [
-            ("roles", "role", 1), ("webhooks", "webhook", 1), ("events", "subscription", 3), ("blocks", "block", 1), ("tasks", "task", 1),
+            ("roles", "role", 1), ("webhooks", "webhook", 1), ("events", "subscription", 4), ("blocks", "block", 1), ("tasks", "task", 1),
         ] {
             let grants = json!([{ "resource": "objects", "actions": ["read"] }, { "resource": resource, "actions": ["read"] }]);
             role(&admin, &format!("of {resource}"), grants).await;
@@ -318,7 +318,7 @@ on_both_engines! {
             let seen = who.get(path).await.json();
             let others: Vec<String> = names(&seen["data"]).into_iter().filter(|name| !name.starts_with("relationship") && !name.starts_with("unique")).collect();
             assert!(others.len() == count && others.iter().all(|name| name.starts_with(kinds)), "{resource}: {seen}");
-            assert_eq!(seen["hidden"], json!(7 - count), "{resource}: {seen}");
+            assert_eq!(seen["hidden"], json!(8 - count), "{resource}: {seen}");
         }
         let (nobody, _) = user(&admin, "nobody", None).await;
         nobody.get(path).await.expect_error(403, "forbidden");
