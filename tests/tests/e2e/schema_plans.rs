@@ -120,6 +120,31 @@ on_both_engines! {
         assert_eq!((&found["breaking"][0]["rule"], &found["breaking"][0]["rows"]), (&json!("uniqueTogether"), &json!(2)));
     }
 
+    async fn long_values_are_all_looked_at(server: Server) {
+        let admin = server.admin().await;
+        admin.define("page", json!([{ "name": "text", "type": "text" }, { "name": "tags", "type": "multi_enum", "options": ["a", "b", "c"] }])).await;
+        // More than is looked at together, with short ones and none between.
+        for number in 0..24 {
+            let text = match number % 4 {
+                0 => json!(format!("n{}", "é".repeat(480_000))),
+                1 => Value::Null,
+                2 => json!(""),
+                _ => json!(format!("y{number}")),
+            };
+            let tags = if number % 2 == 0 { json!(["a", "b"]) } else { json!(["c"]) };
+            admin.make("page", json!({ "text": text, "tags": tags })).await;
+        }
+        let field = "/api/v1/objects/page/fields/text";
+        for (body, rows) in [(json!({ "pattern": "^y" }), 12), (json!({ "max": 480_000 }), 6), (json!({ "min": 1 }), 6), (json!({ "max": 480_001 }), 0)] {
+            let plan = plan(&admin, "PATCH", field, &body).await;
+            assert_eq!(plan["breaking"].as_array().unwrap().first().map_or(0, |one| one["rows"].as_i64().unwrap()), rows, "{body}");
+        }
+        let options = json!({ "options": ["a", "b"] });
+        assert_eq!(plan(&admin, "PATCH", "/api/v1/objects/page/fields/tags", &options).await["breaking"][0]["rows"], 12);
+        assert_eq!(admin.patch(field, json!({ "max": 480_001 })).await.status, 200);
+        admin.patch(field, json!({ "pattern": "^y" })).await.expect_error(400, "invalid_schema_change");
+    }
+
     async fn a_plan_counts_what_would_be_lost(server: Server) {
         let admin = server.admin().await;
         stuff(&admin).await;
