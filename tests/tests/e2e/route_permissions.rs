@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack};
+use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack, test_block};
 use serde_json::{Value, json};
 
 use crate::openapi::operations;
@@ -173,6 +173,16 @@ fn routes() -> Vec<Route> {
     let one = "/api/v1/objects/<object>/fields/name";
     guarded("patch /api/v1/objects/{name}/fields/{field}", one, json!({ "label": "A label" }), &[update], 403);
     guarded("delete /api/v1/objects/{name}/fields/{field}", one, Value::Null, &[delete], 403);
+    let dependents = "/api/v1/objects/tag/dependents?field=name";
+    guarded("get /api/v1/objects/{name}/dependents", dependents, Value::Null, &[read], 403);
+    // A plan needs what the change needs, and where it asks the rows, read on all of them.
+    guarded("post /api/v1/objects", "/api/v1/objects?dryRun=true", json!({ "name": "<word>" }), &[create], 403);
+    let (reads, planned) = (("tag", "read"), "/api/v1/objects/tag/fields/name?dryRun=true");
+    guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "label": "A label" }), &[update], 403);
+    guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "max": 100 }), &[update, reads], 403);
+    guarded("delete /api/v1/objects/{name}/fields/{field}", planned, Value::Null, &[delete, reads], 403);
+    let planned = "/api/v1/objects/tag?dryRun=true&cascade=true";
+    guarded("delete /api/v1/objects/{name}", planned, Value::Null, &[delete, reads, ("task", "read")], 403);
     guarded("get /api/v1/relationships", "", Value::Null, &[read], 403);
     let relationship = json!({ "name": "<word>", "kind": "many_to_one", "source": "<object>", "target": "<object>" });
     guarded("post /api/v1/relationships", "", relationship, &[create], 403);
@@ -185,6 +195,11 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/blocks/actions", "", Value::Null, &[read], 403);
     guarded("get /api/v1/blocks/{block}", "/api/v1/blocks/tasks", Value::Null, &[read], 403);
     guarded("get /api/v1/blocks/{block}/logs", "/api/v1/blocks/tasks/logs", Value::Null, &[read], 403);
+    guarded("get /api/v1/blocks/{block}/usage", "/api/v1/blocks/tasks/usage", Value::Null, &[read], 403);
+    guarded("post /api/v1/blocks/inspect", "", json!("<file>"), &[create], 403);
+    let replay = "/api/v1/blocks/<listening>/handlers/hear/replay";
+    let operation = "post /api/v1/blocks/{block}/handlers/{handler}/replay";
+    guarded(operation, replay, json!({ "eventId": "<installed_event>" }), &[update, ("events", "read")], 403);
     let manage = ("blocks", "manage");
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
     // Whoever lets other code have what is set manages it.
@@ -203,6 +218,7 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/roles", "", Value::Null, &[read], 403);
     guarded("post /api/v1/roles", "", json!({ "name": "<word>", "permissions": [] }), &[create], 403);
     guarded("get /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[read], 403);
+    guarded("get /api/v1/roles/{id}/permissions", "/api/v1/roles/<role>/permissions", Value::Null, &[read], 403);
     guarded("patch /api/v1/roles/{id}", "/api/v1/roles/<role>", json!({ "description": "d" }), &[update], 403);
     guarded("delete /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[delete], 403);
 
@@ -211,6 +227,10 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[read], 404);
     guarded("patch /api/v1/users/{id}", "/api/v1/users/<user>", json!({ "name": "renamed" }), &[update], 404);
     guarded("delete /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[delete], 404);
+    let sessions = "/api/v1/users/<user>/sessions";
+    guarded("get /api/v1/users/{id}/sessions", sessions, Value::Null, &[read], 404);
+    guarded("delete /api/v1/users/{id}/sessions", sessions, Value::Null, &[update], 404);
+    guarded("delete /api/v1/users/{id}/sessions/{session}", "/api/v1/users/<session>", Value::Null, &[update], 404);
     // Nobody gives roles to themselves by a grant for their own row.
     guarded("post /api/v1/users/{id}/roles", "/api/v1/users/<user>/roles", json!({ "roleId": "empty" }), &[update], 403);
     guarded("delete /api/v1/users/{id}/roles/{role}", "/api/v1/users/<holder>/roles/empty", Value::Null, &[update], 403);
@@ -341,6 +361,26 @@ impl Fixtures<'_> {
                     assert!(installed.status < 300, "{}", installed.text);
                 }
                 word
+            }
+            "listening" => {
+                let manifest = json!({
+                    "name": word, "version": "1.0.0", "requires": { "plugins": ["data", "log"] },
+                    "subscriptions": [{ "event": "block.#", "consumer": format!("{word}:x"), "handler": "hear" }],
+                });
+                let file = pack(test_block("listener").await, manifest).await.unwrap();
+                let installed = self.admin.install("", file).await;
+                assert_eq!(installed.status, 201, "{}", installed.text);
+                word
+            }
+            // What any reader of events may see.
+            "installed_event" => {
+                let events = self.admin.get("/api/v1/events?topic=block.installed&limit=1").await.data();
+                events[0]["id"].as_str().unwrap().to_owned()
+            }
+            "session" => {
+                let user = self.user().await;
+                let sessions = self.admin.get(&format!("/api/v1/users/{user}/sessions")).await.data();
+                format!("{user}/sessions/{}", sessions[0]["id"].as_str().unwrap())
             }
             "secretive" => {
                 let block = Box::pin(self.made("upgraded")).await;
