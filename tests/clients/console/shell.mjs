@@ -286,6 +286,7 @@ test("the account page changes the name and the password, and ends other session
   const owner = await asAdmin();
   const other = await person(owner, "Peter Password");
   const elsewhere = await signIn(other);
+  await signIn(other);
   const page = await open("/admin/account", { as: other, expect: [/400/] });
   await page.getByText("this one").waitFor();
   await look(page, "account");
