@@ -127,7 +127,7 @@ export async function open(path, { as, theme = "light", width = 1280, height = 8
   if (as) await context.addCookies([{ ...as.cookie, url: at, httpOnly: true, sameSite: "Lax" }]);
   const page = await context.newPage();
   const problems = [];
-  const expected = [...absent, ...expect];
+  const expected = [...expect];
   page.console = { problems, expect: (...patterns) => expected.push(...patterns), isExpected: (text) => expected.some((pattern) => (typeof pattern === "string" ? text.includes(pattern) : pattern.test(text))) };
   const note = (text) => problems.push(text);
   page.on("console", (message) => {
@@ -174,14 +174,6 @@ after(async () => {
   await browser?.close();
   await fox?.close();
 });
-
-// Routes that this server does not have yet: their 404 is no problem of the page.
-export const absent = [];
-for (const path of ["/api/v1/instance", "/api/v1/me/permissions", "/api/v1/me/preferences", "/api/v1/status", "/api/v1/settings"]) {
-  if ((await call(null, "GET", path)).status === 404) absent.push(path);
-}
-// Without the permissions the page cannot know what it may not ask for.
-if (absent.includes("/api/v1/me/permissions")) absent.push("/api/v1/schema");
 
 /** Waits until a condition holds in this process: `await until("three rows", async () => (await rows()) === 3)`. */
 export async function until(what, condition, patience = PATIENCE_MS) {
@@ -305,7 +297,7 @@ export async function openInFirefox(path, { as, width = 1280, height = 800, at =
   await page.bringToFront();
   await page.setViewport({ width, height });
   const problems = [];
-  const expected = [...absent, ...expect];
+  const expected = [...expect];
   page.console = { problems, isExpected: (text) => expected.some((pattern) => (typeof pattern === "string" ? text.includes(pattern) : pattern.test(text))) };
   page.on("console", (message) => {
     if (message.type() === "error") problems.push(`console error: ${message.text()}`);

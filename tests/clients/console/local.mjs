@@ -40,7 +40,7 @@ const directories = [];
 let failures = 0;
 for (const file of files) {
   const env = { ...process.env, BASE_URL: await server(), ENGINE: "sqlite", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
-  if (file.startsWith("shell")) {
+  if (file.startsWith("gate")) {
     env.CLAIM_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.CLAIM_2_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.SETUP_URL = await server({ SVC_SETUP_TOKEN: "let-me-in-please-1234" });
