@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { type Plugin, type ProxyOptions, defineConfig } from "vite";
+import { licences } from "./scripts/licences.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const server = process.env.BLOCKBASE_URL ?? "http://127.0.0.1:4000";
@@ -38,8 +39,16 @@ const proxied: ProxyOptions = { target: server, changeOrigin: true, headers: { o
 
 export default defineConfig({
   base: "/admin/",
-  plugins: [react(), colorScheme()],
-  resolve: { alias: { "@": here("src") } },
+  plugins: [react(), colorScheme(), licences()],
+  resolve: {
+    alias: {
+      "@": here("src"),
+      // rjsf names its usual validator in a helper for tests. That one compiles schemas, which the policy forbids.
+      "@rjsf/validator-ajv8": here("src/components/schema-form/validator.ts"),
+      // Descriptions of a block's manifest are text, never markup.
+      "markdown-to-jsx/react": here("src/components/schema-form/plain-text.tsx"),
+    },
+  },
   server: { host: "127.0.0.1", proxy: { "/api": proxied, "/healthz": proxied, "/readyz": proxied } },
   html: { cspNonce: "{nonce}" },
   build: {

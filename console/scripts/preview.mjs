@@ -7,7 +7,8 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { policy } from "./policy.mjs";
 
-const dist = fileURLToPath(new URL("../dist/", import.meta.url));
+// DIST names another bundle.
+const dist = process.env.DIST ?? fileURLToPath(new URL("../dist/", import.meta.url));
 const upstream = new URL(process.env.BLOCKBASE_URL ?? "http://127.0.0.1:4000");
 const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", txt: "text/plain; charset=utf-8", json: "application/json", woff2: "font/woff2" };
 

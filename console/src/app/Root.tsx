@@ -6,6 +6,7 @@ import { type Me, instanceQuery, meQuery } from "../api/session";
 import { isSessionEstablished, sessionEstablished, signInAgain, useSessionLost } from "../api/session-lost";
 import { useConfirmWanted } from "../components/confirm-store";
 import { ErrorState } from "../components/ErrorState";
+import { Tips } from "../components/Tips";
 import { Frame, Shell } from "./shell/Shell";
 
 const SignIn = lazy(() => import("./gate/SignIn"));
@@ -51,6 +52,7 @@ export function Root() {
   if (pathname === "/onboarding") return <Navigate to="/" replace />;
   return (
     <>
+      <Tips />
       <Shell>
         <Outlet />
       </Shell>

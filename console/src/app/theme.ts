@@ -46,7 +46,7 @@ export const theme = createTheme({
     ActionIcon: { defaultProps: { variant: "subtle", color: "gray", size: 28 } },
     Input: { defaultProps: { size: "xs" } },
     TextInput: { defaultProps: { size: "xs" } },
-    PasswordInput: { defaultProps: { size: "xs" } },
+    PasswordInput: { defaultProps: { size: "xs", visibilityToggleFocusable: true } },
     Textarea: { defaultProps: { size: "xs" } },
     Select: { defaultProps: { size: "xs", checkIconPosition: "right", comboboxProps: { transitionProps: motion } } },
     Checkbox: { defaultProps: { size: "xs" } },
@@ -54,7 +54,8 @@ export const theme = createTheme({
     SegmentedControl: { defaultProps: { size: "xs", transitionDuration: 120 } },
     Badge: { defaultProps: { size: "sm", variant: "light", radius: "sm" } },
     Tooltip: { defaultProps: { openDelay: 350, transitionProps: motion, events: { hover: true, focus: true, touch: false } } },
-    Menu: { defaultProps: { transitionProps: motion, position: "bottom-end", withinPortal: true } },
+    // The focus goes to the first item: the placeholder that would take it is no child that a menu may have.
+    Menu: { defaultProps: { transitionProps: motion, position: "bottom-end", withinPortal: true, withInitialFocusPlaceholder: false } },
     Popover: { defaultProps: { transitionProps: motion } },
     Modal: { defaultProps: { transitionProps: motion, closeButtonProps: { "aria-label": "Close" } } },
     Drawer: { defaultProps: { transitionProps: { duration: 140 }, closeButtonProps: { "aria-label": "Close" } } },

@@ -4,6 +4,9 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { ChartProps } from "./Chart";
 
+/** Hours and minutes in the reader's zone. */
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
 const TONES = { accent: "--bb-accent", bad: "--bb-red", ok: "--bb-green", dim: "--bb-text-dim" };
 
 export default function ChartImpl({ times, series, height = 120, kind = "line" }: ChartProps) {
@@ -29,7 +32,7 @@ export default function ChartImpl({ times, series, height = 120, kind = "line" }
         cursor: { y: false, points: { size: 6 } },
         scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
         axes: [
-          { ...axis, grid: { show: false }, size: 24 },
+          { ...axis, grid: { show: false }, size: 24, values: (_, splits) => splits.map((second) => clock.format(second * 1_000)) },
           { ...axis, size: 40, splits: (_, __, ___, max) => [0, niceHalf(max), niceHalf(max) * 2].filter((each) => each <= max) },
         ],
         series: [
@@ -58,9 +61,9 @@ export default function ChartImpl({ times, series, height = 120, kind = "line" }
   return <div ref={place} />;
 }
 
-/** Half of the axis: 1, 2 or 5 times a power of ten. */
+/** The line in the middle: a round number that fits twice below `max`. */
 function niceHalf(max: number): number {
-  const half = Math.max(max / 2.2, 0.5);
+  const half = Math.max(max / 2, 0.5);
   const power = 10 ** Math.floor(Math.log10(half));
-  return (half / power >= 5 ? 5 : half / power >= 2 ? 2 : 1) * power;
+  return power * ([8, 5, 4, 2.5, 2, 1].find((step) => step * power <= half && (step * power) % 1 === 0) ?? 1);
 }

@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Tooltip, UnstyledButton } from "@mantine/core";
+import { ActionIcon, Button, Tooltip } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useCallback, useEffect, useRef, useState } from "react";
 import classes from "./Copy.module.css";
@@ -37,30 +37,29 @@ async function writeClipboard(text: string): Promise<void> {
 /** A text in monospace that is copied by a click. `shown` is what stands there, `text` what is copied. */
 export function CopyText({ text, shown = text, label = "Copy" }: { text: string; shown?: string; label?: string }) {
   const [copied, copy] = useCopy();
+  const Icon = copied ? IconCheck : IconCopy;
   return (
-    <Tooltip label={copied ? "Copied" : shown === text ? label : text} maw={420} multiline>
-      <UnstyledButton
-        component="span"
-        role="button"
-        tabIndex={0}
-        className={classes.copy}
-        data-copied={copied || undefined}
-        aria-label={`${label}: ${text}`}
-        onClick={(event) => {
-          event.stopPropagation();
-          void copy(text);
-        }}
-        onKeyDown={(event) => {
-          if (event.key !== "Enter" && event.key !== " ") return;
-          event.preventDefault();
-          event.stopPropagation();
-          void copy(text);
-        }}
-      >
-        <span>{shown}</span>
-        {copied ? <IconCheck size={12} className={classes.icon} aria-hidden="true" /> : <IconCopy size={12} className={classes.icon} aria-hidden="true" />}
-      </UnstyledButton>
-    </Tooltip>
+    <span
+      role="button"
+      tabIndex={0}
+      className={classes.copy}
+      data-copied={copied || undefined}
+      data-tip={copied ? "Copied" : shown === text ? label : text}
+      onClick={(event) => {
+        event.stopPropagation();
+        void copy(text);
+      }}
+      onKeyDown={(event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        event.stopPropagation();
+        void copy(text);
+      }}
+    >
+      <span>{shown}</span>
+      <span className="sr-only">, {copied ? "copied" : label.toLowerCase()}</span>
+      <Icon size={12} className={classes.icon} aria-hidden="true" />
+    </span>
   );
 }
 

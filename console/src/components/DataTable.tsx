@@ -183,8 +183,19 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     rowVirtualizer.measure();
   }, [columnVirtualizer, rowVirtualizer, signature, rowHeight]);
 
-  const visible = columnVirtualizer.getVirtualItems().map(({ index }) => index);
-  if (leaves.length > 0 && !visible.includes(0)) visible.unshift(0);
+  // The same list as long as the same columns are visible, so that rows that stay need no work.
+  const indices = columnVirtualizer.getVirtualItems().map(({ index }) => index);
+  const range = `${indices[0] ?? 0}-${indices.at(-1) ?? -1} ${signature} ${leaves.map(({ id }) => id).join()}`;
+  const cells = useRef<{ range: string; byId: unknown; list: CellPlace<Row>[] }>({ range: "", byId: null, list: [] });
+  if (cells.current.range !== range || cells.current.byId !== byId) {
+    const shown = leaves.length > 0 && !indices.includes(0) ? [0, ...indices] : indices;
+    const list = shown.flatMap((index) => {
+      const column = byId.get(leaves[index]?.id ?? "");
+      return column === undefined ? [] : [{ index, column, start: starts[index]!, width: sizes[index]! }];
+    });
+    cells.current = { range, byId, list };
+  }
+  const visible = cells.current.list;
 
   const focusCell = useCallback(
     ({ row, column }: CellPosition) => {
@@ -223,6 +234,14 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     },
     [onSelect, selected, rowId, rows],
   );
+
+  // What rows call is the same function at each render.
+  const latest = useRef(props);
+  const toggleLatest = useRef(toggle);
+  useEffect(() => {
+    latest.current = props;
+    toggleLatest.current = toggle;
+  });
 
   const keyDown = (event: KeyboardEvent) => {
     // Keys of what stands in a cell (an editor, a button) are its own.
@@ -300,6 +319,79 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     event.stopPropagation();
   };
 
+  const header = ({ index, column, start, width }: CellPlace<Row>) => {
+    const { id } = column;
+    const by = sort.findIndex((each) => each.id === id);
+    const descending = sort[by]?.descending === true;
+    const isSortable = column.sortable === true && onSort !== undefined;
+    const label = (
+      <>
+        <span dir="auto">{column.header}</span>
+        {by !== -1 && (descending ? <IconArrowDown size={13} aria-hidden="true" /> : <IconArrowUp size={13} aria-hidden="true" />)}
+        {by !== -1 && sort.length > 1 && <small>{by + 1}</small>}
+      </>
+    );
+    const labelClass = column.numeric === true ? `${classes.thLabel} ${classes.right}` : classes.thLabel;
+    return (
+      <div
+        key={id}
+        role="columnheader"
+        aria-colindex={index + 1 + (checkWidth > 0 ? 1 : 0)}
+        aria-sort={by === -1 ? undefined : descending ? "descending" : "ascending"}
+        className={classes.th}
+        style={{ left: index === 0 ? checkWidth : start, width }}
+        data-drop={dropAt === id || undefined}
+        draggable={onLayout !== undefined && !isNarrow}
+        onDragStart={(event) => {
+          setDragged(id);
+          event.dataTransfer.effectAllowed = "move";
+          event.dataTransfer.setData("text/plain", column.header);
+        }}
+        onDragOver={(event) => {
+          if (dragged === null || dragged === id) return;
+          event.preventDefault();
+          if (dropAt !== id) setDropAt(id);
+        }}
+        onDragEnd={() => {
+          setDragged(null);
+          setDropAt(null);
+        }}
+        onDrop={(event) => {
+          event.preventDefault();
+          if (dragged !== null && dragged !== id) move(dragged, id);
+          setDragged(null);
+          setDropAt(null);
+        }}
+      >
+        {isSortable ? (
+          <button type="button" className={labelClass} data-sortable tabIndex={-1} data-tip={column.hint ?? column.header} onClick={(event) => sortBy(id, event.shiftKey)}>
+            {label}
+          </button>
+        ) : (
+          <div className={labelClass} data-tip={column.hint ?? column.header}>
+            {label}
+          </div>
+        )}
+        {!isNarrow && onLayout !== undefined && <div className={classes.resize} aria-hidden="true" onPointerDown={(event) => resize(id, width, event)} />}
+      </div>
+    );
+  };
+
+  const press = useCallback(
+    (index: number, column: number, range: boolean) => {
+      setFocused({ row: index, column });
+      const { rows: now, onSelect: select, onOpen: openRow } = latest.current;
+      if (range && select !== undefined) toggleLatest.current(index, true);
+      else if (now[index] !== undefined) openRow?.(now[index]);
+    },
+    [],
+  );
+  const toggleRow = useCallback((index: number, range: boolean) => toggleLatest.current(index, range), []);
+  const editAt = useCallback((index: number, column: string, at: number) => {
+    const { rows: now, onEdit: edit } = latest.current;
+    if (now[index] !== undefined) edit?.(now[index], column, { row: index, column: at });
+  }, []);
+
   const all = rows.length > 0 && rows.every((row) => selected.has(rowId(row)));
   const some = !all && selected.size > 0;
   const active = hasFocus ? `${label}-${focused.row}-${focused.column}` : undefined;
@@ -323,79 +415,15 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       <div className={classes.grid} style={{ width: total, height: 32 + rowVirtualizer.getTotalSize() }}>
         <div className={classes.head} role="rowgroup" style={{ width: total }}>
           <div className={classes.headRow} role="row" aria-rowindex={1} style={{ width: total }}>
-            {checkWidth > 0 && (
-              <div className={`${classes.check} ${classes.pinned}`} role="columnheader" style={{ width: checkWidth, position: "sticky", left: 0, display: "inline-grid" }}>
-                <Checkbox
-                  aria-label="Select all rows of this page"
-                  checked={all}
-                  indeterminate={some}
-                  tabIndex={-1}
-                  onChange={() => onSelect?.(all || some ? new Set() : new Set(rows.map(rowId)))}
-                />
-              </div>
-            )}
-            {visible.map((index) => {
-              const { id } = leaves[index]!;
-              const column = byId.get(id);
-              if (column === undefined) return null;
-              const by = sort.findIndex((each) => each.id === id);
-              const descending = sort[by]?.descending === true;
-              const isFirst = index === 0;
-              return (
-                <div
-                  key={id}
-                  role="columnheader"
-                  aria-colindex={index + 1 + (checkWidth > 0 ? 1 : 0)}
-                  aria-sort={by === -1 ? undefined : descending ? "descending" : "ascending"}
-                  className={[classes.th, isFirst && classes.pinned, isFirst && classes.pinnedLast].filter(Boolean).join(" ")}
-                  style={isFirst ? { position: "sticky", left: checkWidth, width: sizes[index], display: "inline-flex" } : { left: starts[index], width: sizes[index] }}
-                  data-drop={dropAt === id || undefined}
-                  draggable={onLayout !== undefined && !isNarrow}
-                  onDragStart={(event) => {
-                    setDragged(id);
-                    event.dataTransfer.effectAllowed = "move";
-                    event.dataTransfer.setData("text/plain", column.header);
-                  }}
-                  onDragOver={(event) => {
-                    if (dragged === null || dragged === id) return;
-                    event.preventDefault();
-                    if (dropAt !== id) setDropAt(id);
-                  }}
-                  onDragEnd={() => {
-                    setDragged(null);
-                    setDropAt(null);
-                  }}
-                  onDrop={(event) => {
-                    event.preventDefault();
-                    if (dragged !== null && dragged !== id) move(dragged, id);
-                    setDragged(null);
-                    setDropAt(null);
-                  }}
-                >
-                  {column.sortable === true && onSort !== undefined ? (
-                    <button
-                      type="button"
-                      className={`${classes.thLabel} ${column.numeric === true ? classes.right : ""}`}
-                      data-sortable
-                      tabIndex={-1}
-                      title={column.hint ?? column.header}
-                      onClick={(event) => sortBy(id, event.shiftKey)}
-                    >
-                      <span dir="auto">{column.header}</span>
-                      {by !== -1 && (descending ? <IconArrowDown size={13} aria-hidden="true" /> : <IconArrowUp size={13} aria-hidden="true" />)}
-                      {by !== -1 && sort.length > 1 && <small>{by + 1}</small>}
-                    </button>
-                  ) : (
-                    <div className={`${classes.thLabel} ${column.numeric === true ? classes.right : ""}`} title={column.hint ?? column.header}>
-                      <span dir="auto">{column.header}</span>
-                    </div>
-                  )}
-                  {!isNarrow && onLayout !== undefined && (
-                    <div className={classes.resize} aria-hidden="true" onPointerDown={(event) => resize(id, sizes[index]!, event)} />
-                  )}
+            <div className={classes.pins} role="presentation" style={{ width: checkWidth + (visible[0]?.width ?? 0) }}>
+              {checkWidth > 0 && (
+                <div className={classes.check} role="columnheader" aria-colindex={1} style={{ width: checkWidth }}>
+                  <Checkbox aria-label="Select all rows of this page" checked={all} indeterminate={some} tabIndex={-1} onChange={() => onSelect?.(all || some ? new Set() : new Set(rows.map(rowId)))} />
                 </div>
-              );
-            })}
+              )}
+              {visible.slice(0, 1).map(header)}
+            </div>
+            {visible.slice(1).map(header)}
           </div>
         </div>
         <div role="rowgroup">
@@ -415,21 +443,13 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                 isOpen={openId === id}
                 isNarrow={isNarrow}
                 checkWidth={checkWidth}
-                columns={visible.map((index) => ({ index, id: leaves[index]!.id, start: starts[index]!, width: sizes[index]! }))}
-                byId={byId}
+                cells={visible}
                 label={label}
                 focusedColumn={hasFocus && focused.row === item.index ? focused.column : -1}
                 renderCell={renderCell}
-                onToggle={toggle}
-                onPress={(column, event) => {
-                  setFocused({ row: item.index, column });
-                  if (event.shiftKey && onSelect !== undefined) toggle(item.index, true);
-                  else onOpen?.(row);
-                }}
-                onEditAt={(column) => {
-                  const at = leaves[column]?.id;
-                  if (at !== undefined) onEdit?.(row, at, { row: item.index, column });
-                }}
+                onToggle={toggleRow}
+                onPress={press}
+                onEditAt={editAt}
               />
             );
           })}
@@ -440,69 +460,76 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   );
 }
 
+interface CellPlace<Row> {
+  index: number;
+  column: Column<Row>;
+  /** Pixels from the left edge of the grid. */
+  start: number;
+  width: number;
+}
+
+type RowState = { gone?: string; isNew?: boolean; changed?: ReadonlySet<string> } | undefined;
+
 interface TableRowProps<Row> {
   index: number;
   top: number;
   height: number;
   width: number;
   row: Row;
-  state: ReturnType<NonNullable<DataTableProps<Row>["rowState"]>>;
+  state: RowState;
   isSelected: boolean;
   isOpen: boolean;
   isNarrow: boolean;
   checkWidth: number;
-  columns: { index: number; id: string; start: number; width: number }[];
-  byId: Map<string, Column<Row>>;
+  cells: CellPlace<Row>[];
   label: string;
   focusedColumn: number;
   renderCell: DataTableProps<Row>["renderCell"];
   onToggle: (index: number, range: boolean) => void;
-  onPress: (column: number, event: React.MouseEvent) => void;
-  onEditAt: (column: number) => void;
+  onPress: (index: number, column: number, range: boolean) => void;
+  onEditAt: (index: number, columnId: string, column: number) => void;
 }
 
-function Row<Row>({ index, top, height, width, row, state, isSelected, isOpen, isNarrow, checkWidth, columns, byId, label, focusedColumn, renderCell, onToggle, onPress, onEditAt }: TableRowProps<Row>) {
+function PlainRow<Row>({ index, top, height, width, row, state, isSelected, isOpen, isNarrow, checkWidth, cells, label, focusedColumn, renderCell, onToggle, onPress, onEditAt }: TableRowProps<Row>) {
+  const cell = ({ index: at, column, start, width: cellWidth }: CellPlace<Row>) => (
+    <div
+      key={column.id}
+      id={focusedColumn === at ? cssId(`${label}-${index}-${at}`) : undefined}
+      role="gridcell"
+      aria-colindex={at + 1 + (checkWidth > 0 ? 1 : 0)}
+      className={column.numeric === true ? `${classes.cell} ${classes.numeric}` : classes.cell}
+      style={{ left: at === 0 ? checkWidth : start, width: cellWidth }}
+      data-focused={focusedColumn === at || undefined}
+      data-glow={state?.changed?.has(column.id) || undefined}
+      data-column={column.id}
+      onClick={(event) => onPress(index, at, event.shiftKey)}
+      onDoubleClick={() => onEditAt(index, column.id, at)}
+    >
+      {renderCell?.(row, column.id) ?? column.cell(row)}
+    </div>
+  );
   return (
     <div
       className={classes.row}
       role="row"
       aria-rowindex={index + 2}
       aria-selected={checkWidth > 0 ? isSelected : undefined}
-      title={state?.gone}
+      data-tip={state?.gone}
       data-selected={isSelected || undefined}
       data-open={isOpen || undefined}
       data-gone={state?.gone === undefined ? undefined : true}
       data-new={state?.isNew || undefined}
-      style={{ transform: `translateY(${top}px)`, top: 0, height, width }}
+      style={{ transform: `translateY(${top}px)`, height, width }}
     >
-      {checkWidth > 0 && (
-        <div className={`${classes.check} ${classes.pinned}`} role="gridcell" style={{ width: checkWidth, position: "sticky", left: 0, display: "inline-grid" }}>
-          <Checkbox aria-label={`Select row ${index + 1}`} checked={isSelected} tabIndex={-1} onChange={(event) => onToggle(index, (event.nativeEvent as MouseEvent).shiftKey)} />
-        </div>
-      )}
-      {columns.map(({ index: at, id, start, width: cellWidth }) => {
-        const column = byId.get(id);
-        if (column === undefined) return null;
-        const isFirst = at === 0;
-        return (
-          // Keys are handled by the grid, which has the focus.
-          <div
-            key={id}
-            id={focusedColumn === at ? cssId(`${label}-${index}-${at}`) : undefined}
-            role="gridcell"
-            aria-colindex={at + 1 + (checkWidth > 0 ? 1 : 0)}
-            className={[classes.cell, column.numeric === true && classes.numeric, isFirst && classes.pinned, isFirst && classes.pinnedLast].filter(Boolean).join(" ")}
-            style={isFirst ? { position: "sticky", left: checkWidth, width: cellWidth, display: "inline-flex", verticalAlign: "top" } : { left: start, width: cellWidth }}
-            data-focused={focusedColumn === at || undefined}
-            data-glow={state?.changed?.has(id) || undefined}
-            data-column={id}
-            onClick={(event) => onPress(at, event)}
-            onDoubleClick={() => onEditAt(at)}
-          >
-            {renderCell?.(row, id) ?? column.cell(row)}
+      <div className={classes.pins} role="presentation" style={{ width: checkWidth + (cells[0]?.width ?? 0) }}>
+        {checkWidth > 0 && (
+          <div className={classes.check} role="gridcell" aria-colindex={1} style={{ width: checkWidth }}>
+            <RowCheckbox label={`Select row ${index + 1}`} isSelected={isSelected} onToggle={(range) => onToggle(index, range)} />
           </div>
-        );
-      })}
+        )}
+        {cells.slice(0, 1).map(cell)}
+      </div>
+      {cells.slice(1).map(cell)}
       {isNarrow && (
         <div className={`${classes.cell} ${classes.chevron}`} style={{ right: 0, width: 28, padding: 0 }} role="gridcell">
           <IconChevronRight size={16} aria-hidden="true" />
@@ -512,7 +539,32 @@ function Row<Row>({ index, top, height, width, row, state, isSelected, isOpen, i
   );
 }
 
-const TableRow = memo(Row) as typeof Row;
+/** A plain checkbox in the look of the others: a table has a hundred of them. */
+function RowCheckbox({ label, isSelected, onToggle }: { label: string; isSelected: boolean; onToggle: (range: boolean) => void }) {
+  return (
+    <input
+      type="checkbox"
+      className={classes.checkbox}
+      aria-label={label}
+      checked={isSelected}
+      tabIndex={-1}
+      onClick={(event) => {
+        event.stopPropagation();
+        onToggle(event.shiftKey);
+      }}
+      readOnly
+    />
+  );
+}
+
+function sameState(one: RowState, other: RowState): boolean {
+  return one === other || (one?.gone === other?.gone && one?.isNew === other?.isNew && one?.changed === other?.changed);
+}
+
+/** Draws a row again only where something of it changed. */
+const TableRow = memo(PlainRow, (one, other) =>
+  (Object.keys(other) as (keyof TableRowProps<unknown>)[]).every((name) => (name === "state" ? sameState(one.state, other.state) : Object.is(one[name], other[name]))),
+) as typeof PlainRow;
 
 function clamp(value: number, min: number, max: number): number {
   return Math.max(min, Math.min(max, value));

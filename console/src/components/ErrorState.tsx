@@ -3,6 +3,7 @@ import { IconAlertTriangle, IconLock, IconPlugConnectedX } from "@tabler/icons-r
 import { useEffect, useState } from "react";
 import { isApiError, messageOf } from "../api/errors";
 import { CopyText } from "./Copy";
+import { Ticked } from "./Ticked";
 import classes from "./States.module.css";
 
 export interface ErrorProps {
@@ -58,14 +59,18 @@ export function ErrorNotice({ error, title, onRetry }: ErrorProps) {
     <div className={classes.error} role="alert" data-tone={api?.status === 403 || api?.status === 429 ? "amber" : undefined}>
       <Icon size={18} className={classes.errorIcon} aria-hidden="true" />
       <div className={classes.errorBody}>
-        <div className={classes.errorTitle}>{title ?? described.title}</div>
-        <div dir="auto">{title === undefined ? described.what : `${described.title}. ${described.what}`}</div>
+        <div className={classes.errorTitle}>
+          <Ticked text={title ?? described.title} />
+        </div>
+        <div>
+          <Ticked text={title === undefined ? described.what : `${described.title}. ${described.what}`} />
+        </div>
         {seconds !== undefined && <div>{seconds > 0 ? `Wait ${seconds} ${seconds === 1 ? "second" : "seconds"}, then try again.` : "You can try again now."}</div>}
         {api !== undefined && api.issues.length > 0 && (
           <ul className={classes.issues}>
             {api.issues.map(({ path, message }) => (
               <li key={path + message}>
-                {path !== "" && <code className="mono">{path}</code>} {message}
+                {path !== "" && <code className="mono">{path}</code>} <Ticked text={message} />
               </li>
             ))}
           </ul>

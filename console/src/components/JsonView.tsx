@@ -7,7 +7,7 @@ import classes from "./JsonView.module.css";
 
 /** Members of one level that are shown at once; a button shows more. */
 const MEMBERS_STEP = 100;
-const TEXT_STEP = 2_000;
+const TEXT_STEP = 400;
 
 /** JSON to read: foldable, with all digits, never as HTML. `open` levels are unfolded at first. */
 export function JsonView({ value, label = "JSON", open = 2 }: { value: unknown; label?: string; open?: number }) {

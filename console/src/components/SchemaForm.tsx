@@ -17,7 +17,7 @@ export interface SchemaFormProps {
   disabled?: boolean;
 }
 
-const Form = lazy(() => import("./SchemaFormImpl"));
+const Form = lazy(() => import("./schema-form/Form"));
 
 /** A form from a JSON Schema (action inputs, block configuration), checked here and by the server. Loaded when it is first shown. */
 export function SchemaForm(props: SchemaFormProps) {

@@ -1,4 +1,3 @@
-import { Tooltip } from "@mantine/core";
 import { useEffect, useState, useSyncExternalStore } from "react";
 
 const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
@@ -56,18 +55,8 @@ export function Time({ at, exact = false }: { at: string | number | null | undef
   if (Number.isNaN(date.getTime())) return <span>{String(at)}</span>;
   const iso = date.toISOString();
   return (
-    <Tooltip
-      label={
-        <>
-          <div>{local.format(date)}</div>
-          <div>{utc.format(date)} UTC</div>
-          <div className="mono">{typeof at === "string" ? at : iso}</div>
-        </>
-      }
-    >
-      <time dateTime={iso} className="nums" style={{ whiteSpace: "nowrap" }}>
-        {exact ? local.format(date) : relativeTime(date.getTime(), Math.max(current, mounted))}
-      </time>
-    </Tooltip>
+    <time dateTime={iso} className="nums" style={{ whiteSpace: "nowrap" }} data-tip={`${local.format(date)}\n${utc.format(date)} UTC\n${typeof at === "string" ? at : iso}`}>
+      {exact ? local.format(date) : relativeTime(date.getTime(), Math.max(current, mounted))}
+    </time>
   );
 }

@@ -14,7 +14,7 @@ export function isNumeric(type: FieldType | undefined): boolean {
 export function Value({ value, type }: { value: unknown; type?: FieldType | undefined }) {
   if (value === null || value === undefined)
     return (
-      <span className={classes.null} title="null">
+      <span className={classes.null} data-tip="null">
         –<span className="sr-only">null</span>
       </span>
     );
@@ -25,7 +25,7 @@ export function Value({ value, type }: { value: unknown; type?: FieldType | unde
     if (type === "datetime") return <Time at={value} />;
     const shown = value.length > TEXT_SHOWN_MAX ? `${value.slice(0, TEXT_SHOWN_MAX)}…` : value;
     return (
-      <bdi className={type === "uuid" ? "mono" : undefined} title={value.length > 24 ? value.slice(0, 2_000) : undefined}>
+      <bdi className={type === "uuid" ? "mono" : undefined} data-tip={value.length > 24 ? value : undefined}>
         {type === "enum" ? <span className={classes.tag}>{shown}</span> : shown}
       </bdi>
     );

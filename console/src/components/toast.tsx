@@ -3,6 +3,7 @@ import { notifications } from "@mantine/notifications";
 import { useRef, useState } from "react";
 import { isApiError, messageOf } from "../api/errors";
 import { CopyText } from "./Copy";
+import { Ticked } from "./Ticked";
 import classes from "./toast.module.css";
 
 /** How long a delete waits for the person to think again. */
@@ -20,7 +21,7 @@ export function failed(what: string, error: unknown): void {
     title: what,
     message: (
       <>
-        <span dir="auto">{messageOf(error)}</span>
+        <Ticked text={messageOf(error)} />
         {requestId !== undefined && (
           <div className="dim">
             Request <CopyText text={requestId} label="Copy the request id" />

@@ -79,6 +79,7 @@ export function PasswordField(props: {
       autoFocus={autoFocus}
       value={value}
       error={error}
+      aria-invalid={error !== undefined}
       {...(isNew ? { description: "8 to 128 characters, and not a common one.", minLength: 8, maxLength: 128 } : {})}
       visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
       onChange={(event) => onChange(event.currentTarget.value)}

@@ -1,4 +1,4 @@
-import { TextInput, Tooltip } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { IconPlus, IconTable } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
@@ -34,18 +34,11 @@ export function Rail({ folded }: { folded: boolean }) {
 }
 
 function RailLink({ destination: { to, label, icon: Icon }, folded }: { destination: Destination; folded: boolean }) {
-  const link = (
-    <Link to={to} className={classes.item} activeOptions={{ exact: to === "/" || to === "/objects", includeSearch: false }} aria-label={folded ? label : undefined}>
+  return (
+    <Link to={to} className={classes.item} activeOptions={{ exact: to === "/" || to === "/objects", includeSearch: false }} aria-label={folded ? label : undefined} data-tip={folded ? label : undefined}>
       <Icon size={17} stroke={1.75} aria-hidden="true" />
       {!folded && <span>{label}</span>}
     </Link>
-  );
-  return folded ? (
-    <Tooltip label={label} position="right" openDelay={0}>
-      {link}
-    </Tooltip>
-  ) : (
-    link
   );
 }
 
@@ -73,7 +66,7 @@ function RailObjects() {
       )}
       <div className={classes.objects} data-many={objects.length >= 2 * FILTER_FROM || undefined}>
         {matching.map(({ name, label }) => (
-          <Link key={name} to="/data/$object" params={{ object: name }} className={classes.item} activeOptions={{ includeSearch: false }} title={label !== undefined && label !== name ? `${label} (${name})` : name}>
+          <Link key={name} to="/data/$object" params={{ object: name }} className={classes.item} activeOptions={{ includeSearch: false }} data-tip={label !== undefined && label !== name ? `${label}\n${name}` : name.length > 20 ? name : undefined}>
             <IconTable size={14} stroke={1.75} aria-hidden="true" />
             <span dir="auto">{name}</span>
           </Link>

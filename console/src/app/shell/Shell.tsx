@@ -6,7 +6,11 @@ import { Link, useLocation } from "@tanstack/react-router";
 import { type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { SkeletonRows } from "../../components/Skeleton";
 import { useHotkeys } from "../../components/useHotkeys";
+import { allows, usePermissions } from "../../api/session";
+import { useObjects } from "../../api/objects";
 import { Mark } from "./Mark";
+import { NothingGranted } from "./NothingGranted";
+import { DESTINATIONS } from "./navigation";
 import { Rail } from "./Rail";
 import { StatusBar } from "./StatusBar";
 import { openPalette, usePaletteWanted } from "./palette-store";
@@ -26,7 +30,10 @@ export function Frame({ children }: { children?: ReactNode }) {
           <Mark />
         </div>
       </div>
-      <main className={classes.main}>{children}</main>
+      <main className={classes.main}>
+        <h1 className="sr-only">Blockbase</h1>
+        {children}
+      </main>
       <div className={classes.status} />
     </div>
   );
@@ -39,6 +46,7 @@ export function Shell({ children }: { children: ReactNode }) {
   const paletteWanted = usePaletteWanted();
   const { pathname } = useLocation();
   const main = useRef<HTMLElement>(null);
+  const mayNothing = useMayNothing();
   useLiveSchema();
   useHotkeys({ "mod+k": openPalette });
   useEffect(() => setDrawer(false), [pathname]);
@@ -57,7 +65,7 @@ export function Shell({ children }: { children: ReactNode }) {
       </a>
       {isNarrow ? (
         <>
-          <header className={classes.topbar}>
+          <nav className={classes.topbar} aria-label="Top">
             <ActionIcon aria-label="Open the menu" onClick={() => setDrawer(true)}>
               <IconMenu2 size={18} />
             </ActionIcon>
@@ -67,7 +75,7 @@ export function Shell({ children }: { children: ReactNode }) {
             <ActionIcon aria-label="Search" onClick={openPalette}>
               <IconSearch size={18} />
             </ActionIcon>
-          </header>
+          </nav>
           {drawer && (
             <Suspense fallback={null}>
               <MenuDrawer onClose={() => setDrawer(false)} />
@@ -90,7 +98,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </nav>
       )}
       <main className={classes.main} id="content" ref={main} tabIndex={-1}>
-        <Suspense fallback={<SkeletonRows />}>{children}</Suspense>
+        <Suspense fallback={<SkeletonRows />}>{pathname === "/" && mayNothing ? <NothingGranted /> : children}</Suspense>
       </main>
       <StatusBar />
       {paletteWanted && (
@@ -100,4 +108,13 @@ export function Shell({ children }: { children: ReactNode }) {
       )}
     </div>
   );
+}
+
+/** Whether no screen and no object is open to this person. */
+function useMayNothing(): boolean {
+  const permissions = usePermissions();
+  const objects = useObjects().data;
+  if (permissions === undefined || objects === undefined) return false;
+  const resources = ["objects", ...DESTINATIONS.flatMap(({ resource }) => resource ?? [])];
+  return objects.length === 0 && !resources.some((resource) => allows(permissions, resource, "read"));
 }

@@ -1,4 +1,4 @@
-import { Kbd, Tooltip, UnstyledButton } from "@mantine/core";
+import { Kbd, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -29,12 +29,10 @@ export function StatusBar() {
   const [word, meaning] = WORDS[live];
   return (
     <footer className={classes.status} aria-label="Status">
-      <Tooltip label={meaning} position="top-start">
-        <span className={classes.live} role="status" data-live={live}>
-          <span className={classes.dot} data-state={live} aria-hidden="true" />
-          {word}
-        </span>
-      </Tooltip>
+      <span className={classes.live} role="status" data-tip={meaning} data-live={live}>
+        <span className={classes.dot} data-state={live} aria-hidden="true" />
+        {word}
+      </span>
       {objects !== undefined && (
         <Link to="/objects" className={classes.statusLink}>
           objects {objects.length}
@@ -56,8 +54,10 @@ export function StatusBar() {
           <span className={classes.wideOnly}>{status.engine}</span>
         </>
       )}
-      <UnstyledButton className={`${classes.statusButton} ${classes.push}`} onClick={openPalette} aria-label="Search and commands" aria-keyshortcuts={isMac ? "Meta+K" : "Control+K"}>
-        <IconSearch size={13} aria-hidden="true" /> <Kbd>{isMac ? "⌘ K" : "Ctrl K"}</Kbd>
+      <UnstyledButton className={`${classes.statusButton} ${classes.push} ${classes.wideOnly}`} onClick={openPalette} aria-keyshortcuts={isMac ? "Meta+K" : "Control+K"}>
+        <IconSearch size={13} aria-hidden="true" />
+        <VisuallyHidden>Search and commands</VisuallyHidden>
+        <Kbd>{isMac ? "⌘ K" : "Ctrl K"}</Kbd>
       </UnstyledButton>
     </footer>
   );

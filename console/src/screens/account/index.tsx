@@ -1,5 +1,233 @@
+/** What a person may change about themselves: name, password, sessions. */
+import { Badge, Button, PasswordInput, Switch, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { auth } from "../../api/auth";
+import type { ApiError } from "../../api/errors";
+import { meQuery, useMe } from "../../api/session";
+import { RestOfError, errorAt } from "../../app/gate/Fields";
+import { useSignOut } from "../../app/shell/AccountMenu";
+import { confirm } from "../../components/Confirm";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Id } from "../../components/Id";
 import { Page } from "../../components/Page";
+import { SkeletonLines } from "../../components/Skeleton";
+import { Time } from "../../components/Time";
+import { failed, told } from "../../components/toast";
+import { describeAgent } from "./agent";
+import classes from "./Account.module.css";
 
 export function AccountScreen() {
-  return <Page title="Your account" padded><p /></Page>;
+  const me = useMe();
+  const signOut = useSignOut();
+  return (
+    <Page
+      title="Your account"
+      padded
+      actions={
+        <Button variant="default" loading={signOut.isPending} onClick={() => signOut.mutate()}>
+          Sign out
+        </Button>
+      }
+    >
+      {me?.user === undefined ? (
+        <SkeletonLines />
+      ) : (
+        <div className={classes.sections}>
+          <section className={classes.section} aria-labelledby="account-name">
+            <div>
+              <h2 id="account-name">You</h2>
+              <p>Others see your name beside what you create and change.</p>
+            </div>
+            <div className={classes.form}>
+              <Name key={me.user.name} name={me.user.name} />
+              <dl className={classes.facts}>
+                <dt>Email</dt>
+                <dd>
+                  <bdi>{me.user.email}</bdi>
+                </dd>
+                <dt>Roles</dt>
+                <dd>
+                  {me.roles?.length ? (
+                    me.roles.map((role) => (
+                      <Badge key={role} color="gray" mr={4}>
+                        {role}
+                      </Badge>
+                    ))
+                  ) : (
+                    <span className="dim">none; somebody who may update users can give you one</span>
+                  )}
+                </dd>
+                <dt>User id</dt>
+                <dd>
+                  <Id id={me.user.id} />
+                </dd>
+                <dt>Since</dt>
+                <dd>
+                  <Time at={me.user.createdAt} />
+                </dd>
+              </dl>
+            </div>
+          </section>
+          {!me.user.isAnonymous && (
+            <section className={classes.section} aria-labelledby="account-password">
+              <div>
+                <h2 id="account-password">Password</h2>
+                <p>8 to 128 characters, and not a common one.</p>
+              </div>
+              <Password email={me.user.email} />
+            </section>
+          )}
+          <section className={classes.section} aria-labelledby="account-sessions">
+            <div>
+              <h2 id="account-sessions">Sessions</h2>
+              <p>Where you are signed in. A session that you end stops at once, open pages included.</p>
+            </div>
+            <Sessions />
+          </section>
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function Name({ name }: { name: string }) {
+  const [value, setValue] = useState(name);
+  const cache = useQueryClient();
+  const save = useMutation<unknown, ApiError>({
+    mutationFn: () => auth.updateName(value.trim()),
+    onSuccess: async () => {
+      await cache.invalidateQueries({ queryKey: meQuery.queryKey, exact: true });
+      told("Your name is changed.");
+    },
+  });
+  return (
+    <form
+      className={classes.row}
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate();
+      }}
+    >
+      <TextInput label="Name" value={value} onChange={(event) => setValue(event.currentTarget.value)} error={save.error?.message} autoComplete="name" required withAsterisk={false} />
+      <Button type="submit" variant="default" disabled={value.trim() === name || value.trim() === ""} loading={save.isPending}>
+        Save name
+      </Button>
+    </form>
+  );
+}
+
+function Password({ email }: { email: string }) {
+  const [currentPassword, setCurrent] = useState("");
+  const [newPassword, setNew] = useState("");
+  const [revokeOtherSessions, setRevoke] = useState(true);
+  const cache = useQueryClient();
+  const change = useMutation<unknown, ApiError>({
+    mutationFn: () => auth.changePassword({ currentPassword, newPassword, revokeOtherSessions }),
+    onSuccess: async () => {
+      setCurrent("");
+      setNew("");
+      await cache.invalidateQueries({ queryKey: ["me", "sessions"] });
+      told(revokeOtherSessions ? "Your password is changed, and your other sessions have ended." : "Your password is changed.");
+    },
+  });
+  const newProblem = errorAt(change.error, "password") ?? errorAt(change.error, "newPassword");
+  return (
+    <form
+      className={classes.form}
+      onSubmit={(event) => {
+        event.preventDefault();
+        change.mutate();
+      }}
+    >
+      {/* For password managers, which ask whose password it is. */}
+      <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
+      <PasswordInput
+        label="Current password"
+        autoComplete="current-password"
+        value={currentPassword}
+        onChange={(event) => setCurrent(event.currentTarget.value)}
+        error={errorAt(change.error, "currentPassword")}
+        aria-invalid={errorAt(change.error, "currentPassword") !== undefined}
+        visibilityToggleButtonProps={{ "aria-label": "Show the current password" }}
+        required
+        withAsterisk={false}
+      />
+      <PasswordInput
+        label="New password"
+        autoComplete="new-password"
+        value={newPassword}
+        onChange={(event) => setNew(event.currentTarget.value)}
+        error={newProblem}
+        aria-invalid={newProblem !== undefined}
+        visibilityToggleButtonProps={{ "aria-label": "Show the new password" }}
+        minLength={8}
+        maxLength={128}
+        required
+        withAsterisk={false}
+      />
+      <Switch label="End my other sessions" checked={revokeOtherSessions} onChange={(event) => setRevoke(event.currentTarget.checked)} />
+      <RestOfError error={change.error} fields={["currentPassword", "password", "newPassword"]} />
+      <div>
+        <Button type="submit" loading={change.isPending} disabled={currentPassword === "" || newPassword === ""}>
+          Change password
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+function Sessions() {
+  const cache = useQueryClient();
+  const sessions = useQuery({ queryKey: ["me", "sessions"], queryFn: () => auth.sessions() });
+  const again = () => cache.invalidateQueries({ queryKey: ["me", "sessions"] });
+  const revoke = useMutation({ mutationFn: (id: string) => auth.revokeSession(id), onSettled: again, onError: (error) => failed("The session goes on", error) });
+  const revokeOthers = useMutation({ mutationFn: () => auth.revokeOtherSessions(), onSettled: again, onError: (error) => failed("Your other sessions go on", error) });
+  if (sessions.isError) return <ErrorNotice error={sessions.error} onRetry={() => void sessions.refetch()} />;
+  if (sessions.data === undefined) return <SkeletonLines lines={2} />;
+  const others = sessions.data.filter(({ current }) => !current).length;
+  return (
+    <div className={classes.form}>
+      <ul className={classes.sessions}>
+        {[...sessions.data]
+          .sort((one, other) => Number(other.current) - Number(one.current) || other.updatedAt.localeCompare(one.updatedAt))
+          .map((session) => (
+            <li key={session.id}>
+              <div>
+                <div>
+                  <bdi>{describeAgent(session.userAgent)}</bdi>
+                  {session.current && (
+                    <Badge color="green" ml={8}>
+                      this one
+                    </Badge>
+                  )}
+                </div>
+                <div className="dim">
+                  {session.ipAddress ?? "unknown address"} · since <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
+                </div>
+              </div>
+              {!session.current && (
+                <Button variant="default" size="compact-xs" onClick={() => revoke.mutate(session.id)} aria-label={`End the session of ${describeAgent(session.userAgent)}`}>
+                  End
+                </Button>
+              )}
+            </li>
+          ))}
+      </ul>
+      {others > 0 && (
+        <div>
+          <Button
+            variant="default"
+            loading={revokeOthers.isPending}
+            onClick={async () => {
+              const agreed = await confirm({ title: "End your other sessions?", children: `${others} ${others === 1 ? "session ends" : "sessions end"} at once. This one goes on.`, action: others === 1 ? "End the session" : `End ${others} sessions` });
+              if (agreed) revokeOthers.mutate();
+            }}
+          >
+            End all others
+          </Button>
+        </div>
+      )}
+    </div>
+  );
 }

@@ -1,14 +1,14 @@
 import { Button } from "@mantine/core";
 import { withTheme } from "@rjsf/core";
-import { Theme } from "@rjsf/mantine";
 import type { ErrorSchema, RJSFSchema } from "@rjsf/utils";
 import { useMemo } from "react";
-import { parseJson, printJson, type JsonValue } from "../api/json";
-import type { SchemaFormProps } from "./SchemaForm";
-import { interpreter } from "./schema-validator";
-import classes from "./SchemaForm.module.css";
+import type { SchemaFormProps } from "../SchemaForm";
+import { intoForm, outOfForm } from "./exact";
+import classes from "./Form.module.css";
+import { fields, templates, widgets } from "./theme";
+import { interpreter } from "./validator";
 
-const Form = withTheme(Theme);
+const Themed = withTheme({ fields, templates, widgets });
 
 /** The server's issues as rjsf has them: a tree by the path's segments. */
 function errorTree(issues: SchemaFormProps["issues"] = []): ErrorSchema {
@@ -25,26 +25,28 @@ function errorTree(issues: SchemaFormProps["issues"] = []): ErrorSchema {
   return tree as ErrorSchema;
 }
 
-export default function SchemaFormImpl({ schema, value, onChange, onSubmit, issues, submit, busy = false, disabled = false }: SchemaFormProps) {
+export default function Form({ schema, value, onChange, onSubmit, issues, submit, busy = false, disabled = false }: SchemaFormProps) {
   const extraErrors = useMemo(() => errorTree(issues), [issues]);
+  const formData = useMemo(() => intoForm(value), [value]);
   return (
     <div className={classes.form}>
-      <Form
+      <Themed
         schema={schema as RJSFSchema}
-        // rjsf compares and copies plain data; numbers without loss come back by the text.
-        formData={value === undefined ? undefined : (JSON.parse(printJson(value)) as unknown)}
+        formData={formData}
         validator={interpreter}
         extraErrors={extraErrors}
+        experimental_defaultFormStateBehavior={{ emptyObjectFields: "populateRequiredDefaults" }}
+        idPrefix="field"
         showErrorList={false}
         noHtml5Validate
         disabled={disabled || busy}
-        onChange={({ formData }) => onChange(formData === undefined ? undefined : parseJson(JSON.stringify(formData)))}
-        onSubmit={({ formData }) => onSubmit(formData === undefined ? undefined : (parseJson(JSON.stringify(formData)) as JsonValue))}
+        onChange={(form) => onChange(outOfForm(form.formData))}
+        onSubmit={(form) => onSubmit(outOfForm(form.formData))}
       >
         <Button type="submit" loading={busy} disabled={disabled} mt="md">
           {submit}
         </Button>
-      </Form>
+      </Themed>
     </div>
   );
 }

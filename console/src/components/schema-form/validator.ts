@@ -18,6 +18,7 @@ import {
   unwrapErrorHandler,
   validationDataMerge,
 } from "@rjsf/utils";
+import { forChecks } from "./exact";
 
 /** Keywords whose errors only say that one of their children failed. */
 const OUTER = new Set(["properties", "items", "prefixItems", "additionalProperties", "allOf", "$ref", "patternProperties", "if", "then", "else"]);
@@ -37,10 +38,8 @@ function readable({ keyword, error, instanceLocation }: OutputUnit): RJSFValidat
 
 class Interpreter<T = unknown, S extends StrictRJSFSchema = RJSFSchema, F extends FormContextType = Record<string, unknown>> implements ValidatorType<T, S, F> {
   #errors(schema: S, data: unknown): OutputUnit[] {
-    // Without `undefined` members, which are no JSON.
-    const plain = data === undefined ? undefined : (JSON.parse(JSON.stringify(data)) as unknown);
-    if (plain === undefined) return [];
-    return new Validator(schema as Schema, "2020-12", false).validate(plain).errors.filter(({ keyword }) => !OUTER.has(keyword));
+    if (data === undefined) return [];
+    return new Validator(schema as Schema, "2020-12", false).validate(forChecks(data)).errors.filter(({ keyword }) => !OUTER.has(keyword));
   }
 
   validateFormData(
@@ -67,7 +66,7 @@ class Interpreter<T = unknown, S extends StrictRJSFSchema = RJSFSchema, F extend
   isValid(schema: S, formData: T | undefined, rootSchema: S): boolean {
     const whole = { ...(schema as object), ...(rootSchema.$defs === undefined ? {} : { $defs: rootSchema.$defs }), ...(rootSchema.definitions === undefined ? {} : { definitions: rootSchema.definitions }) };
     try {
-      return new Validator(whole as Schema, "2020-12", true).validate(formData === undefined ? null : JSON.parse(JSON.stringify(formData))).valid;
+      return new Validator(whole as Schema, "2020-12", true).validate(formData === undefined ? null : forChecks(formData)).valid;
     } catch {
       return false;
     }
@@ -87,3 +86,5 @@ class Interpreter<T = unknown, S extends StrictRJSFSchema = RJSFSchema, F extend
 }
 
 export const interpreter = new Interpreter();
+
+export default interpreter;

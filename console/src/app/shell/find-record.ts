@@ -1,0 +1,30 @@
+/** Looks for a record by its id among objects, a few at a time, and ends with the first that has it. */
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import type { KnownObject } from "../../api/objects";
+
+const AT_ONCE = 6;
+
+export function isId(text: string): boolean {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(text);
+}
+
+/** The name of the record's object; null where none has it. */
+export async function findRecord(id: string, objects: KnownObject[], signal: AbortSignal): Promise<string | null> {
+  const left = [...objects];
+  let found: string | null = null;
+  const look = async () => {
+    for (let object = left.shift(); object !== undefined && found === null; object = left.shift()) {
+      try {
+        const query = { id, limit: 1, select: "id", count: "none" };
+        const { data } = await request<{ data: unknown[] }>("GET", `/api/v1/data/${object.name}`, { query, signal });
+        if (data.length > 0) found ??= object.name;
+      } catch (error) {
+        // An object that may not be read has nothing to find.
+        if (!isApiError(error) || error.status === 0 || error.status >= 500) throw error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, look));
+  return found;
+}
