@@ -70,7 +70,10 @@ export class Importer {
         for (const row of piece.refused) this.#refuse(row);
         await (this.plan.target === null ? this.#insert(rowsOfPiece(piece)) : this.#upsert(rowsOfPiece(piece), this.plan.target));
         this.#tell({ bytes: piece.bytes });
-        if (piece.isEnd) return this.#tell({ phase: this.#isCanceled ? "canceled" : "done" });
+        if (piece.isEnd) {
+          this.refused.sort((one, other) => one.number - other.number);
+          return this.#tell({ phase: this.#isCanceled ? "canceled" : "done" });
+        }
       }
     } catch (error) {
       this.#tell({ phase: "failed", error });
