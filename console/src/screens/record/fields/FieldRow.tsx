@@ -38,8 +38,8 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
   return (
     <div className={classes.row} data-changed={isChanged || undefined} data-glows={glows || undefined} data-column={column.name}>
       <div className={classes.head}>
-        <label className={classes.label} htmlFor={id} id={`${id}-label`} dir="auto">
-          {columnLabel(column)}
+        <label className={classes.label} htmlFor={id} id={`${id}-label`}>
+          <bdi>{columnLabel(column)}</bdi>
           {column.required === true && (
             <span className={classes.required} title="required">
               *<span className="sr-only">required</span>

@@ -99,11 +99,17 @@ async function* csvRows(file: Blob, options: SourceOptions, progress: Progress):
       return [{ number, cells }];
     });
   };
+  let isEmpty = true;
   for await (const text of texts(file, options.encoding, progress)) {
-    if (text !== "") await new Promise<void>((done) => parser.write(text, () => done()));
+    if (text !== "") {
+      isEmpty = false;
+      await new Promise<void>((done) => parser.write(text, () => done()));
+    }
     if (failure !== null) throw failure;
     yield* taken();
   }
+  // The parser's build for browsers cannot end before it has had a text.
+  if (isEmpty) return;
   parser.end();
   await ended;
   if (failure !== null) throw failure;
