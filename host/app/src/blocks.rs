@@ -2,10 +2,15 @@
 
 mod calls;
 mod consent;
+mod differences;
+mod faults;
+mod inspect;
 mod install;
 mod logs;
 mod names;
+mod replay;
 mod secrets;
+mod usage;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -25,9 +30,15 @@ use crate::manifest::{ActionDeclaration, Manifest, RunAs};
 use crate::platform_event::PlatformEvent;
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 
+pub(crate) use faults::BlockFaults;
+pub(crate) use inspect::Inspected;
 pub use install::{InstallOptions, Installed};
+pub use logs::LogRequest;
 pub use names::TOOLS;
 pub(crate) use names::check_objects;
+pub use replay::ReplayRequest;
+pub use usage::HandlerUsage;
+pub(crate) use usage::{HandlerKind, Usages};
 
 /// A file that passed every check and can be run.
 #[derive(Debug)]
@@ -83,6 +94,7 @@ pub struct ActionCall {
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
+    pub usage: Arc<HandlerUsage>,
 }
 
 /// A third party's request.
@@ -116,6 +128,7 @@ pub struct HookCall {
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
+    pub usage: Arc<HandlerUsage>,
 }
 
 /// One delivery of an event to a block's handler.
@@ -132,6 +145,7 @@ pub struct EventCall {
     pub caller: Caller,
     pub call_id: String,
     pub timeout: Duration,
+    pub usage: Arc<HandlerUsage>,
 }
 
 /// An action's result as JSON text.
@@ -156,10 +170,12 @@ pub struct InstalledBlock {
     as_caller: Arc<Permissions>,
     /// Who consented to what it may do.
     pub(crate) maker: Maker,
+    /// What its calls used here.
+    usage: Arc<usage::BlockUsage>,
 }
 
 impl InstalledBlock {
-    pub(crate) fn of_row(row: BlockRow) -> Result<InstalledBlock> {
+    pub(crate) fn of_row(row: BlockRow, usages: &Usages) -> Result<InstalledBlock> {
         let manifest: Manifest = serde_json::from_str(&row.manifest).map_err(Error::internal)?;
         let grants = |run_as: Option<RunAs>| {
             let data = manifest.permissions.data.iter().filter(|permission| permission.run_as == run_as);
@@ -180,12 +196,18 @@ impl InstalledBlock {
             versions: row.versions,
             plain: Arc::new(Permissions::new(plain, None)),
             as_caller: Arc::new(Permissions::new(as_caller, None)),
+            usage: usages.of(&manifest.name),
             manifest,
         })
     }
 
     pub fn name(&self) -> &str {
         &self.manifest.name
+    }
+
+    /// Where the calls of one of its handlers are counted.
+    pub(crate) fn usage_of(&self, kind: HandlerKind, name: &str) -> Arc<HandlerUsage> {
+        self.usage.of(kind, name)
     }
 
     /// The block's rights with the invoker's stamps, not yet cut: [`App::block_caller`] does that.
@@ -208,6 +230,11 @@ impl InstalledBlock {
             answer_left: invoker.answer_left.clone(),
             identity: invoker.identity.clone(),
         }
+    }
+
+    /// When this version was installed, in milliseconds since the epoch.
+    pub(crate) fn installed_at(&self) -> i64 {
+        self.installed_at
     }
 
     fn render(&self, suspension: Option<Suspension>) -> Value {

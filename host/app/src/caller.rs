@@ -26,6 +26,8 @@ pub struct Credentials {
     pub renewal: RenewalSlot,
     /// Where the surface learns who the caller is, for its log.
     pub principal: PrincipalSlot,
+    /// The role that the caller wants to look at the service as: its id or its name.
+    pub view_as: Option<String>,
     /// Where the request comes from, as far as its surface knows: guests and callers without a credential share by it.
     pub address: Option<IpAddr>,
 }
@@ -256,9 +258,20 @@ impl App {
     /// A cookie that does not hold makes an anonymous caller; a bearer value or key that does not hold is an error, because
     /// whoever sends one means it.
     ///
+    /// One who looks at the service as a role has its rights, cut to their own.
+    ///
     /// # Errors
-    /// `unauthorized` and `key_suspended`, under enforcement.
+    /// `unauthorized` and `key_suspended`, under enforcement; those of [`App::viewed_as`].
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
+        let caller = self.authenticate_whole(credentials).await?;
+        match &credentials.view_as {
+            Some(role) => self.viewed_as(caller, role).await,
+            None => Ok(caller),
+        }
+    }
+
+    /// The same with all rights of the caller.
+    async fn authenticate_whole(&self, credentials: &Credentials) -> Result<Caller> {
         if let Some(identity) = self.identify(credentials).await? {
             return match identity.suspended {
                 Some(reason) => Err(key_suspended(reason)),

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use blockbase_query::plan::{Assignment, RecordPlan, Stamp, UpdatePlan};
+use blockbase_query::plan::{Assignment, Change, RecordPlan, Stamp};
 use blockbase_query::{Action, Scope, sql};
 use blockbase_schema::{Code, Column, Error, Object, OnDelete, Result, Value};
 use blockbase_store::{Connection, DbError, Record, Row};
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use crate::links::{Gone, take_links};
 use crate::record_events::{Images, WriteContext, owner};
+use crate::versions::{Condition, check_condition, precondition_failed};
 use crate::writes::record_change;
 
 /// Most records that one deletion may delete or change, beside those that were named.
@@ -35,12 +36,16 @@ struct Beyond {
 }
 
 /// Deletes those of `ids` that are there and within `scope`. The object is held already.
+///
+/// # Errors
+/// `precondition_failed` where one of them is in another state than `condition` says; `foreign_key_violation`.
 pub(crate) async fn delete_records(
     connection: &mut Connection,
     context: &mut WriteContext,
     object: &Arc<Object>,
     scope: &Scope,
     ids: Vec<Uuid>,
+    condition: Option<&Condition>,
 ) -> Result<HashSet<Uuid>> {
     let dialect = connection.dialect();
     let columns: Vec<&Column> = object.columns.iter().collect();
@@ -49,6 +54,10 @@ pub(crate) async fn delete_records(
     let roots: Vec<(Uuid, Record)> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
     if roots.is_empty() {
         return Ok(HashSet::new());
+    }
+    let mut version = None;
+    for (id, record) in &roots {
+        version = check_condition(&context.etags, condition, object, *id, record)?;
     }
     let ids: Vec<Uuid> = roots.iter().map(|(id, _)| *id).collect();
     let mut beyond = Beyond::default();
@@ -68,13 +77,17 @@ pub(crate) async fn delete_records(
         parts.append(&mut beyond.levels);
         parts.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
     }
-    for (_, object, ids) in parts {
-        let delete = sql::delete_many(dialect, &object, ids.clone());
-        connection.execute(delete).await.map_err(|error| match error {
+    for (level, object, ids) in parts {
+        let version = version.filter(|_| level == 0);
+        let delete = sql::delete_many(dialect, &object, ids, version);
+        let deleted = connection.execute(delete).await.map_err(|error| match error {
             // What refers to it came in after the look at it.
             DbError::ForeignKey { .. } => still_referenced(""),
             error => error.on(&object),
         })?;
+        if version.is_some() && deleted == 0 {
+            return Err(precondition_failed());
+        }
     }
     let mut events = Vec::with_capacity(roots.len() + beyond.deleted.len());
     let mut counts: HashMap<i64, i64> = HashMap::new();
@@ -83,7 +96,7 @@ pub(crate) async fn delete_records(
     for (object, id, record) in beyond.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
         *counts.entry(object.id).or_insert(0) -= 1;
         if object.is_searchable() {
-            connection.index_row(object.id, record.tail, None);
+            connection.index_row(object.id, record.tail(), None);
         }
         let images = Images { before: record.json(), after: b"null", diff: b"null" };
         events.extend(context.event(&object, id, "deleted", &images, owner(&object, &record))?);
@@ -153,16 +166,18 @@ async fn collect(
 async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Beyond) -> Result<()> {
     let dialect = connection.dialect();
     for (object, column, id) in beyond.cleared.iter().filter(|(object, _, id)| !beyond.seen.contains(&(object.id, *id))) {
-        let plan = UpdatePlan {
-            record: RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id },
+        let record = RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id };
+        let change = Change {
             assignments: vec![(*column, Assignment::Set(Value::Null))],
             stamp: Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts },
         };
         let on = |error: DbError| error.on(object);
-        let before = connection.fetch_record(sql::get(dialect, &plan.record, true), &object.columns).await.map_err(on)?;
-        let after = connection.fetch_record(sql::update(dialect, &plan), &object.columns).await.map_err(on)?;
+        let before = connection.fetch_record(sql::get(dialect, &record, true), &object.columns).await.map_err(on)?;
+        let after = connection.fetch_record(sql::update(dialect, &record, &change, None), &object.columns).await.map_err(on)?;
         if let (Some(before), Some(after)) = (before, after) {
-            record_change(connection, context, object, *id, &before, &after).await?;
+            if let Some(event) = record_change(connection, context, object, *id, &before, &after)? {
+                connection.emit(event).await?;
+            }
         }
     }
     Ok(())

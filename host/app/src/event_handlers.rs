@@ -10,7 +10,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::App;
-use crate::blocks::EventCall;
+use crate::blocks::{EventCall, HandlerKind, InstalledBlock};
 use crate::caller::Caller;
 use crate::shares::Payer;
 
@@ -33,20 +33,49 @@ impl App {
         if !block.enabled {
             return Err(Error::new(Code::Unavailable, format!("The block `{}` is disabled.", block.name())));
         }
+        let attempt = u32::try_from(attempts + 1).unwrap_or(u32::MAX);
+        let call = self.event_call(block, handler, config, event, attempt).await?;
+        self.run_event_call(call).await
+    }
+
+    /// What a call of a handler is made of: nobody invokes it, and its own writes are one deeper than the event.
+    ///
+    /// # Errors
+    /// `forbidden` where whoever consented to the block is gone or banned.
+    pub(crate) async fn event_call(
+        self: &Arc<Self>,
+        block: Arc<InstalledBlock>,
+        handler: &str,
+        config: &Value,
+        event: ClaimedEvent,
+        attempt: u32,
+    ) -> Result<EventCall> {
         let nobody = Caller::anonymous(Arc::new(Permissions::new(Vec::new(), None)));
         let nobody = Caller { payer: Payer::Block(block.name().into()), ..nobody };
         let caller = Caller { depth: event.depth + 1, ..self.block_caller(&block, &nobody).await? };
-        let call = EventCall {
+        Ok(EventCall {
             app: Arc::clone(self),
             handler: handler.to_owned(),
             event,
-            attempt: u32::try_from(attempts + 1).unwrap_or(u32::MAX),
+            attempt,
             config: config.to_string(),
             caller,
+            usage: block.usage_of(HandlerKind::Subscription, handler),
             block,
             call_id: Uuid::new_v4().to_string(),
             timeout: Duration::from_millis(self.settings.action_timeout_ms),
-        };
-        self.runtime()?.deliver_event(call).await
+        })
+    }
+
+    /// Runs a call of a handler, and counts what it uses.
+    ///
+    /// # Errors
+    /// What the handler answered, or why it did not.
+    pub(crate) async fn run_event_call(&self, call: EventCall) -> Result<()> {
+        let usage = Arc::clone(&call.usage);
+        let name = call.block.name().to_owned();
+        let answer = usage.observe(self.runtime()?.deliver_event(call)).await;
+        self.block_faults.note(&name, answer.as_ref().err(), self.clock.now());
+        answer
     }
 }

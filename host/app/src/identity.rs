@@ -32,6 +32,8 @@ const EXTEND_AFTER_MS: i64 = DAY_MS;
 const EXTENSION_TIMEOUT: Duration = Duration::from_secs(1);
 /// How exactly it is known when a key was used last.
 const TOUCH_AFTER_MS: i64 = 60_000;
+/// How exactly it is known when a session was used last.
+const SEEN_AFTER_MS: i64 = 5 * 60_000;
 /// The role whose grants everybody has, but for API keys.
 const PUBLIC: &str = "public";
 
@@ -305,6 +307,7 @@ impl App {
             updated_at: now,
             ip_address: None,
             user_agent: None,
+            last_seen_at: None,
         };
         Ok(Identity {
             user,
@@ -348,6 +351,9 @@ impl App {
                 Extension::Later => {}
             }
         }
+        if session.last_seen_at.is_none_or(|seen| now - seen > SEEN_AFTER_MS) {
+            self.note_session(session.id.clone(), now);
+        }
         let permissions = self.permissions(roles.iter().chain(&public), Some(&user.id))?;
         let roles = roles.into_iter().map(|role| role.name).collect();
         let kept_until_extended = is_due && session.updated_at != now;
@@ -360,6 +366,18 @@ impl App {
             true => Ok(Some(Arc::new(identity))),
             false => Ok(Some(self.identities.keep(hash, identity, generation))),
         }
+    }
+
+    /// Stores when a session was used. Nobody waits for it, and the next use tries again where it fails.
+    fn note_session(&self, id: String, now: i64) {
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            let noted =
+                store.write(move |connection| Box::pin(async move { Ok(connection.touch_session(&id, now).await?) })).await;
+            if let Err(error) = noted {
+                tracing::debug!(error.cause = %error, "the use of a session could not be noted");
+            }
+        });
     }
 
     /// Puts a session's end off. A request does not fail or wait long for it.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
+mod activity;
 mod admission;
 mod api_keys;
 mod blocks;
@@ -16,16 +17,20 @@ mod deliveries;
 mod erasure;
 mod event_handlers;
 mod expand;
+mod export;
 mod feed;
 mod frames;
 mod identity;
+mod instance;
 mod judge;
 mod links;
+mod listed_settings;
 mod makers;
 mod manifest;
 mod master_secret;
 mod persist;
 mod platform_event;
+mod preferences;
 mod record_events;
 mod records;
 mod refresh;
@@ -35,6 +40,7 @@ mod schema_change;
 mod shares;
 mod sized;
 mod standing;
+mod status;
 mod stream;
 mod strength;
 mod subscriptions;
@@ -43,15 +49,18 @@ mod suspension;
 mod tasks;
 mod topic;
 mod users;
+mod versions;
+mod view_as;
 mod visible;
 mod webhooks;
 mod writes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use blockbase_auth::{CookieSigner, PasswordHasher, SecretBox};
+use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
 use blockbase_outbound::AddressPolicy;
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
@@ -65,31 +74,38 @@ pub use api_keys::NewKey;
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
-    Access, Action, AggregateRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters, Related,
-    RowPolicy, expand_paths,
+    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters,
+    Related, RowPolicy, expand_paths,
 };
 pub use blockbase_schema as schema;
+pub use blockbase_store::{Incomplete, SpoolReader};
 pub use blocks::{
-    ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstallOptions, Installed,
-    InstalledBlock, PreparedBlock, TOOLS,
+    ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions,
+    Installed, InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,
 };
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
+pub use export::{Export, ExportForm};
 pub use feed::{Feed, FeedPump, FeedReader, TopicFilter};
 pub use frames::{FramePlace, FrameSender, Frames, frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use judge::Judge;
 pub use links::LinkChange;
+pub use listed_settings::{ListedSetting, SettingSource};
 pub use manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
+pub use preferences::PREFERENCES_BYTES_MAX;
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
-pub use schema_change::{FieldChanges, ObjectChanges, SchemaDocument};
+pub use schema_change::{
+    Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
+    ObjectChanges, SchemaDocument,
+};
 pub use shares::{Payer, network_of};
 pub use sized::run_sized;
 pub use standing::Standing;
@@ -98,7 +114,8 @@ pub use subscriptions::{Answered, NewSubscription, Subscription, Subscriptions, 
 pub use surface::{IncomingBody, Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};
 pub use topic::TopicPattern;
-pub use users::{OnDeletion, UserChanges};
+pub use users::{OnDeletion, UserChanges, UserSearch};
+pub use versions::{Condition, RecordAnswer};
 pub use visible::Visible;
 pub use webhooks::{NewWebhook, Webhook, WebhookChanges};
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
@@ -139,6 +156,10 @@ pub struct Settings {
     pub streams_of_one_max: usize,
     /// Time of one action call where its manifest names none.
     pub action_timeout_ms: u64,
+    /// Where exports put rows that their clients have not taken yet.
+    pub spool_directory: PathBuf,
+    /// All settings as they are shown.
+    pub listed: Arc<[ListedSetting]>,
 }
 
 /// The service below its surfaces.
@@ -149,6 +170,7 @@ pub struct App {
     pub(crate) hasher: PasswordHasher,
     pub(crate) cookies: CookieSigner,
     pub(crate) secrets: SecretBox,
+    pub(crate) etags: EtagKey,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
@@ -160,6 +182,7 @@ pub struct App {
     /// Told when a consumer group is no more.
     pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
+    pub(crate) usages: blocks::Usages,
     blocks_version: Mutex<i64>,
     looking_for_blocks: tokio::sync::Mutex<()>,
     pub(crate) identities: Arc<identity::IdentityCache>,
@@ -170,11 +193,20 @@ pub struct App {
     feed: Feed,
     pub(crate) scans: Arc<ScanShares>,
     pub(crate) streams: Arc<stream::Streams>,
+    pub(crate) exports: Arc<export::Exports>,
     pub(crate) writes: AtomicU64,
+    pub(crate) activity: activity::Activity,
+    pub(crate) block_faults: blocks::BlockFaults,
+    pub(crate) process: instance::Process,
+    pub(crate) status_readings: status::Readings,
     runtime: OnceLock<Arc<dyn BlockRuntime>>,
     /// For what goes on in the background in its name.
     itself: OnceLock<Weak<App>>,
     log_lines: mpsc::Sender<BlockLogRow>,
+    /// What calls have logged whose callers are shown it.
+    pub(crate) watched_calls: Mutex<HashMap<String, Vec<BlockLogRow>>>,
+    /// What is kept compiled of files that were inspected a moment ago.
+    pub(crate) inspected: blocks::Inspected,
     /// When it was last told that lines of blocks are lost.
     pub(crate) log_loss_told_at: AtomicI64,
 }
@@ -195,17 +227,22 @@ impl App {
         clock: Clock,
         cookies: CookieSigner,
         secrets: SecretBox,
+        etags: EtagKey,
         feed: Feed,
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
         let scans = Arc::new(ScanShares::new(store.callers_scans_max()));
+        let exports = Arc::new(export::Exports::new(store.callers_scans_max(), settings.spool_directory.clone()));
+        let started_at = clock.now();
+        let process = instance::Process { id: clock.id(started_at).to_string(), started_at };
         let app = Arc::new(App {
             scans,
+            exports,
             store,
-            clock,
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,
             secrets,
+            etags,
             registry: RwLock::default(),
             schema_gate: tokio::sync::RwLock::default(),
             subscriptions: RwLock::default(),
@@ -213,6 +250,7 @@ impl App {
             catalogue_changed: watch::Sender::new(()),
             group_gone: Notify::new(),
             blocks: RwLock::default(),
+            usages: blocks::Usages::new(clock.now()),
             blocks_version: Mutex::new(-1),
             looking_for_blocks: tokio::sync::Mutex::default(),
             identities: Arc::default(),
@@ -222,10 +260,17 @@ impl App {
             feed,
             streams: Arc::new(stream::Streams::new(settings.streams_of_one_max)),
             settings,
+            clock,
             writes: AtomicU64::new(0),
+            activity: activity::Activity::default(),
+            block_faults: blocks::BlockFaults::default(),
+            process,
+            status_readings: status::Readings::default(),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),
             log_lines,
+            watched_calls: Mutex::default(),
+            inspected: blocks::Inspected::default(),
             log_loss_told_at: AtomicI64::new(0),
         });
         app.seal_stored_headers().await?;
@@ -302,6 +347,11 @@ impl App {
     /// How many calls have written records since the start.
     pub fn writes(&self) -> u64 {
         self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that was answered, for the activity of the last hour.
+    pub fn count_answer(&self, is_error: bool) {
+        self.activity.answered(self.clock.now(), is_error);
     }
 
     pub fn feed(&self) -> &Feed {

@@ -84,6 +84,11 @@ impl PersistConfig {
         }
     }
 
+    /// Whether it gives a column a value.
+    pub(crate) fn fills(&self, column: &str) -> bool {
+        self.map.contains_key(column)
+    }
+
     /// The new record's members.
     fn values(&self, object: &Object, event: &ClaimedEvent) -> Result<Members> {
         let payload: BTreeMap<&str, &RawValue> = serde_json::from_str(&event.payload).map_err(Error::internal)?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use blockbase_auth::EtagKey;
 use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
@@ -21,6 +22,7 @@ pub(crate) struct WriteContext {
     pub(crate) caller: Caller,
     /// How long texts may be.
     pub(crate) texts: TextBounds,
+    pub(crate) etags: EtagKey,
     clock: Clock,
     events_enabled: bool,
     actor: String,
@@ -41,6 +43,7 @@ pub(crate) struct Images<'a> {
 impl App {
     pub(crate) fn write_context(&self, caller: &Caller, registry: &Arc<Registry>) -> WriteContext {
         self.writes.fetch_add(1, Ordering::Relaxed);
+        self.activity.wrote(self.clock.now());
         self.context_of(caller, registry, self.settings.events_enabled)
     }
 
@@ -52,6 +55,7 @@ impl App {
             actor_id: caller.actor_id().map(str::to_owned),
             caller: caller.clone(),
             texts: TextBounds { plain: self.settings.text_bytes_max, most: self.settings.body_bytes_max },
+            etags: self.etags.clone(),
             clock: self.clock.clone(),
             events_enabled,
             actor: caller.actor_json(),

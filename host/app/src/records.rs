@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::App;
 use crate::caller::Caller;
 use crate::expand::{Budget, expanded};
+use crate::versions::{RecordAnswer, version_of};
 
 /// A page of records.
 #[derive(Debug)]
@@ -80,8 +81,8 @@ impl App {
         .await
     }
 
-    /// The record's JSON with the related records that are asked for, or `None`.
-    pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<Vec<u8>>> {
+    /// The record with the related records that are asked for, or `None`.
+    pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<RecordAnswer>> {
         self.on_schema(move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), related)?;
@@ -94,7 +95,8 @@ impl App {
                         Box::pin(async move {
                             let statement = sql::get(connection.dialect(), &plan, false);
                             let record = connection.fetch_record(statement, &plan.object.columns).await;
-                            Ok(record.map_err(|error| error.on(&plan.object))?.map(|record| record.into_json()))
+                            let record = record.map_err(|error| error.on(&plan.object))?;
+                            record.map(|record| RecordAnswer::new(&plan.object, plan.id, record)).transpose()
                         })
                     })
                     .await;
@@ -110,10 +112,39 @@ impl App {
                     Box::pin(async move { run_get(connection, &plan.0, &plan.1, bytes_max).await })
                 })
                 .await?;
-            caller.spend_answer(record.as_ref().map_or(0, Vec::len));
+            caller.spend_answer(record.as_ref().map_or(0, |record| record.json.len()));
             Ok(record)
         })
         .await
+    }
+
+    /// Lets a caller who is about to write a record have it answered with its related records.
+    ///
+    /// # Errors
+    /// What a read of them would be refused with.
+    pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
+        self.on_schema(move |registry| async move {
+            let (object, _) = caller.object(&registry, object, Action::Read)?;
+            self.expand_plan(caller, &registry, object.name(), related).map(drop)
+        })
+        .await
+    }
+
+    /// A record that was written, read again with the related records that are asked for. It stays as it was answered where it
+    /// cannot be read by now: it is written, and an error would say that it is not.
+    pub async fn with_related(&self, caller: &Caller, object: &str, written: RecordAnswer, related: &[Related]) -> RecordAnswer {
+        if related.is_empty() {
+            return written;
+        }
+        let id = Uuid::from_bytes(written.version.id).to_string();
+        match self.get(caller, object, &id, related).await {
+            Ok(Some(read)) => read,
+            Ok(None) => written,
+            Err(error) => {
+                tracing::warn!(error = %error, "a written record is answered without its related records");
+                written
+            }
+        }
     }
 
     /// `{ fn, field, value, filteredCount }` as JSON. Needs what listing needs.
@@ -164,11 +195,13 @@ async fn run_get(
     plan: &RecordPlan,
     expand: &[ExpandPlan],
     bytes_max: usize,
-) -> Result<Option<Vec<u8>>> {
+) -> Result<Option<RecordAnswer>> {
     let statement = sql::get(connection.dialect(), plan, false);
     let record = connection.fetch_record(statement, &plan.object.columns).await.map_err(|error| error.on(&plan.object))?;
     let Some(record) = record else { return Ok(None) };
-    Ok(expanded(connection, expand, vec![record], &Some, &mut Budget::new(bytes_max)).await?.pop())
+    let version = version_of(&plan.object, plan.id, record.version()?);
+    let json = expanded(connection, expand, vec![record], &Some, &mut Budget::new(bytes_max)).await?.pop();
+    Ok(json.map(|json| RecordAnswer { json, version }))
 }
 
 /// Rows that the search index of SQLite may find before it is quicker to go through the list in its order: each candidate is

@@ -169,7 +169,7 @@ impl App {
         let mut blocks = std::collections::BTreeMap::new();
         for row in rows {
             let name = row.name.clone();
-            match InstalledBlock::of_row(row) {
+            match InstalledBlock::of_row(row, &self.usages) {
                 Ok(block) => {
                     blocks.insert(name, Arc::new(block));
                 }
@@ -183,6 +183,7 @@ impl App {
         if version >= *known {
             *known = version;
             before = std::mem::replace(&mut *self.blocks.write(), Arc::clone(&blocks));
+            self.usages.retain(&blocks);
         }
         drop(known);
         self.catalogue_changed.send_replace(());

@@ -25,20 +25,14 @@ impl App {
         if days > 0 {
             deleted += self.purge_before(self.clock.now() - i64::from(days) * DAY_MS, None).await?;
         }
-        if self.settings.events_bytes_max > 0 {
-            self.store.write_in_reserve(|connection| Box::pin(async move { Ok(connection.forget_outbox_size().await?) })).await?;
-            deleted += self.bound_outbox().await?;
-        }
-        Ok(deleted)
+        self.store.write_in_reserve(|connection| Box::pin(async move { Ok(connection.forget_outbox_size().await?) })).await?;
+        Ok(deleted + self.bound_outbox().await?)
     }
 
-    /// Deletes the oldest settled events where the outbox takes more bytes than it may: how many. Costs one short statement where
-    /// nothing was written since the last time.
+    /// Counts the outbox on, and deletes the oldest settled events where it takes more bytes than it may: how many. Costs one short
+    /// statement where nothing was written since the last time.
     pub async fn bound_outbox(&self) -> Result<u64> {
         let most = self.settings.events_bytes_max;
-        if most == 0 {
-            return Ok(0);
-        }
         let mut size =
             self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.outbox_size().await?) })).await?;
         while size.has_more {
@@ -53,7 +47,7 @@ impl App {
             rest(began).await;
         }
         let OutboxSize { bytes, .. } = size;
-        if bytes <= most {
+        if most == 0 || bytes <= most {
             return Ok(0);
         }
         let excess = bytes - most / 100 * BROUGHT_DOWN_TO;

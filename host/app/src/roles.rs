@@ -1,5 +1,7 @@
 //! Roles: named lists of grants.
 
+mod effective;
+
 use blockbase_query::{Action, Grant, Permissions};
 use blockbase_schema::{Code, Error, Result, time};
 use blockbase_store::{ReadCost, RoleRow};

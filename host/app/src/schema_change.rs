@@ -1,34 +1,56 @@
 //! The schema's operations: objects, fields and relationships made, altered and dropped, and their history.
 //!
 //! Each change is one transaction: the catalogue as it will be is checked whole, compared with what it was, and the tables
-//! follow the difference. Nothing is altered that rows would break.
+//! follow the difference. Nothing is altered that rows would break. A plan goes the same way up to the tables, and says what it met.
 
 mod apply;
+mod dependents;
 mod fields;
+mod plan;
 mod relationships;
 mod rows;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use blockbase_query::{Action, ddl};
 use blockbase_schema::json::Members;
 use blockbase_schema::{
-    Code, Constraints, Error, ObjectDefinition, Relationship, Result, StoredObject, check_object_name, json as json_text,
+    Code, Constraints, Error, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Result, StoredObject,
+    check_object_name, json as json_text,
 };
 use blockbase_store::{Connection, ReadCost, SchemaChangeRow};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::App;
-use crate::blocks::check_objects;
+use crate::blocks::{InstalledBlock, check_objects};
 use crate::caller::Caller;
 use crate::refresh::Catalogue;
 use apply::apply;
+
+pub use dependents::{Dependent, DependentKind};
+pub use plan::{ChangePlan, Lost, LostKind};
+pub use rows::Broken;
 
 /// What PATCH of an object changes: `{ label?, description?, constraints?, indexes? }`, null to take one away.
 pub type ObjectChanges = Members;
 /// What PATCH of a field changes: any of the field's keys, null to take one away.
 pub type FieldChanges = Members;
+
+/// Whether a change is made, or only asked what it would do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Apply,
+    Plan,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug)]
+pub enum Change<T> {
+    Applied(T),
+    Planned(ChangePlan),
+}
 
 /// What an edit of the catalogue did: its entry in the history, the object that its event is about, and what its caller gets.
 struct Edited<T> {
@@ -39,7 +61,88 @@ struct Edited<T> {
     op: &'static str,
     /// New field numbers that the object took.
     fields_added: i64,
+    /// The object, or its column, whose dependents may notice the change.
+    about: Option<(String, Option<String>)>,
     answer: T,
+}
+
+/// The catalogue that an edit changes. What an edit enters or removes is stored at once; a plan stores nothing.
+struct Draft<'c> {
+    connection: &'c mut Connection,
+    catalogue: &'c mut Catalogue,
+    mode: Mode,
+}
+
+/// An edit of the catalogue.
+trait Edit<T>: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + Sync + 'static {}
+
+impl<T, F> Edit<T> for F where F: for<'c> FnOnce(Draft<'c>) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + Sync + 'static {}
+
+impl Draft<'_> {
+    /// Enters an object without a table.
+    async fn enter_object(&mut self, definition: ObjectDefinition, keys: Vec<u32>) -> Result<()> {
+        let id = match self.mode {
+            Mode::Apply => {
+                let text = serde_json::to_string(&definition).map_err(Error::internal)?;
+                let keys_text = serde_json::to_string(&keys).map_err(Error::internal)?;
+                let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
+                self.connection.insert_object(&definition.name, text, keys_text, next_key).await?
+            }
+            // A number that no other has; names of constraints are made of it, and none is made.
+            Mode::Plan => self.catalogue.objects.iter().map(|object| object.id).max().unwrap_or(0) + 1,
+        };
+        self.catalogue.objects.push(StoredObject { id, revision: 1, definition, keys });
+        Ok(())
+    }
+
+    async fn remove_object(&mut self, id: i64) -> Result<()> {
+        self.catalogue.objects.retain(|object| object.id != id);
+        match self.mode {
+            Mode::Apply => Ok(self.connection.delete_object(id).await?),
+            Mode::Plan => Ok(()),
+        }
+    }
+
+    async fn enter_relationship(&mut self, definition: RelationshipDefinition) -> Result<Relationship> {
+        let id = match self.mode {
+            Mode::Apply => {
+                let text = serde_json::to_string(&definition).map_err(Error::internal)?;
+                self.connection.insert_relationship(text).await?
+            }
+            Mode::Plan => self.catalogue.relationships.iter().map(|known| known.id).max().unwrap_or(0) + 1,
+        };
+        let relationship = Relationship { id, definition };
+        self.catalogue.relationships.push(relationship.clone());
+        Ok(relationship)
+    }
+
+    /// Forgets a relationship that the catalogue has no more.
+    async fn forget_relationship(&mut self, id: i64) -> Result<()> {
+        match self.mode {
+            Mode::Apply => Ok(self.connection.delete_relationship(id).await?),
+            Mode::Plan => Ok(()),
+        }
+    }
+}
+
+/// An edit that was made of the catalogue alone, with what it was before. The whole of it is checked.
+struct Drafted<T> {
+    before: Registry,
+    next: Catalogue,
+    edited: Edited<T>,
+}
+
+async fn draft<T>(
+    connection: &mut Connection,
+    mode: Mode,
+    blocks: &BTreeMap<String, Arc<InstalledBlock>>,
+    edit: impl Edit<T>,
+) -> Result<Drafted<T>> {
+    let mut next = Catalogue::load(connection).await?;
+    let before = next.clone().registry().map_err(Error::internal)?;
+    let edited = edit(Draft { connection, catalogue: &mut next, mode }).await?;
+    check_objects(&before, &next.clone().registry()?, blocks)?;
+    Ok(Drafted { before, next, edited })
 }
 
 /// A value that can be written as JSON text.
@@ -61,6 +164,17 @@ fn entry(op: &str, members: &[(&str, &dyn Shown)]) -> Result<String> {
     }
     text.push('}');
     Ok(text)
+}
+
+/// Which part of the history is asked for.
+#[derive(Clone, Debug, Default)]
+pub struct HistoryRequest {
+    /// Only changes that touched this object.
+    pub object: Option<String>,
+    /// Only versions below it.
+    pub before: Option<i64>,
+    /// Entries at most.
+    pub limit: Option<i64>,
 }
 
 /// The whole schema at one version.
@@ -104,30 +218,33 @@ impl App {
     ///
     /// # Errors
     /// `invalid_schema`, `object_exists`.
-    pub async fn create_object(&self, caller: &Caller, definition: ObjectDefinition) -> Result<ObjectDefinition> {
+    pub async fn create_object(
+        &self,
+        caller: &Caller,
+        definition: ObjectDefinition,
+        mode: Mode,
+    ) -> Result<Change<ObjectDefinition>> {
         caller.require("objects", Action::Create)?;
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
         // Whatever is wrong with the definition by itself is said before anything waits for the writer.
         let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
         blockbase_schema::Object::new(alone, [], |_| None)?;
-        self.change_schema(caller, move |connection, catalogue| {
+        let objects = vec![definition.name.clone()];
+        self.change_schema(caller, mode, objects, move |mut draft| {
             Box::pin(async move {
-                if catalogue.objects.iter().any(|object| object.definition.name == definition.name) {
+                if draft.catalogue.objects.iter().any(|object| object.definition.name == definition.name) {
                     return Err(Error::new(Code::ObjectExists, format!("There is an object `{}` already.", definition.name)));
                 }
-                if connection.table_exists(&definition.name).await? {
+                if draft.connection.table_exists(&definition.name).await? {
                     return Err(Error::new(
                         Code::InvalidSchema,
                         format!("The database has a table `{}` that is not an object; choose another name.", definition.name),
                     ));
                 }
-                let text = serde_json::to_string(&definition).map_err(Error::internal)?;
-                let keys_text = serde_json::to_string(&keys).map_err(Error::internal)?;
-                let next_key = i64::try_from(keys.len()).map_err(Error::internal)? + 1;
-                let id = connection.insert_object(&definition.name, text, keys_text, next_key).await?;
-                catalogue.objects.push(StoredObject { id, revision: 1, definition: definition.clone(), keys });
+                draft.enter_object(definition.clone(), keys).await?;
                 let entry = entry("create_object", &[("object", &definition)])?;
-                Ok(Edited { entry, object: definition.name.clone(), op: "created", fields_added: 0, answer: definition })
+                let object = definition.name.clone();
+                Ok(Edited { entry, object, op: "created", fields_added: 0, about: None, answer: definition })
             })
         })
         .await
@@ -137,17 +254,23 @@ impl App {
     ///
     /// # Errors
     /// `invalid_schema`; `invalid_schema_change` saying how many rows a new constraint would break.
-    pub async fn update_object(&self, caller: &Caller, name: &str, changes: ObjectChanges) -> Result<ObjectDefinition> {
+    pub async fn update_object(
+        &self,
+        caller: &Caller,
+        name: &str,
+        changes: ObjectChanges,
+        mode: Mode,
+    ) -> Result<Change<ObjectDefinition>> {
         caller.require("objects", Action::Update)?;
         let name = name.to_owned();
-        self.change_schema(caller, move |_, catalogue| {
+        self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {
-                let object = stored(catalogue, &name)?;
+                let object = stored(draft.catalogue, &name)?;
                 let before = object.definition.clone();
                 lay_over(&mut object.definition, &changes)?;
                 let after = object.definition.clone();
                 let entry = entry("update_object", &[("object", &name), ("before", &before), ("after", &after)])?;
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: after })
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, about: None, answer: after })
             })
         })
         .await
@@ -158,14 +281,14 @@ impl App {
     ///
     /// # Errors
     /// `object_in_use` where a relationship of another object needs it.
-    pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool) -> Result<()> {
+    pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool, mode: Mode) -> Result<Change<()>> {
         caller.require("objects", Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
         let name = name.to_owned();
-        self.change_schema(caller, move |connection, catalogue| {
+        self.change_schema(caller, mode, vec![name.clone()], move |mut draft| {
             Box::pin(async move {
-                let id = stored(catalogue, &name)?.id;
-                let needed = catalogue.relationships.iter().find(|known| known.definition.is_needed_besides(&name));
+                let id = stored(draft.catalogue, &name)?.id;
+                let needed = draft.catalogue.relationships.iter().find(|known| known.definition.is_needed_besides(&name));
                 if let Some(known) = needed.filter(|_| !cascade) {
                     let known = &known.definition;
                     return Err(Error::new(
@@ -176,38 +299,50 @@ impl App {
                         ),
                     ));
                 }
-                let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut catalogue.relationships)
+                let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut draft.catalogue.relationships)
                     .into_iter()
                     .partition(|relationship| relationship.definition.involves(&name));
-                catalogue.relationships = kept;
+                draft.catalogue.relationships = kept;
                 for relationship in gone {
                     // Groups of columns that name a key which goes go with it: a smaller group would be another promise.
                     if let Some(holder) = relationship.definition.holder().filter(|holder| **holder != name) {
-                        drop_groups(&mut stored(catalogue, holder)?.definition, &format!("{}_id", relationship.definition.name));
+                        drop_groups(
+                            &mut stored(draft.catalogue, holder)?.definition,
+                            &format!("{}_id", relationship.definition.name),
+                        );
                     }
-                    connection.delete_relationship(relationship.id).await?;
+                    draft.forget_relationship(relationship.id).await?;
                 }
-                catalogue.objects.retain(|object| object.id != id);
-                connection.delete_object(id).await?;
+                draft.remove_object(id).await?;
                 let entry = entry("delete_object", &[("object", &name), ("cascade", &cascade)])?;
-                Ok(Edited { entry, object: name, op: "deleted", fields_added: 0, answer: () })
+                let about = Some((name.clone(), None));
+                Ok(Edited { entry, object: name, op: "deleted", fields_added: 0, about, answer: () })
             })
         })
         .await
     }
 
-    /// The schema's history, newest first.
-    pub async fn schema_changes(&self, caller: &Caller) -> Result<Vec<SchemaChangeRow>> {
+    /// The schema's history, newest first: the whole of it, or what is asked for.
+    pub async fn schema_changes(&self, caller: &Caller, asked: HistoryRequest) -> Result<Vec<SchemaChangeRow>> {
         caller.require("objects", Action::Read)?;
-        self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.schema_changes().await?) })).await
+        let (before, limit) = (asked.before.unwrap_or(i64::MAX), asked.limit.unwrap_or(i64::MAX));
+        self.store
+            .read(ReadCost::Scan, move |connection| {
+                Box::pin(async move { Ok(connection.schema_changes(asked.object, before, limit).await?) })
+            })
+            .await
     }
 
-    /// Lets `edit` change the catalogue, brings the tables to it, records the change with its event, and serves it.
-    async fn change_schema<T, F>(&self, caller: &Caller, edit: F) -> Result<T>
+    /// Lets `edit` change the catalogue, brings the tables to it, records the change with its event, and serves it; or plans it.
+    /// `objects` are those that the change is about.
+    async fn change_schema<T, E>(&self, caller: &Caller, mode: Mode, objects: Vec<String>, edit: E) -> Result<Change<T>>
     where
         T: Send + 'static,
-        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> BoxFuture<'c, Result<Edited<T>>> + Clone + Send + 'static,
+        E: Edit<T>,
     {
+        if mode == Mode::Plan {
+            return self.plan_schema(caller, objects, edit).await.map(Change::Planned);
+        }
         let _gate = self.schema_gate.write().await;
         // Readers lock their tables in another order than a change needs them, so that one of them may have to begin anew.
         let answer = self.until_uncontended(|| self.try_change_schema(caller, edit.clone())).await;
@@ -215,13 +350,13 @@ impl App {
             // The change stands; the next comparison with the database serves it.
             tracing::warn!(error.cause = %error, "a change of the schema is not served yet");
         }
-        answer
+        answer.map(Change::Applied)
     }
 
-    async fn try_change_schema<T, F>(&self, caller: &Caller, edit: F) -> Result<T>
+    async fn try_change_schema<T, E>(&self, caller: &Caller, edit: E) -> Result<T>
     where
         T: Send + 'static,
-        F: for<'c> FnOnce(&'c mut Connection, &'c mut Catalogue) -> BoxFuture<'c, Result<Edited<T>>> + Send + 'static,
+        E: Edit<T>,
     {
         let can_index = self.store.can_index_search();
         let (actor, applied_by, applied_at) = (caller.actor_json(), caller.actor_id().map(str::to_owned), self.clock.now());
@@ -232,17 +367,14 @@ impl App {
             .write_schema(move |connection| {
                 Box::pin(async move {
                     let version = connection.raise_version("schema").await?;
-                    let mut catalogue = Catalogue::load(connection).await?;
-                    let before = catalogue.clone().registry().map_err(Error::internal)?;
-                    let edited = edit(connection, &mut catalogue).await?;
+                    let Drafted { before, next, edited } = draft(connection, Mode::Apply, &blocks, edit).await?;
                     if edited.op != "deleted" {
                         store.check_room()?;
                     }
-                    catalogue.version = version;
-                    check_objects(&before, &catalogue.clone().registry()?, &blocks)?;
-                    apply(connection, &caller, before, catalogue, edited.fields_added, can_index).await?;
+                    let touched = apply(connection, &caller, &before, next, edited.fields_added, can_index).await?;
                     let change = edited.entry.clone();
-                    connection.record_schema_change(SchemaChangeRow { version, change, applied_by, applied_at }).await?;
+                    let row = SchemaChangeRow { version, change, applied_by, applied_at };
+                    connection.record_schema_change(row, touched).await?;
                     if let Some(mut event) = event {
                         let Edited { object, op, .. } = &edited;
                         event.topic = format!("schema.object.{op}");

@@ -69,6 +69,11 @@ impl Streams {
     pub(crate) fn new(of_one_max: usize) -> Streams {
         Streams { all: Arc::new(Semaphore::new(STREAMS_MAX)), of_one_max, payers: Mutex::default() }
     }
+
+    /// How many are open, and how many may be.
+    pub(crate) fn open_and_max(&self) -> (usize, usize) {
+        (STREAMS_MAX.saturating_sub(self.all.available_permits()), STREAMS_MAX)
+    }
 }
 
 /// A place among the open streams, which are counted on all surfaces together, for as long as it is held.

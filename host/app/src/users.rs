@@ -1,5 +1,7 @@
 //! Users as those see them who look after them: who there is, bans, roles, deletion.
 
+mod sessions;
+
 use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, Made, Maker, MakerPart, ReadCost, RoleRow, Thing, UserRow};
@@ -23,6 +25,15 @@ const ROLES_OF_USER_MAX: i64 = 100;
 pub struct UserChanges {
     pub name: Option<String>,
     pub banned: Option<bool>,
+}
+
+/// Which users are asked for; all, where nothing is given.
+#[derive(Clone, Debug, Default)]
+pub struct UserSearch {
+    /// What their address or name contains, whatever its case.
+    pub text: Option<String>,
+    /// The id or the name of a role that they have.
+    pub role: Option<String>,
 }
 
 /// What becomes of what a user made when they are deleted.
@@ -80,8 +91,8 @@ pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announc
 }
 
 impl App {
-    /// A page of users, the newest first: those whose address or name contains `search`.
-    pub async fn list_users(&self, caller: &Caller, search: Option<String>, paging: Paging) -> Result<String> {
+    /// A page of users, the newest first: those whom the search is for.
+    pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
         let only = caller.access(USERS, Action::Read)?.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         let _permit = self.scan_permit(caller).await?;
@@ -89,7 +100,8 @@ impl App {
             .store
             .read(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
-                    let (users, total) = connection.users(search, only, limit, offset).await?;
+                    let UserSearch { text, role } = search;
+                    let (users, total) = connection.users(text, role, only, limit, offset).await?;
                     let mut rendered = Vec::with_capacity(users.len());
                     for user in &users {
                         rendered.push(render(user, &connection.roles_of(&user.id).await?));

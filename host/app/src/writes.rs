@@ -6,10 +6,11 @@ mod bulk;
 mod explain;
 mod steps;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use blockbase_query::plan::{CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
-use blockbase_query::{Action, Scope};
+use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
+use blockbase_query::{Access, Action, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, system};
 use uuid::Uuid;
@@ -20,6 +21,8 @@ use crate::deletion::delete_records;
 use crate::record_events::WriteContext;
 use crate::records::record_id;
 use crate::sized::run_sized;
+use crate::versions::{Condition, RecordAnswer};
+use bulk::change_many;
 pub(crate) use bulk::insert_many;
 pub(crate) use steps::{create, record_change};
 use steps::{run_step, upsert};
@@ -28,8 +31,8 @@ use steps::{run_step, upsert};
 #[derive(Debug)]
 pub enum WriteRequest {
     Create { object: String, values: Members },
-    Update { object: String, id: String, changes: Members },
-    Delete { object: String, id: String },
+    Update { object: String, id: String, changes: Members, condition: Option<Condition> },
+    Delete { object: String, id: String, condition: Option<Condition> },
 }
 
 impl WriteRequest {
@@ -46,18 +49,11 @@ impl WriteRequest {
 /// What one write did.
 #[derive(Debug)]
 pub enum WriteAnswer {
-    /// The new record's JSON.
-    Created {
-        id: Uuid,
-        json: Vec<u8>,
-    },
+    /// The new record.
+    Created(RecordAnswer),
     /// The record as it is now.
-    Updated {
-        json: Vec<u8>,
-    },
-    Deleted {
-        id: Uuid,
-    },
+    Updated(RecordAnswer),
+    Deleted,
     /// There is no such record within the caller's reach.
     Missing,
 }
@@ -71,55 +67,75 @@ pub struct BulkAnswer {
 impl BulkAnswer {
     /// `{ count, ids }`.
     pub fn json(&self) -> String {
-        let mut json = format!("{{\"count\":{},\"ids\":[", self.ids.len());
+        format!("{{\"count\":{},\"ids\":{}}}", self.ids.len(), self.ids_json())
+    }
+
+    /// `[uuid]`.
+    pub fn ids_json(&self) -> String {
+        let mut json = String::with_capacity(self.ids.len() * 39 + 2);
+        json.push('[');
         for (index, id) in self.ids.iter().enumerate() {
             json.push_str(if index > 0 { ",\"" } else { "\"" });
             json.push_str(id.hyphenated().encode_lower(&mut [0; 36]));
             json.push('"');
         }
-        json.push_str("]}");
+        json.push(']');
         json
     }
 }
 
-/// What an upsert did: the record's JSON, and whether it is new.
+/// What an upsert did: the record, and whether it is new.
 #[derive(Debug)]
 pub struct Upserted {
-    pub json: Vec<u8>,
+    pub record: RecordAnswer,
     pub created: bool,
 }
 
 /// A write that is ready to run.
 enum Step {
     Create(CreatePlan),
-    Update(UpdatePlan),
-    Delete(RecordPlan),
+    Update(UpdatePlan, Option<Condition>),
+    Delete(RecordPlan, Option<Condition>),
     /// The id has no form that an id can have.
     Missing,
 }
 
 impl App {
     /// The new record.
-    pub async fn create(&self, caller: &Caller, object: &str, values: Members) -> Result<Vec<u8>> {
+    pub async fn create(&self, caller: &Caller, object: &str, values: Members) -> Result<RecordAnswer> {
         match self.write_one(caller, &WriteRequest::Create { object: object.to_owned(), values }).await? {
-            WriteAnswer::Created { json, .. } => Ok(json),
+            WriteAnswer::Created(record) => Ok(record),
             _ => Err(Error::internal("a create answered something else")),
         }
     }
 
     /// The record as it is afterwards; `None` where there is none.
-    pub async fn update(&self, caller: &Caller, object: &str, id: &str, changes: Members) -> Result<Option<Vec<u8>>> {
-        let request = WriteRequest::Update { object: object.to_owned(), id: id.to_owned(), changes };
+    ///
+    /// # Errors
+    /// `precondition_failed` where the record is in another state than `condition` says; else as [`App::create`].
+    pub async fn update(
+        &self,
+        caller: &Caller,
+        object: &str,
+        id: &str,
+        changes: Members,
+        condition: Option<Condition>,
+    ) -> Result<Option<RecordAnswer>> {
+        let request = WriteRequest::Update { object: object.to_owned(), id: id.to_owned(), changes, condition };
         match self.write_one(caller, &request).await? {
-            WriteAnswer::Updated { json } => Ok(Some(json)),
+            WriteAnswer::Updated(record) => Ok(Some(record)),
             _ => Ok(None),
         }
     }
 
     /// Whether there was one to delete.
-    pub async fn delete(&self, caller: &Caller, object: &str, id: &str) -> Result<bool> {
-        let request = WriteRequest::Delete { object: object.to_owned(), id: id.to_owned() };
-        Ok(matches!(self.write_one(caller, &request).await?, WriteAnswer::Deleted { .. }))
+    ///
+    /// # Errors
+    /// `precondition_failed` where the record is in another state than `condition` says; `foreign_key_violation` where something
+    /// refers to it.
+    pub async fn delete(&self, caller: &Caller, object: &str, id: &str, condition: Option<Condition>) -> Result<bool> {
+        let request = WriteRequest::Delete { object: object.to_owned(), id: id.to_owned(), condition };
+        Ok(matches!(self.write_one(caller, &request).await?, WriteAnswer::Deleted))
     }
 
     async fn write_one(&self, caller: &Caller, request: &WriteRequest) -> Result<WriteAnswer> {
@@ -202,13 +218,85 @@ impl App {
                 .write_in_reserve(move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
-                        let gone = delete_records(connection, &mut context, &object, &scope, ids.clone()).await?;
+                        let gone = delete_records(connection, &mut context, &object, &scope, ids.clone(), None).await?;
                         Ok(BulkAnswer { ids: ids.into_iter().filter(|id| gone.contains(id)).collect() })
                     })
                 })
                 .await
         })
         .await
+    }
+
+    /// Changes those of `ids` that are there and within the caller's reach, all in the same way: their ids, in the caller's order.
+    ///
+    /// # Errors
+    /// `invalid_value` for an id that is no uuid; `conflict` where the records are too large together; else what the change of one
+    /// of them is refused with: then none is changed.
+    pub async fn update_many(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
+        self.on_schema(move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Update)?;
+            self.check_bulk_size(ids.len())?;
+            let ids = parse_ids(ids)?;
+            let mut context = self.write_context(caller, &registry);
+            let bytes = changes.bytes();
+            let change = run_sized(bytes, || Change::new(&object, &access, changes, stamp(&context)))?;
+            let scope = access.scope().clone();
+            self.store
+                .write(move |connection| {
+                    Box::pin(async move {
+                        context.hold(connection, &object).await?;
+                        let ids = change_many(connection, &context, &object, &scope, (&change, bytes), ids).await?;
+                        Ok(BulkAnswer { ids })
+                    })
+                })
+                .await
+        })
+        .await
+    }
+
+    /// What [`App::update_many`] would change, without changing it: values are checked against their fields, and not against other
+    /// records.
+    ///
+    /// # Errors
+    /// As [`App::update_many`], but for what only the change itself meets.
+    pub async fn update_many_dry(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
+        self.on_schema(move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Update)?;
+            self.check_bulk_size(ids.len())?;
+            let ids = parse_ids(ids)?;
+            // It writes nothing, so it does not count as a write.
+            let stamp = stamp(&self.context_of(caller, &registry, false));
+            run_sized(changes.bytes(), || Change::new(&object, &access, changes, stamp))?;
+            self.reached(&registry, object, access, ids).await
+        })
+        .await
+    }
+
+    /// What [`App::delete_many`] would delete by itself, without deleting it.
+    ///
+    /// # Errors
+    /// As [`App::delete_many`], but for what only the deletion itself meets.
+    pub async fn delete_many_dry(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
+        self.on_schema(move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            self.check_bulk_size(ids.len())?;
+            self.reached(&registry, object, access, parse_ids(ids)?).await
+        })
+        .await
+    }
+
+    /// Those of `ids` that are there and within the caller's reach.
+    async fn reached(&self, registry: &Registry, object: Arc<Object>, access: Access, ids: Vec<Uuid>) -> Result<BulkAnswer> {
+        self.store
+            .read_rows(registry.version, move |connection| {
+                Box::pin(async move {
+                    let statement = sql::visible(connection.dialect(), &object, access.scope(), ids.clone());
+                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?;
+                    let found = rows.iter().map(|row| row.uuid(0)).collect::<Result<HashSet<Uuid>, _>>()?;
+                    Ok(BulkAnswer { ids: ids.into_iter().filter(|id| found.contains(id)).collect() })
+                })
+            })
+            .await
     }
 
     /// Inserts a record, or updates the one that has the same values of the unique target `target`.
@@ -238,7 +326,7 @@ impl App {
                 .await?;
             match upserted.created {
                 true => Ok(upserted),
-                false => Ok(Upserted { json: readable(caller, &written, values, upserted.json)?, created: false }),
+                false => Ok(Upserted { record: readable(caller, &written, values, upserted.record)?, created: false }),
             }
         })
         .await
@@ -261,23 +349,24 @@ impl App {
                 let (object, access) = caller.object(registry, object, Action::Create)?;
                 Step::Create(CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?)
             }
-            WriteRequest::Update { object, id, changes } => {
+            WriteRequest::Update { object, id, changes, condition } => {
                 let (object, access) = caller.object(registry, object, Action::Update)?;
                 match record_id(id) {
-                    Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?),
+                    Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone()),
                     None => Step::Missing,
                 }
             }
-            WriteRequest::Delete { object, id } => {
+            WriteRequest::Delete { object, id, condition } => {
                 let (object, access) = caller.object(registry, object, Action::Delete)?;
-                record_id(id).map_or(Step::Missing, |id| Step::Delete(RecordPlan::new(&object, &access, id)))
+                let plan = record_id(id).map(|id| RecordPlan::new(&object, &access, id));
+                plan.map_or(Step::Missing, |plan| Step::Delete(plan, condition.clone()))
             }
         })
     }
 
     async fn run_steps(&self, mut context: WriteContext, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
         // Deletions go on while there is too little room.
-        if !steps.iter().all(|step| matches!(step, Step::Delete(_) | Step::Missing)) {
+        if !steps.iter().all(|step| matches!(step, Step::Delete(..) | Step::Missing)) {
             self.store.check_room()?;
         }
         self.store
@@ -299,9 +388,9 @@ impl App {
 /// What the caller may see of an answer.
 fn shown(caller: &Caller, registry: &Registry, request: &WriteRequest, answer: WriteAnswer) -> Result<WriteAnswer> {
     match (request, answer) {
-        (WriteRequest::Update { object, changes, .. }, WriteAnswer::Updated { json }) => {
+        (WriteRequest::Update { object, changes, .. }, WriteAnswer::Updated(record)) => {
             let object = registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
-            Ok(WriteAnswer::Updated { json: readable(caller, object, changes, json)? })
+            Ok(WriteAnswer::Updated(readable(caller, object, changes, record)?))
         }
         (_, answer) => Ok(answer),
     }
@@ -309,16 +398,16 @@ fn shown(caller: &Caller, registry: &Registry, request: &WriteRequest, answer: W
 
 /// A changed record as its changer may read it: whole, or, where the right to read it is missing, its id and what they sent
 /// themselves. The result of an atomic operator is nothing that they sent.
-fn readable(caller: &Caller, object: &Object, sent: &Members, json: Vec<u8>) -> Result<Vec<u8>> {
+fn readable(caller: &Caller, object: &Object, sent: &Members, answer: RecordAnswer) -> Result<RecordAnswer> {
     let access = caller.access(object.name(), Action::Read).ok();
     if access.as_ref().is_some_and(|access| *access.scope() == Scope::All) {
-        return Ok(json);
+        return Ok(answer);
     }
-    let record: Members = serde_json::from_slice(&json).map_err(Error::internal)?;
+    let record: Members = serde_json::from_slice(&answer.json).map_err(Error::internal)?;
     let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);
     let owner: Option<String> = owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten();
     if access.is_some_and(|access| access.reaches(owner.as_deref())) {
-        return Ok(json);
+        return Ok(answer);
     }
     let is_sent = |name: &str| {
         sent.0.iter().any(|(known, raw)| {
@@ -336,7 +425,7 @@ fn readable(caller: &Caller, object: &Object, sent: &Members, json: Vec<u8>) -> 
         kept.extend_from_slice(raw.get().as_bytes());
     }
     kept.push(b'}');
-    Ok(kept)
+    Ok(RecordAnswer { json: kept, version: answer.version })
 }
 
 fn at(index: usize, error: Error) -> Error {
@@ -352,7 +441,7 @@ fn stamp(context: &WriteContext) -> Stamp {
 /// # Errors
 /// `invalid_value` for one that is no uuid.
 pub(crate) fn parse_ids(texts: &[String]) -> Result<Vec<Uuid>> {
-    let mut seen = std::collections::HashSet::with_capacity(texts.len());
+    let mut seen = HashSet::with_capacity(texts.len());
     let mut ids = Vec::with_capacity(texts.len());
     for (index, text) in texts.iter().enumerate() {
         let id = text.parse().map_err(|_| {

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod cookie;
+mod etag;
 mod password;
 mod principal;
 mod secret_box;
@@ -13,6 +14,7 @@ mod signature;
 mod token;
 
 pub use cookie::CookieSigner;
+pub use etag::{EtagKey, RecordVersion};
 pub use password::{HashError, PasswordHasher, PasswordProblem, check_password};
 pub use principal::{Actor, Principal, Via};
 pub use secret_box::{Sealed, SecretBox, Unsealed};

@@ -15,7 +15,7 @@ const NAME_CHARS_MAX: usize = 48;
 /// Longest name of a secret in characters.
 const SECRET_NAME_CHARS_MAX: usize = 100;
 /// Names that are path segments beside blocks, begin the consumer groups of others, or name what the host offers.
-const RESERVED: [&str; 9] = ["actions", "webhook", "data", "secrets", "config", "log", "http", "deadline", "types"];
+const RESERVED: [&str; 10] = ["actions", "inspect", "webhook", "data", "secrets", "config", "log", "http", "deadline", "types"];
 /// Most declarations of one kind.
 const DECLARATIONS_MAX: usize = 200;
 

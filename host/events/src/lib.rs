@@ -58,6 +58,10 @@ const SESSIONS: Duration = Duration::from_secs(3600);
 const SWEEP: Duration = Duration::from_secs(600);
 /// How often the outbox is held to its size.
 const OUTBOX: Duration = Duration::from_secs(5);
+/// How often this instance tells the others that it lives: one short statement.
+const ALIVE: Duration = Duration::from_secs(10);
+/// How long a stop waits for telling them that it ends.
+const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How often telemetry is told of the queues.
 const QUEUES: Duration = Duration::from_secs(5);
 /// How long log lines of blocks gather before they are stored.
@@ -67,6 +71,7 @@ const LOG_LINES_MAX: usize = 500;
 
 /// The background work of a running server.
 pub struct Background {
+    app: Arc<App>,
     dispatcher: Option<Arc<Dispatcher>>,
     /// What asks the database again and again.
     pollers: Vec<JoinHandle<()>>,
@@ -87,6 +92,11 @@ impl Background {
         }
         for poller in &self.pollers {
             poller.abort();
+        }
+        if self.app.is_shared()
+            && let Ok(Err(error)) = tokio::time::timeout(FAREWELL_MAX, self.app.forget_instance()).await
+        {
+            tracing::warn!(error.cause = %error, "the other instances could not be told that this one ends");
         }
     }
 }
@@ -132,9 +142,11 @@ pub fn start(
         pollers.push(tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
             app.store().write(|connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await
         })));
+        let problem = "the other instances could not be told that this one lives";
+        pollers.push(tokio::spawn(every(ALIVE, Arc::clone(app), problem, |app| async move { app.note_instance().await })));
     }
     if !app.settings().events_enabled {
-        return Background { dispatcher: None, pollers };
+        return Background { app: Arc::clone(app), dispatcher: None, pollers };
     }
     tokio::spawn(pump.run());
     if app.is_shared() {
@@ -154,7 +166,7 @@ pub fn start(
         nudges::share(Arc::clone(app), nudges.clone());
     }
     pollers.push(tokio::spawn(Arc::clone(&dispatcher).run(nudges)));
-    Background { dispatcher: Some(dispatcher), pollers }
+    Background { app: Arc::clone(app), dispatcher: Some(dispatcher), pollers }
 }
 
 /// Drops deliveries of groups that are no more, at once, when one goes, and every so often.

@@ -100,6 +100,7 @@ enum Of<'d> {
 
 const PAGINATION: [&str; 6] = ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"];
 const AGGREGATE: [&str; 4] = ["fn", "field", "value", "filteredCount"];
+const WRITTEN: [&str; 2] = ["count", "ids"];
 const EVENT: [&str; 4] = ["id", "topic", "occurredAt", "payload"];
 
 impl<'d> Check<'d> {
@@ -216,6 +217,7 @@ impl<'d> Check<'d> {
             Root::Upsert(upserted) => object(upserted).map(Of::Upserted),
             Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Of::Record),
             Root::Aggregate(_) => Some(Of::Leaves(&AGGREGATE)),
+            Root::UpdateMany(_) => Some(Of::Leaves(&WRITTEN)),
             Root::Events => Some(Of::Leaves(&EVENT)),
             Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Of::Leaf),
         };

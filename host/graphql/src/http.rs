@@ -34,7 +34,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
         // The router lets no other methods through to them.
-        return crate::graphiql::asset(name).unwrap_or_else(no_asset);
+        return crate::graphiql::asset(name, &parts.headers).unwrap_or_else(no_asset);
     }
     let Some(form) = Form::accepted(&parts.headers, reads) else {
         let error = Error::invalid_request("Accept application/json, application/graphql-response+json or text/event-stream.");
@@ -55,6 +55,11 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     match (parts.method, form, token) {
         // Without a body there is nothing to stream.
         (Method::HEAD, Form::Events, _) => refuse(form, Refusal::Method),
+        (Method::GET, Form::Events, Some(_)) if asked.credentials.view_as.is_some() => {
+            // Its operations come by POST, with all rights of their caller.
+            let message = "`x-svc-view-as` is for streams of one operation. Open one without a token.";
+            refuse(form, Refusal::Malformed(Error::invalid_request(message)))
+        }
         (Method::GET, Form::Events, Some(token)) => graphql.connect(&asked, &token),
         (Method::GET | Method::HEAD, _, _) => match GraphqlRequest::from_parameters(query) {
             Ok(request) => graphql.execute(asked, request, true).await,

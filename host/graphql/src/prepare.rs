@@ -247,6 +247,7 @@ fn named_objects(view: &View, document: &ExecutableDocument) -> HashSet<String> 
                 | Root::Update(object)
                 | Root::Upsert(object)
                 | Root::Delete(object)
+                | Root::UpdateMany(object)
                 | Root::Links(object, ..),
             ) = check::find(view, operation.node.ty, name)
             {

@@ -19,6 +19,7 @@ pub(crate) enum Root {
     Update(Arc<Object>),
     Upsert(Arc<Object>),
     Delete(Arc<Object>),
+    UpdateMany(Arc<Object>),
     /// A many_to_many relation key of an object.
     Links(Arc<Object>, String, LinkChange),
     /// A block and its action.
@@ -38,9 +39,15 @@ impl Root {
     }
 
     /// The mutations of an object, those of its links aside.
-    pub(crate) fn mutations(object: &Arc<Object>) -> [Root; 4] {
+    pub(crate) fn mutations(object: &Arc<Object>) -> [Root; 5] {
         let object = || Arc::clone(object);
-        [Root::Create(object()), Root::Update(object()), Root::Upsert(object()), Root::Delete(object())]
+        [
+            Root::Create(object()),
+            Root::Update(object()),
+            Root::Upsert(object()),
+            Root::Delete(object()),
+            Root::UpdateMany(object()),
+        ]
     }
 
     pub(crate) fn name(&self) -> String {
@@ -55,6 +62,7 @@ impl Root {
             Root::Update(object) => format!("update_{}", object.name()),
             Root::Upsert(object) => format!("upsert_{}", object.name()),
             Root::Delete(object) => format!("delete_{}", object.name()),
+            Root::UpdateMany(object) => format!("update_{}_many", object.name()),
             Root::Links(object, key, LinkChange::Add) => format!("link_{}_{key}", object.name()),
             Root::Links(object, key, LinkChange::Remove) => format!("unlink_{}_{key}", object.name()),
             Root::Action(block, action) => format!("{}_{action}", block.replace('-', "_")),
@@ -78,6 +86,12 @@ impl Root {
                 format!("Creates a record of `{}`, or updates the one that has the same values in `onConflict`.", object.name())
             }
             Root::Delete(object) => format!("Deletes a record of `{}`: whether it was there.", object.name()),
+            Root::UpdateMany(object) => {
+                format!(
+                    "Changes records of `{}`, all in the same way, or none of them. Ids that are not there are passed over.",
+                    object.name()
+                )
+            }
             Root::Links(object, key, LinkChange::Add) => {
                 format!("Links a record of `{}` under `{key}`: the number of new links.", object.name())
             }
@@ -92,6 +106,14 @@ impl Root {
         let field = |name: &str, input: Input| InputField { name: name.to_owned(), input, default: None, description: None };
         let selection = || [field("filter", Input::Filter.required().list()), field("search", Input::Scalar(Scalar::String))];
         let id = || field("id", Input::Scalar(Scalar::Id).required());
+        let ids = || field("ids", Input::Scalar(Scalar::Id).required().list().required());
+        let changes = |object: &Arc<Object>| {
+            let input = Input::Update(Arc::clone(object));
+            match object.columns.iter().any(is_numeric) {
+                true => vec![field("input", input), field("increment", Input::Increment(Arc::clone(object)))],
+                false => vec![field("input", input.required())],
+            }
+        };
         match self {
             Root::SchemaVersion | Root::Objects => Vec::new(),
             Root::Events => vec![field("topics", Input::Scalar(Scalar::String).required().list())],
@@ -109,18 +131,13 @@ impl Root {
             }
             Root::ById(_) | Root::Delete(_) => vec![id()],
             Root::Create(object) => vec![field("input", Input::Create(Arc::clone(object)).required())],
-            Root::Update(object) => {
-                let input = Input::Update(Arc::clone(object));
-                match object.columns.iter().any(is_numeric) {
-                    true => vec![id(), field("input", input), field("increment", Input::Increment(Arc::clone(object)))],
-                    false => vec![id(), field("input", input.required())],
-                }
-            }
+            Root::Update(object) => [vec![id()], changes(object)].concat(),
+            Root::UpdateMany(object) => [vec![ids()], changes(object)].concat(),
             Root::Upsert(object) => vec![
                 field("input", Input::Create(Arc::clone(object)).required()),
                 field("onConflict", Input::Scalar(Scalar::String).required().list().required()),
             ],
-            Root::Links(..) => vec![id(), field("ids", Input::Scalar(Scalar::Id).required().list().required())],
+            Root::Links(..) => vec![id(), ids()],
             Root::Action(..) => vec![field("input", Input::Scalar(Scalar::Json))],
         }
     }

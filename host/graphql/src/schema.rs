@@ -15,8 +15,8 @@ use blockbase_app::schema::{Error, FieldType, Object, RelationShape, Result, pas
 
 use crate::root::Root;
 use crate::types::{
-    AGGREGATE_FUNCTIONS, FILTER_OPERATORS, Input, InputField, SORT_DIRECTIONS, Scalar, description_of, enum_name, enum_values,
-    is_numeric, page_name, scalar_of, upserted_name,
+    AGGREGATE_FUNCTIONS, FILTER_OPERATORS, Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, description_of, enum_name,
+    enum_values, is_numeric, page_name, scalar_of, upserted_name,
 };
 use crate::view::View;
 
@@ -59,7 +59,7 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
         for root in Root::queries(object) {
             query = query.field(root_field(&root, TypeRef::named(result_name(&root))));
         }
-        for root in Root::mutations(object) {
+        for root in Root::mutations(object).into_iter().filter(|root| view.has_mutation(root)) {
             mutation = mutation.field(root_field(&root, TypeRef::named(result_name(&root))));
             has_mutations = true;
         }
@@ -88,6 +88,14 @@ pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Sche
         builder = builder.register(mutation);
     }
     builder = shared_types(builder, view.has_events);
+    if !objects.is_empty() {
+        builder = builder.register(
+            ObjectType::new(WRITTEN_NAME)
+                .description("What a call for many records wrote.")
+                .field(leaf("count", TypeRef::named_nn(TypeRef::INT)))
+                .field(leaf("ids", TypeRef::named_nn_list_nn(TypeRef::ID))),
+        );
+    }
     for object in objects {
         builder = object_types(builder, view, object, includes);
     }
@@ -102,6 +110,7 @@ fn result_name(root: &Root) -> String {
         Root::Aggregate(_) => "AggregateResult".to_owned(),
         Root::Upsert(object) => upserted_name(object),
         Root::Delete(_) => TypeRef::BOOLEAN.to_owned(),
+        Root::UpdateMany(_) => WRITTEN_NAME.to_owned(),
         Root::Links(..) | Root::SchemaVersion => TypeRef::INT.to_owned(),
         Root::Action(..) => Scalar::Json.name().to_owned(),
         Root::Objects => TypeRef::STRING.to_owned(),

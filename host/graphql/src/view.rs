@@ -103,7 +103,20 @@ impl View {
             .or_else(|| of("delete_", Root::Delete))
             .or_else(|| self.links(name, "link_", LinkChange::Add))
             .or_else(|| self.links(name, "unlink_", LinkChange::Remove));
-        found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned())
+        let found = found.or_else(|| self.actions.iter().map(|(root, _)| root).find(|root| root.name() == name).cloned());
+        // After all others: where `task_many` is an object too, or an action has the name, it stays theirs.
+        found.or_else(|| {
+            let object = name.strip_prefix("update_")?.strip_suffix("_many")?;
+            self.object(object).cloned().map(Root::UpdateMany)
+        })
+    }
+
+    /// Whether a root of an object is what its name leads to.
+    pub(crate) fn has_mutation(&self, root: &Root) -> bool {
+        match root {
+            Root::UpdateMany(_) => matches!(self.mutation(&root.name()), Some(Root::UpdateMany(_))),
+            _ => true,
+        }
     }
 
     /// `link_<object>_<relation>`, wherever the object's name ends.

@@ -39,13 +39,14 @@ pub(crate) enum Tool {
     UpsertRecord,
     DeleteRecord,
     BulkCreateRecords,
+    BulkUpdateRecords,
     BulkDeleteRecords,
     LinkRecords,
     UnlinkRecords,
 }
 
 impl Tool {
-    pub(crate) const ALL: [Tool; 13] = [
+    pub(crate) const ALL: [Tool; 14] = [
         Tool::ListObjects,
         Tool::GetObject,
         Tool::QueryData,
@@ -56,6 +57,7 @@ impl Tool {
         Tool::UpsertRecord,
         Tool::DeleteRecord,
         Tool::BulkCreateRecords,
+        Tool::BulkUpdateRecords,
         Tool::BulkDeleteRecords,
         Tool::LinkRecords,
         Tool::UnlinkRecords,
@@ -73,10 +75,16 @@ impl Tool {
             Tool::UpsertRecord => "upsert_record",
             Tool::DeleteRecord => "delete_record",
             Tool::BulkCreateRecords => "bulk_create_records",
+            Tool::BulkUpdateRecords => "bulk_update_records",
             Tool::BulkDeleteRecords => "bulk_delete_records",
             Tool::LinkRecords => "link_records",
             Tool::UnlinkRecords => "unlink_records",
         }
+    }
+
+    /// Whether an action of a block may have the name: it could be installed before there was this tool. Then it is the action's.
+    pub(crate) fn yields_to_actions(self) -> bool {
+        self == Tool::BulkUpdateRecords
     }
 
     /// What the caller has to hold on an object to use the tool on it; nothing in particular where it only tells of the object.
@@ -85,7 +93,7 @@ impl Tool {
             Tool::ListObjects | Tool::GetObject => &[],
             Tool::QueryData | Tool::GetRecord | Tool::AggregateData => &[Action::Read],
             Tool::CreateRecord | Tool::BulkCreateRecords => &[Action::Create],
-            Tool::UpdateRecord | Tool::LinkRecords | Tool::UnlinkRecords => &[Action::Update],
+            Tool::UpdateRecord | Tool::BulkUpdateRecords | Tool::LinkRecords | Tool::UnlinkRecords => &[Action::Update],
             Tool::UpsertRecord => &[Action::Create, Action::Update],
             Tool::DeleteRecord | Tool::BulkDeleteRecords => &[Action::Delete],
         }
@@ -135,7 +143,10 @@ impl Shown {
             block: Arc::clone(block),
             place: *place,
         });
-        Shown { tools: tools.collect(), actions: actions.collect() }
+        let actions: Vec<ShownAction> = actions.collect();
+        let is_taken = |tool: Tool| tool.yields_to_actions() && actions.iter().any(|action| action.tool == tool.name());
+        let tools = tools.filter(|(tool, _)| !is_taken(*tool)).collect();
+        Shown { tools, actions }
     }
 
     /// Whether `caller` is shown anything at all.

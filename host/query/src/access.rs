@@ -234,6 +234,42 @@ impl Permissions {
         self.grants.named.keys().map(String::as_str)
     }
 
+    /// `*`, and the resources that grants name here or in a limit. Rights are the same on every resource beside these.
+    fn resources_that_differ(&self) -> BTreeSet<&str> {
+        let mut resources = BTreeSet::from(["*"]);
+        let mut side = Some(self);
+        while let Some(permissions) = side {
+            resources.extend(permissions.named_resources());
+            side = permissions.limit.as_deref();
+        }
+        resources
+    }
+
+    /// All rights as grants, by resource. The grants of a named resource have the rights of `*` in them, so that a reader looks
+    /// for the resource, and for `*` only where it is not named. Actions on every row come before those on own rows.
+    pub fn effective(&self) -> Vec<Grant> {
+        let mut grants = Vec::new();
+        for resource in self.resources_that_differ() {
+            let (mut on_all, mut on_own) = (Vec::new(), Vec::new());
+            for action in Action::ALL {
+                match self.decide(resource, action).as_ref().map(Access::scope) {
+                    Some(Scope::All) => on_all.push(action),
+                    Some(Scope::Own(_)) => on_own.push(action),
+                    Some(Scope::Nothing) | None => {}
+                }
+            }
+            for (mut actions, row_policy) in [(on_all, None), (on_own, Some(RowPolicy::Own))] {
+                if actions.contains(&Action::Manage) {
+                    actions = vec![Action::Manage];
+                }
+                if !actions.is_empty() {
+                    grants.push(Grant { resource: resource.to_owned(), actions, row_policy });
+                }
+            }
+        }
+        grants
+    }
+
     /// Whether every right that `grant` would give is held here: nobody gives more than they hold.
     pub fn covers(&self, grant: &Grant) -> bool {
         grant.actions.iter().all(|action| self.holds(&grant.resource, *action, grant.row_policy))
@@ -255,13 +291,7 @@ impl Permissions {
         if self.is_unrestricted() {
             return None;
         }
-        let mut resources = BTreeSet::from(["*"]);
-        let mut side = Some(other);
-        while let Some(permissions) = side {
-            resources.extend(permissions.named_resources());
-            side = permissions.limit.as_deref();
-        }
-        resources.into_iter().find_map(|resource| {
+        other.resources_that_differ().into_iter().find_map(|resource| {
             Action::ALL.into_iter().find_map(|action| {
                 let access = other.decide(resource, action)?;
                 let row_policy = (*access.scope() != Scope::All).then_some(RowPolicy::Own);
@@ -372,6 +402,35 @@ mod tests {
         // All actions are not `manage`, which may come to mean more.
         let all = [Action::Create, Action::Read, Action::Update, Action::Delete];
         assert!(!Permissions::new(vec![grant("task", &all, None)], None).covers(&grant("task", &[Action::Manage], None)));
+    }
+
+    #[test]
+    fn effective_grants_are_merged_and_cut() {
+        let own = Some(RowPolicy::Own);
+        let permissions = Permissions::new(
+            vec![
+                grant("task", &[Action::Read], own),
+                grant("task", &[Action::Update, Action::Create], own),
+                grant("task", &[Action::Update], None),
+                grant("note", &[Action::Manage], None),
+                grant("*", &[Action::Read], None),
+            ],
+            Some("u".into()),
+        );
+        let expected = [
+            grant("*", &[Action::Read], None),
+            grant("note", &[Action::Manage], None),
+            grant("task", &[Action::Read, Action::Update], None),
+            grant("task", &[Action::Create], own),
+        ];
+        assert_eq!(permissions.effective(), expected);
+        // A limit cuts, and names resources of its own.
+        let all = Permissions::new(vec![grant("*", &[Action::Manage], None)], Some("u".into()));
+        let maker = Permissions::new(vec![grant("task", &[Action::Read], None)], Some("m".into()));
+        assert_eq!(all.limited_to(Arc::new(maker)).effective(), [grant("task", &[Action::Read], None)]);
+        assert_eq!(Permissions::unrestricted().effective(), [grant("*", &[Action::Manage], None)]);
+        // Nobody in particular has no own rows.
+        assert_eq!(Permissions::new(vec![grant("task", &[Action::Read], own)], None).effective(), []);
     }
 
     #[test]

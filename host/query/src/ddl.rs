@@ -12,6 +12,9 @@ const REBUILD_TABLE: &str = "svc_rebuild";
 /// The column that takes converted values until it replaces the one that they come from.
 pub const CONVERTED_COLUMN: &str = "svc_converted";
 
+/// The column that goes up by one with each change of a row. No surface shows it; ETags are made of it.
+pub const VERSION_COLUMN: &str = "svc_version";
+
 /// An index: its name, what it is in catalogue numbers, and the statement that makes it.
 struct Index {
     name: String,
@@ -193,7 +196,10 @@ fn rebuild(old: &Object, new: &Object, converted: Option<&str>) -> Vec<String> {
     let (table_name, names, values) = (quote(new.name()), names.join(", "), values.join(", "));
     let mut statements = vec![
         table(dialect, new, REBUILD_TABLE),
-        format!("INSERT INTO {REBUILD_TABLE} (svc_rowid, {names}) SELECT svc_rowid, {values} FROM {table_name}"),
+        format!(
+            "INSERT INTO {REBUILD_TABLE} (svc_rowid, {VERSION_COLUMN}, {names}) \
+             SELECT svc_rowid, {VERSION_COLUMN}, {values} FROM {table_name}"
+        ),
         format!("DROP TABLE {table_name}"),
         format!("ALTER TABLE {REBUILD_TABLE} RENAME TO {table_name}"),
     ];
@@ -299,11 +305,14 @@ fn added_indexes(dialect: Dialect, old: &Object, new: &Object) -> Vec<String> {
 }
 
 fn table(dialect: Dialect, object: &Object, name: &str) -> String {
-    let mut lines = Vec::with_capacity(object.columns.len() + 1);
+    let mut lines = Vec::with_capacity(object.columns.len() + 2);
     if dialect == Dialect::Sqlite {
         // A rowid that VACUUM keeps, for full-text indexes to point at.
         lines.push("svc_rowid INTEGER PRIMARY KEY".to_owned());
     }
+    // The default is that of the tables which were there before the column was.
+    let integer = if dialect == Dialect::Sqlite { "INTEGER" } else { "bigint" };
+    lines.push(format!("{VERSION_COLUMN} {integer} NOT NULL DEFAULT 0"));
     lines.extend(object.columns.iter().map(|column| column_line(dialect, object, column)));
     format!("CREATE TABLE {} ({})", quote(name), lines.join(", "))
 }

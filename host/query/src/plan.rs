@@ -12,7 +12,7 @@ use crate::access::{Access, Scope};
 
 pub use list::ListPlan;
 pub use selection::{Predicate, SearchBy, Selection, Test};
-pub use write::{Assignment, CreatePlan, LinkPlan, Stamp, UpdatePlan, UpsertPlan, search_document, write_record};
+pub use write::{Assignment, Change, CreatePlan, LinkPlan, Stamp, UpdatePlan, UpsertPlan, search_document, write_record};
 
 /// One record by id, read or deleted.
 #[derive(Debug, Clone)]

@@ -61,6 +61,15 @@ pub struct ListRequest {
     pub without_count: bool,
 }
 
+/// What a caller asked of an export: a list whose window has no bound of its own.
+#[derive(Clone, Debug, Default)]
+pub struct ExportRequest {
+    /// Its paging holds the offset alone.
+    pub list: ListRequest,
+    /// `None` for all rows.
+    pub limit: Option<u64>,
+}
+
 /// A window as callers name it: by page, or by offset, which takes precedence.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PagingParameters {
@@ -137,6 +146,36 @@ impl ListRequest {
         }
         request.paging = paging.window()?;
         request.checked()
+    }
+
+    /// Reads the decoded query parameters of an export: those of the list, but for what shapes a page.
+    ///
+    /// # Errors
+    /// `invalid_request` for `page`, `pageSize` and `expand`, beside those of the list.
+    pub fn export_from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ExportRequest> {
+        let (mut of_list, mut limit, mut offset) = (Vec::new(), None, 0);
+        for (name, value) in pairs {
+            match name {
+                "page" | "pageSize" => {
+                    let message =
+                        format!("An export has no `{name}`: it has all rows, or those that `limit` and `offset` cut out.");
+                    return Err(Error::invalid_request(message));
+                }
+                "expand" => {
+                    let message = "An export has no `expand`. Export the related object, and join the two by their ids.";
+                    return Err(Error::invalid_request(message));
+                }
+                "limit" => limit = Some(whole_number("limit", value, 1)?),
+                "offset" => offset = whole_number("offset", value, 0)?,
+                _ => of_list.push((name, value)),
+            }
+        }
+        if offset > OFFSET_MAX {
+            return Err(Error::invalid_request(format!("`offset` is {OFFSET_MAX} at most.")));
+        }
+        let mut list = ListRequest::from_parameters(of_list)?;
+        list.paging.offset = offset;
+        Ok(ExportRequest { list, limit })
     }
 
     /// Reads the JSON form that blocks, GraphQL and MCP use:
@@ -250,6 +289,21 @@ mod tests {
         assert_eq!(window(&[("page", "3"), ("limit", "500")]).ok(), Some(Paging { limit: 100, offset: 0 }));
         for bad in [("page", "0"), ("page", "-1"), ("limit", "0"), ("offset", "x"), ("page", "18446744073709551615")] {
             assert!(window(&[bad]).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn an_export_has_a_window_without_a_bound_and_no_pages() {
+        let window = |pairs: &[(&'static str, &'static str)]| {
+            let request = ListRequest::export_from_parameters(pairs.iter().copied()).ok()?;
+            Some((request.limit, request.list.paging.offset))
+        };
+        assert_eq!(window(&[("sort", "a"), ("a[gt]", "1")]), Some((None, 0)));
+        assert_eq!(window(&[("limit", "1000000"), ("offset", "7")]), Some((Some(1_000_000), 7)));
+        for bad in
+            [("page", "1"), ("pageSize", "5"), ("expand", "a"), ("limit", "0"), ("limit", "-1"), ("offset", "1e3"), ("a[x]", "1")]
+        {
+            assert_eq!(window(&[bad]), None, "{bad:?}");
         }
     }
 

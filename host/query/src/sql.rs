@@ -8,9 +8,9 @@ mod write;
 mod writer;
 
 pub use param::{Param, Statement};
-pub use read::{aggregate, candidates, count, get, get_many, list, owners, related, visible};
-pub use rows::{add_converted_column, column_page, count_all, count_duplicates, count_nulls, write_converted};
+pub use read::{aggregate, candidates, count, export, get, get_many, list, owners, related, visible};
+pub use rows::{add_converted_column, column_page, count_all, count_duplicates, count_links, count_nulls, write_converted};
 pub use write::{
     any_link, change_links, conflicting, delete_many, duplicate, ids_created_by, insert, insert_params, referring, referring_ids,
-    restamp, take_links, update, upsert,
+    restamp, take_links, update, update_many, upsert,
 };

@@ -15,6 +15,7 @@ use crate::AppState;
 use crate::auth::AuthError;
 use crate::error::ApiError;
 use crate::extract::{Authenticated, QueryPairs, RequestInfo, credentials};
+use crate::precondition::refuse_if_match;
 
 /// Largest body of an operation that administers, in bytes.
 pub(crate) const ADMINISTRATIVE_BODY_BYTES_MAX: usize = 256 * 1024;
@@ -31,6 +32,8 @@ pub(crate) struct Admitted {
 pub(crate) trait Demand {
     /// Whether its body is bounded as those of operations that administer.
     const IS_ADMINISTRATIVE: bool = true;
+    /// Whether `If-Match` is refused: on records, where it could be taken for a condition.
+    const REFUSES_IF_MATCH: bool = false;
 
     /// # Errors
     /// What the caller is refused with.
@@ -46,6 +49,9 @@ impl<D: Demand> FromRequestParts<AppState> for Granted<D> {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
         D::check(&caller, parts, state).await?;
+        if D::REFUSES_IF_MATCH {
+            refuse_if_match(&parts.headers)?;
+        }
         let most = if D::IS_ADMINISTRATIVE { ADMINISTRATIVE_BODY_BYTES_MAX } else { usize::MAX };
         admit(parts, state, caller.payer().clone(), most);
         Ok(Granted(caller, PhantomData))
@@ -132,6 +138,7 @@ resources! {
     ApiKeys: "api_keys", own rows: true;
     Webhooks: "webhooks";
     Tasks: "tasks";
+    Settings: "settings";
 }
 
 macro_rules! rights {
@@ -181,6 +188,18 @@ pub(crate) struct Records<R>(PhantomData<R>);
 
 impl<R: Right> Demand for Records<R> {
     const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
+
+    async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        admit_to_object(caller, parts, state, &[R::ACTION]).await
+    }
+}
+
+/// The same on one record, on a condition where `If-Match` names one.
+pub(crate) struct OneRecord<R>(PhantomData<R>);
+
+impl<R: Right> Demand for OneRecord<R> {
+    const IS_ADMINISTRATIVE: bool = false;
 
     async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
         admit_to_object(caller, parts, state, &[R::ACTION]).await
@@ -192,6 +211,7 @@ pub(crate) struct NewRecord;
 
 impl Demand for NewRecord {
     const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
 
     async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
         // A query that cannot be decoded names nothing; it is refused later.
@@ -207,6 +227,7 @@ pub(crate) struct Links;
 
 impl Demand for Links {
     const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
 
     async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
         let relation = path_part(parts, state, "relation").await;
@@ -228,6 +249,25 @@ impl Demand for CalledAction {
         let block = path_part(parts, state, "block").await;
         let action = path_part(parts, state, "action").await;
         Ok(state.app.admit_to_action(caller, &block, &action).await?)
+    }
+}
+
+/// A recorded event handed to a block's handler once more.
+pub(crate) struct Replay;
+
+impl Demand for Replay {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        Ok(state.app.may_replay(caller)?)
+    }
+}
+
+/// A session: what belongs to its user belongs to no key.
+pub(crate) struct Person;
+
+impl Demand for Person {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        state.app.require_person(caller)?;
+        Ok(())
     }
 }
 

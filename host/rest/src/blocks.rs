@@ -1,15 +1,15 @@
-//! `/api/v1/blocks`: install, list, configure, call, logs, uninstall.
+//! `/api/v1/blocks`: inspect, install, list, configure, call, logs, use, replay, uninstall.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use blockbase_app::InstallOptions;
-use blockbase_app::schema::Error;
+use blockbase_app::schema::{Error, time};
+use blockbase_app::{InstallOptions, LogRequest, ReplayRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::AppState;
-use crate::admission::{Blocks, CalledAction, Create, Delete, Granted, Manage, Read, Update};
+use crate::admission::{Blocks, CalledAction, Create, Delete, Granted, Manage, Read, Replay, Update};
 use crate::body::{self, JsonBody, JsonText, given};
 use crate::error::ApiError;
 use crate::extract::{PathParts, QueryPairs, RequestInfo};
@@ -140,13 +140,72 @@ pub(crate) async fn logs(
     PathParts(block): PathParts<String>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
+    query.only(&["limit", "level", "search", "since", "after"])?;
+    let given = |name: &str| query.get(name).filter(|value| !value.is_empty());
     let limit = match query.get("limit").map(str::parse::<i64>) {
         None => LOG_LINES_DEFAULT,
         Some(Ok(limit)) if limit >= 1 => limit.min(LOG_LINES_MAX),
         Some(_) => return Err(Error::invalid_request("`limit` needs a whole number of at least 1.").into()),
     };
-    let level = query.get("level").map(str::to_owned);
-    Ok(render::data(StatusCode::OK, &state.app.block_logs(&caller, &block, level, limit).await?))
+    let text = given("search").map(str::to_owned);
+    if text.as_ref().is_some_and(|text| text.contains('\0')) {
+        return Err(Error::invalid_request("`search` holds a NUL character.").into());
+    }
+    let since = given("since").map(|text| {
+        time::parse_datetime(text).ok_or_else(|| Error::invalid_request(format!("`since` is a datetime; it is {text:?}.")))
+    });
+    let after = given("after").map(|text| {
+        let cursor = text.parse::<i64>().ok().filter(|cursor| *cursor >= 0);
+        cursor.ok_or_else(|| Error::invalid_request("`after` is the `cursor` of an earlier answer."))
+    });
+    let request = LogRequest {
+        levels: given("level").map(LogRequest::read_levels).transpose()?.unwrap_or_default(),
+        text,
+        since: since.transpose()?,
+        after: after.transpose()?,
+        limit,
+    };
+    let answer = state.app.block_logs(&caller, &block, request).await?;
+    Ok(render::json_bytes(StatusCode::OK, answer.to_string().into_bytes()))
+}
+
+pub(crate) async fn usage(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Blocks, Read)>,
+    PathParts(block): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.block_usage(&caller, &block)?))
+}
+
+pub(crate) async fn inspect(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Blocks, Create)>,
+    query: QueryPairs,
+    headers: HeaderMap,
+    request: Request,
+) -> Result<Response, ApiError> {
+    body::expect_media_type(&headers, "application/wasm")?;
+    query.only(&[])?;
+    let file = body::read_within(request, &state, state.settings.block_bytes_max).await?;
+    Ok(render::data(StatusCode::OK, &state.app.inspect_block(&caller, file).await?))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct ReplayBody {
+    event_id: String,
+    #[serde(default, deserialize_with = "given")]
+    consumer: Option<String>,
+}
+
+pub(crate) async fn replay(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Replay>,
+    PathParts((block, handler)): PathParts<(String, String)>,
+    JsonBody(body): JsonBody<ReplayBody>,
+) -> Result<Response, ApiError> {
+    let request = ReplayRequest { event_id: body.event_id, consumer: body.consumer };
+    Ok(render::data(StatusCode::OK, &state.app.replay_event(&caller, &block, &handler, request).await?))
 }
 
 pub(crate) async fn call(

@@ -5,6 +5,8 @@ pub(crate) mod bulk;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod discover;
+mod expansion;
+pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod links;
 pub(crate) mod list;

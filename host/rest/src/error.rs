@@ -45,6 +45,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::NoPendingClaim
         | Code::OwnsThings
         | Code::Conflict => StatusCode::CONFLICT,
+        Code::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,

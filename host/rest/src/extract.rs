@@ -16,6 +16,9 @@ use crate::AppState;
 use crate::bodies::BodyPlace;
 use crate::error::ApiError;
 
+/// The header that names the role to look at the service as. The middleware lets it through on reads alone.
+pub(crate) const VIEW_AS: &str = "x-svc-view-as";
+
 /// What the middleware knows of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestInfo {
@@ -67,6 +70,7 @@ pub(crate) fn credentials(parts: &Parts) -> Credentials {
         bearer,
         api_key: text("x-api-key"),
         cookies: (!cookies.is_empty()).then(|| cookies.join("; ")),
+        view_as: text(VIEW_AS),
         renewal: info.map(|info| info.renewal.clone()).unwrap_or_default(),
         principal: info.map(|info| info.principal.clone()).unwrap_or_default(),
         address: info.map(|info| info.address),
@@ -143,10 +147,10 @@ impl QueryPairs {
         }
     }
 
-    /// `page`, `pageSize`, `limit`, `offset` and, where it is `searchable`, `search`: nothing else.
-    pub(crate) fn page(&self, searchable: bool) -> Result<(Option<String>, Paging), ApiError> {
-        self.only(if searchable { &PAGE_PARAMETERS } else { &PAGE_PARAMETERS[..4] })?;
-        let request = ListRequest::from_parameters(self.iter())?;
+    /// `page`, `pageSize`, `limit`, `offset` and `search`, beside parameters of the handler's own.
+    pub(crate) fn search_page_beside(&self, own: &[&str]) -> Result<(Option<String>, Paging), ApiError> {
+        self.only(&[&PAGE_PARAMETERS[..], own].concat())?;
+        let request = ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?;
         if request.search.as_ref().is_some_and(|search| search.contains('\0')) {
             return Err(Error::invalid_request("`search` holds a NUL character.").into());
         }

@@ -28,10 +28,13 @@ mod objects;
 mod observe;
 mod openapi;
 mod origin;
+mod precondition;
 mod protect;
 mod relationships;
 mod render;
 mod roles;
+mod schema_change;
+mod settings;
 mod surfaces;
 mod tasks;
 mod users;
@@ -41,7 +44,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::routing::{delete, get, patch, post};
+use axum::routing::{any, delete, get, patch, post};
 use blockbase_app::App;
 use tokio::sync::watch;
 
@@ -50,7 +53,7 @@ pub use host::{KnownHosts, is_loopback_url};
 pub use metrics::{Metrics, MetricsAccess, metrics_router};
 use middleware::Limits;
 pub use origin::TrustedOrigins;
-pub use surfaces::{Surface, Surfaces};
+pub use surfaces::{Pages, Surface, Surfaces};
 
 /// What the surface needs to know of the configuration.
 #[derive(Clone)]
@@ -122,11 +125,13 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/data", get(data::discover::handle))
         .route("/api/v1/data/{object}", get(data::list::handle).post(data::create::handle))
         .route("/api/v1/data/{object}/aggregate", get(data::aggregate::handle))
-        .route("/api/v1/data/{object}/bulk", post(data::bulk::create).delete(data::bulk::delete))
+        .route("/api/v1/data/{object}/export", get(data::export::handle))
+        .route("/api/v1/data/{object}/bulk", post(data::bulk::create).patch(data::bulk::update).delete(data::bulk::delete))
         .route("/api/v1/data/{object}/{id}", get(data::get::handle).patch(data::update::handle).delete(data::delete::handle))
         .route("/api/v1/data/{object}/{id}/links/{relation}", post(data::links::add).delete(data::links::remove))
         .route("/api/v1/objects", get(objects::list).post(objects::create))
         .route("/api/v1/objects/{name}", get(objects::get).patch(objects::update).delete(objects::delete))
+        .route("/api/v1/objects/{name}/dependents", get(objects::dependents))
         .route("/api/v1/objects/{name}/fields", post(fields::add))
         .route("/api/v1/objects/{name}/fields/{field}", patch(fields::alter).delete(fields::drop))
         .route("/api/v1/relationships", get(relationships::list).post(relationships::create))
@@ -147,8 +152,11 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/webhooks/{id}/rotate-secret", post(webhooks::rotate_secret))
         .route("/api/v1/blocks", get(blocks::list).post(blocks::install))
         .route("/api/v1/blocks/actions", get(blocks::actions))
+        .route("/api/v1/blocks/inspect", post(blocks::inspect))
         .route("/api/v1/blocks/{block}", get(blocks::get).patch(blocks::update).merge(delete(blocks::uninstall)))
         .route("/api/v1/blocks/{block}/logs", get(blocks::logs))
+        .route("/api/v1/blocks/{block}/usage", get(blocks::usage))
+        .route("/api/v1/blocks/{block}/handlers/{handler}/replay", post(blocks::replay))
         .route("/api/v1/blocks/{block}/adopt", post(blocks::adopt))
         .route("/api/v1/blocks/{block}/rollback", post(blocks::rollback))
         .route("/api/v1/blocks/{block}/secrets", get(blocks::secrets).post(blocks::set_secret))
@@ -164,8 +172,11 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/openapi.json", get(openapi::handle))
         .route("/api/v1/roles", get(roles::list).post(roles::create))
         .route("/api/v1/roles/{id}", get(roles::get).patch(roles::update).delete(roles::delete))
+        .route("/api/v1/roles/{id}/permissions", get(roles::permissions))
         .route("/api/v1/users", get(users::list))
         .route("/api/v1/users/{id}", get(users::get).patch(users::update).delete(users::delete))
+        .route("/api/v1/users/{id}/sessions", get(users::sessions).delete(users::end_sessions))
+        .route("/api/v1/users/{id}/sessions/{session}", delete(users::end_session))
         .route("/api/v1/users/{id}/roles", post(users::give_role))
         .route("/api/v1/users/{id}/roles/{role}", delete(users::take_role))
         .route("/api/v1/api-keys", get(api_keys::list).post(api_keys::create))
@@ -176,7 +187,12 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/tasks/{id}/adopt", post(tasks::adopt))
         .route("/api/v1/tasks/{id}/run", post(tasks::run))
         .route("/api/v1/tasks/{id}/runs", get(tasks::runs))
+        .route("/api/v1/settings", get(settings::list))
+        .route("/api/v1/status", get(settings::status))
+        .route("/api/v1/instance", get(me::instance))
         .route("/api/v1/me", get(me::verdict))
+        .route("/api/v1/me/permissions", get(me::permissions))
+        .route("/api/v1/me/preferences", get(me::preferences).patch(me::change_preferences))
         .route("/api/v1/admin/claim", post(me::claim))
         .route("/api/auth/sign-up/email", post(auth::sign_up))
         .route("/api/auth/sign-in/email", post(auth::sign_in))
@@ -190,6 +206,10 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/auth/change-password", post(auth::change_password))
         .route("/api/auth/update-user", post(auth::update_user))
         .route("/api/auth/delete-anonymous-user", post(auth::delete_guest))
+        .route("/", any(surfaces::root))
+        .route("/admin", get(surfaces::console))
+        .route("/admin/", get(surfaces::console))
+        .route("/admin/{*path}", get(surfaces::console))
         .route("/healthz", get(health::alive))
         .route("/readyz", get(health::ready));
     let router = match state.settings.metrics {

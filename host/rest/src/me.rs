@@ -1,16 +1,19 @@
-//! `GET /api/v1/me`, and the claim of the account that was made at boot.
+//! `GET /api/v1/me` with what belongs to the caller, the claim of the account that was made at boot, and what everybody may know.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use blockbase_app::run_sized;
+use blockbase_app::schema::Error;
+use blockbase_app::schema::json::{holds_nul, parse_members};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::AppState;
-use crate::admission::Claiming;
-use crate::body::JsonBody;
+use crate::admission::{Claiming, Granted, Person};
+use crate::body::{JsonBody, JsonText};
 use crate::error::ApiError;
-use crate::extract::Presented;
+use crate::extract::{Authenticated, Presented};
 use crate::render;
 
 /// The identity verdict; a bad credential is an answer, not an error.
@@ -34,4 +37,37 @@ pub(crate) async fn claim(
 ) -> Result<Response, ApiError> {
     state.app.claim(&credentials, body.name, body.new_password).await?;
     Ok(render::data(StatusCode::OK, &json!({ "claimed": true })))
+}
+
+/// What a client needs to know before somebody signs in. It looks at no credential.
+pub(crate) async fn instance(State(state): State<AppState>) -> Result<Response, ApiError> {
+    Ok(render::json_bytes(StatusCode::OK, state.app.instance().await?.to_string().into_bytes()))
+}
+
+/// What the caller may do.
+pub(crate) async fn permissions(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.own_permissions(&caller)?))
+}
+
+/// What the user keeps.
+pub(crate) async fn preferences(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Person>,
+) -> Result<Response, ApiError> {
+    Ok(render::data_bytes(StatusCode::OK, state.app.preferences(&caller).await?.as_bytes()))
+}
+
+pub(crate) async fn change_preferences(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Person>,
+    JsonText(text): JsonText,
+) -> Result<Response, ApiError> {
+    if holds_nul(&text) {
+        return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
+    }
+    let changes = run_sized(text.len(), || parse_members(&text))?;
+    Ok(render::data_bytes(StatusCode::OK, state.app.change_preferences(&caller, changes).await?.as_bytes()))
 }

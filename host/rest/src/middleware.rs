@@ -22,7 +22,7 @@ use tracing::Instrument;
 
 use crate::auth::show_token;
 use crate::error::{is_auth, unhandled};
-use crate::extract::RequestInfo;
+use crate::extract::{RequestInfo, VIEW_AS};
 use crate::host::{HostProblem, NamedHost};
 use crate::lingering::lingering;
 use crate::observe::Observed;
@@ -33,16 +33,21 @@ use crate::{AppState, Settings, protect};
 pub(crate) struct Limits {
     all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    /// Pages and files from the binary: a page loads dozens of them, and none costs more than its bytes.
+    files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
     begun: Instant,
     /// Seconds after `begun`.
     swept_at: AtomicU64,
 }
 
 /// Headers of answers that scripts of other origins may read.
-const EXPOSED: [&str; 6] = ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id"];
+const EXPOSED: [&str; 7] =
+    ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id", "content-disposition"];
 /// How long a browser may keep the answer to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
+/// Pages and files a minute and address, at least: a low limit of requests should not keep a page from loading.
+const FILES_PER_MINUTE_MIN: u32 = 600;
 /// Addresses kept by a limiter before those at rest are dropped.
 const ADDRESSES_MAX: usize = 50_000;
 
@@ -53,6 +58,10 @@ impl Limits {
         Limits {
             all: limiter(settings.requests_per_minute),
             auth: limiter(settings.auth_requests_per_minute),
+            files: limiter(match settings.requests_per_minute {
+                0 => 0,
+                rate => rate.max(FILES_PER_MINUTE_MIN),
+            }),
             begun: Instant::now(),
             swept_at: AtomicU64::default(),
         }
@@ -63,8 +72,12 @@ impl Limits {
         if is_probe(path) {
             return Ok(());
         }
-        let auth = if is_auth(path) { &self.auth } else { &None };
-        for limiter in [&self.all, auth].into_iter().flatten() {
+        let limiters = match path {
+            path if is_file(path) => [&self.files, &None],
+            path if is_auth(path) => [&self.all, &self.auth],
+            _ => [&self.all, &None],
+        };
+        for limiter in limiters.into_iter().flatten() {
             self.sweep(limiter);
             let counted = limiter.check_key(&network_of(address));
             counted.map_err(|not_until| {
@@ -138,6 +151,9 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         let (status, time) = (response.status().as_u16(), begun.elapsed());
         span.in_scope(|| log_request(&method, route, status, time, &info));
     }
+    if path.starts_with("/api/") {
+        state.app.count_answer(response.status().is_server_error());
+    }
     observed.answered(&response, begun.elapsed());
     response
 }
@@ -148,6 +164,11 @@ const NO_ROUTE: &str = "none";
 /// Whether a path is asked for every few seconds by machines, and never of interest.
 fn is_probe(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz" | "/metrics")
+}
+
+/// Whether a path is a page of the console or a file from the binary, which has a limit of its own.
+fn is_file(path: &str) -> bool {
+    path == "/admin" || path.starts_with("/admin/") || path.starts_with("/api/v1/graphql/assets/")
 }
 
 /// One line for one request: the route's pattern and never the path, because paths and queries hold what people wrote.
@@ -214,6 +235,7 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
         return Ok(());
     }
     state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
     // A hook looks at no session, so that no browser can be made to lend it one; pages of third parties may call it.
     if path.starts_with("/api/v1/hooks/") {
         return Ok(());
@@ -233,6 +255,25 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
         let body = json!({ "code": code, "error": code, "message": message });
         Box::new((StatusCode::FORBIDDEN, axum::Json(body)).into_response())
     })
+}
+
+/// Whoever looks at the service as a role only looks: the header is for reads of the API. Hooks, whose requests belong to blocks,
+/// and sign-in do not know it.
+fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Error> {
+    let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
+    let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);
+    let Some(value) = values.next() else { return Ok(()) };
+    if *method != Method::GET {
+        return Err(Error::invalid_request("`x-svc-view-as` is for GET requests: leave it out to change something."));
+    }
+    if path == "/api/v1/mcp" {
+        return Err(Error::invalid_request("`x-svc-view-as` is for REST and GraphQL by GET; MCP does not know it."));
+    }
+    let is_role = value.to_str().is_ok_and(|role| !role.trim().is_empty());
+    match is_role && values.next().is_none() {
+        true => Ok(()),
+        false => Err(Error::invalid_request("`x-svc-view-as` names one role, by its id.")),
+    }
 }
 
 fn refused_host(path: &str, problem: HostProblem) -> Box<Response> {

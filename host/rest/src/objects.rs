@@ -3,6 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
+use blockbase_app::HistoryRequest;
 use blockbase_app::schema::{Code, Error, ObjectDefinition, json, time};
 use serde_json::value::RawValue;
 
@@ -11,7 +12,7 @@ use crate::admission::{Create, Delete, Granted, Objects, Read, Update};
 use crate::body::{JsonMembers, JsonText};
 use crate::error::ApiError;
 use crate::extract::{PathParts, QueryPairs};
-use crate::render;
+use crate::{render, schema_change};
 
 pub(crate) async fn list(
     State(state): State<AppState>,
@@ -23,14 +24,16 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Create)>,
+    query: QueryPairs,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
+    let mode = schema_change::mode(&query, &[])?;
     let definition = json::strict_from_str::<ObjectDefinition>(&text).map_err(|misfit| {
         // JSON that is not JSON is a bad request; JSON that is no definition is an invalid schema.
         let code = if misfit.error.is_data() { Code::InvalidSchema } else { Code::InvalidRequest };
         Error::new(code, format!("The body is not an object definition: {misfit}."))
     })?;
-    Ok(render::data(StatusCode::CREATED, &state.app.create_object(&caller, definition).await?))
+    Ok(schema_change::answered(StatusCode::CREATED, &state.app.create_object(&caller, definition, mode).await?))
 }
 
 pub(crate) async fn get(
@@ -45,9 +48,11 @@ pub(crate) async fn update(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Update)>,
     PathParts(name): PathParts<String>,
+    query: QueryPairs,
     JsonMembers(changes): JsonMembers,
 ) -> Result<Response, ApiError> {
-    Ok(render::data(StatusCode::OK, &state.app.update_object(&caller, &name, changes).await?))
+    let mode = schema_change::mode(&query, &[])?;
+    Ok(schema_change::answered(StatusCode::OK, &state.app.update_object(&caller, &name, changes, mode).await?))
 }
 
 pub(crate) async fn delete(
@@ -55,9 +60,22 @@ pub(crate) async fn delete(
     Granted(caller, ..): Granted<(Objects, Delete)>,
     PathParts(name): PathParts<String>,
     query: QueryPairs,
-) -> Result<StatusCode, ApiError> {
-    state.app.delete_object(&caller, &name, query.flag("cascade")?).await?;
-    Ok(StatusCode::NO_CONTENT)
+) -> Result<Response, ApiError> {
+    let mode = schema_change::mode(&query, &["cascade"])?;
+    Ok(schema_change::dropped(&state.app.delete_object(&caller, &name, query.flag("cascade")?, mode).await?))
+}
+
+/// What depends on an object, or with `field` on a column of it.
+pub(crate) async fn dependents(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Objects, Read)>,
+    PathParts(name): PathParts<String>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    query.only(&["field"])?;
+    let (dependents, hidden) = state.app.dependents(&caller, &name, query.get("field")).await?;
+    let answer = serde_json::json!({ "data": dependents, "hidden": hidden });
+    Ok(render::json_bytes(StatusCode::OK, answer.to_string().into_bytes()))
 }
 
 /// One document of the live schema.
@@ -67,6 +85,9 @@ pub(crate) async fn schema(
 ) -> Result<Response, ApiError> {
     Ok(render::data(StatusCode::OK, &state.app.schema(&caller)?))
 }
+
+/// Entries of the history at once, where a number is asked for.
+const CHANGES_MAX: i64 = 1000;
 
 /// An entry of the history. The change stays text, so that its numbers keep their digits.
 #[derive(serde::Serialize)]
@@ -81,8 +102,21 @@ struct SchemaChange {
 pub(crate) async fn migrations(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Read)>,
+    query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let changes = state.app.schema_changes(&caller).await?.into_iter().map(|row| {
+    query.only(&["object", "before", "limit"])?;
+    let number = |name: &str| match query.get(name).map(|text| (text, text.parse::<i64>())) {
+        None => Ok(None),
+        Some((_, Ok(number))) if number >= 1 => Ok(Some(number)),
+        Some((text, _)) => Err(Error::invalid_request(format!("`{name}` is a whole number of at least 1; it is {text:?}."))),
+    };
+    let asked = HistoryRequest {
+        // No object has such a name.
+        object: query.get("object").map(|name| name.replace('\0', "")),
+        before: number("before")?,
+        limit: number("limit")?.map(|limit| limit.min(CHANGES_MAX)),
+    };
+    let changes = state.app.schema_changes(&caller, asked).await?.into_iter().map(|row| {
         Ok(SchemaChange {
             version: row.version,
             change: RawValue::from_string(row.change).map_err(Error::internal)?,

@@ -15,18 +15,20 @@ mod events;
 mod filters;
 mod graphql;
 mod mcp;
+mod me;
 mod operation;
 mod pattern;
 mod platform;
 mod records;
 mod schema_api;
+mod settings;
 mod tasks;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::Visible;
 use blockbase_app::schema::Error;
@@ -37,6 +39,8 @@ use tokio::sync::Mutex;
 use crate::AppState;
 use crate::error::ApiError;
 use crate::extract::Authenticated;
+use crate::precondition::IfNoneMatch;
+use crate::protect;
 
 /// Documents kept: one a group of callers who may know of the same.
 const DOCUMENTS_MAX: usize = 8;
@@ -98,7 +102,7 @@ impl Documents {
 pub(crate) async fn handle(
     State(state): State<AppState>,
     Authenticated(caller): Authenticated,
-    headers: HeaderMap,
+    known: IfNoneMatch,
 ) -> Result<Response, ApiError> {
     let service = document::Service {
         require_auth: state.app.settings().require_auth,
@@ -106,7 +110,7 @@ pub(crate) async fn handle(
         bulk_records_max: state.app.settings().bulk_records_max,
     };
     let document = state.documents.get(state.app.visible(&caller), service).await?;
-    let mut response = match is_known(&headers, &document.etag) {
+    let mut response = match document.etag.to_str().is_ok_and(|etag| known.names(etag)) {
         true => StatusCode::NOT_MODIFIED.into_response(),
         false => ([(header::CONTENT_TYPE, "application/json")], document.bytes.clone()).into_response(),
     };
@@ -114,15 +118,6 @@ pub(crate) async fn handle(
     headers.insert(header::ETAG, document.etag.clone());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     // Callers see different documents under one address.
-    headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie, X-API-Key"));
+    headers.insert(header::VARY, protect::CREDENTIALS);
     Ok(response)
-}
-
-/// Whether `If-None-Match` names the tag. It compares weakly, as RFC 9110 has it for this header.
-fn is_known(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let known = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    known.flat_map(|value| value.split(',')).map(str::trim).any(|tag| {
-        let opaque = tag.strip_prefix("W/").unwrap_or(tag);
-        tag == "*" || opaque.as_bytes() == etag.as_bytes()
-    })
 }

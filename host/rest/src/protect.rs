@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// What an answer below `/api` depends on.
-const CREDENTIALS: HeaderValue = HeaderValue::from_static("Authorization, Cookie, X-API-Key");
+pub(crate) const CREDENTIALS: HeaderValue = HeaderValue::from_static("Authorization, Cookie, X-API-Key, X-Svc-View-As");
 /// A year, as browsers ask for it. Other hosts of the domain are for their own servers to decide.
 const HTTPS_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
@@ -45,11 +45,14 @@ mod tests {
         assert_eq!(headers["x-content-type-options"], "nosniff");
         assert_eq!(headers["content-security-policy"], "frame-ancestors 'none'");
         assert_eq!(headers["strict-transport-security"], "max-age=31536000");
-        assert_eq!(headers.get_all(header::VARY).iter().collect::<Vec<_>>(), ["origin", "Authorization, Cookie, X-API-Key"]);
+        assert_eq!(
+            headers.get_all(header::VARY).iter().collect::<Vec<_>>(),
+            ["origin", "Authorization, Cookie, X-API-Key, X-Svc-View-As"]
+        );
         let headers = after(
             "/api/v1/openapi.json",
             false,
-            &[(header::CACHE_CONTROL, "private, no-cache"), (header::VARY, "Authorization, Cookie, X-API-Key")],
+            &[(header::CACHE_CONTROL, "private, no-cache"), (header::VARY, "Authorization, Cookie, X-API-Key, X-Svc-View-As")],
         );
         assert_eq!(headers["cache-control"], "private, no-cache");
         assert_eq!(headers.get_all(header::VARY).iter().count(), 1);

@@ -8,8 +8,8 @@ use crate::AppState;
 use crate::admission::{Create, Delete, Granted, Objects, Read};
 use crate::body::JsonText;
 use crate::error::ApiError;
-use crate::extract::PathParts;
-use crate::render;
+use crate::extract::{PathParts, QueryPairs};
+use crate::{render, schema_change};
 
 pub(crate) async fn list(
     State(state): State<AppState>,
@@ -21,16 +21,19 @@ pub(crate) async fn list(
 pub(crate) async fn create(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Create)>,
+    query: QueryPairs,
     JsonText(text): JsonText,
 ) -> Result<Response, ApiError> {
-    Ok(render::data(StatusCode::CREATED, &state.app.create_relationship(&caller, &text).await?))
+    let mode = schema_change::mode(&query, &[])?;
+    Ok(schema_change::answered(StatusCode::CREATED, &state.app.create_relationship(&caller, &text, mode).await?))
 }
 
 pub(crate) async fn delete(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Objects, Delete)>,
     PathParts(id): PathParts<String>,
-) -> Result<StatusCode, ApiError> {
-    state.app.delete_relationship(&caller, &id).await?;
-    Ok(StatusCode::NO_CONTENT)
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let mode = schema_change::mode(&query, &[])?;
+    Ok(schema_change::dropped(&state.app.delete_relationship(&caller, &id, mode).await?))
 }

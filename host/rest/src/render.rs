@@ -1,17 +1,19 @@
 //! Answers made of bytes that are JSON already.
 
 use axum::body::Body;
-use axum::http::{StatusCode, header};
-use axum::response::Response;
-use blockbase_app::Answered;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{Answered, App, RecordAnswer};
 use serde::Serialize;
 use serde_json::{Value, json};
+
+use crate::precondition::IfNoneMatch;
 
 /// A JSON answer of ready bytes.
 pub(crate) fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response {
     let mut response = Response::new(Body::from(bytes));
     *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
@@ -22,6 +24,35 @@ pub(crate) fn data_bytes(status: StatusCode, json: &[u8]) -> Response {
     bytes.extend_from_slice(json);
     bytes.push(b'}');
     json_bytes(status, bytes)
+}
+
+/// `{ "data": … }` around a record, with its ETag.
+pub(crate) fn record(status: StatusCode, record: &RecordAnswer, app: &App) -> Response {
+    with_etag(data_bytes(status, &record.json), &app.etag(&record.version))
+}
+
+/// The same, or 304 where the client has this state of the record already.
+pub(crate) fn record_unless_known(record: &RecordAnswer, known: &IfNoneMatch, app: &App) -> Response {
+    let etag = app.etag(&record.version);
+    match known.names(&etag) {
+        true => with_etag(StatusCode::NOT_MODIFIED.into_response(), &etag),
+        false => with_etag(data_bytes(StatusCode::OK, &record.json), &etag),
+    }
+}
+
+/// `{ "data": …, "created": … }` around a record, with its ETag.
+pub(crate) fn upserted(status: StatusCode, record: &RecordAnswer, created: bool, app: &App) -> Response {
+    let mut json = b"{\"data\":".to_vec();
+    json.extend_from_slice(&record.json);
+    json.extend_from_slice(format!(",\"created\":{created}}}").as_bytes());
+    with_etag(json_bytes(status, json), &app.etag(&record.version))
+}
+
+fn with_etag(mut response: Response, etag: &str) -> Response {
+    if let Ok(value) = HeaderValue::from_str(etag) {
+        response.headers_mut().insert(header::ETAG, value);
+    }
+    response
 }
 
 /// `{ "data": … }` around a value.

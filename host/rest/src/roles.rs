@@ -53,6 +53,14 @@ pub(crate) async fn get(
     Ok(render::data(StatusCode::OK, &state.app.role(&caller, &id).await?))
 }
 
+pub(crate) async fn permissions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.role_permissions(&caller, &id).await?))
+}
+
 pub(crate) async fn update(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Roles, Update)>,

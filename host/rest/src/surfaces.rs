@@ -1,4 +1,4 @@
-//! The other surfaces over HTTP: GraphQL and MCP, mounted behind the same middleware as REST.
+//! The other surfaces over HTTP: GraphQL, MCP and the console's page, mounted behind the same middleware as REST.
 //!
 //! They get the caller and the body, found and bounded as for REST, the body when they ask for it, and answer in their own form. This crate knows of them only
 //! what is said here.
@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::response::Response;
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
 use blockbase_app::{IncomingBody, Invoker, Payer};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -16,8 +17,11 @@ use http_body_util::combinators::BoxBody;
 
 use crate::AppState;
 use crate::body;
-use crate::error::ApiError;
+use crate::error::{ApiError, no_route};
 use crate::extract::{RequestInfo, credentials};
+
+/// Where the console is.
+const CONSOLE: &str = "/admin";
 
 /// Answers a request, whose body it reads once it has let the caller in.
 pub type Surface = Arc<
@@ -26,9 +30,15 @@ pub type Surface = Arc<
         + Sync,
 >;
 
+/// Answers a GET by its path and headers: the console's page and files, which are the same for everybody. `None` for a file that
+/// there is not.
+pub type Pages = Arc<dyn Fn(&str, &HeaderMap) -> Option<axum::http::Response<BoxBody<Bytes, Infallible>>> + Send + Sync>;
+
 /// The surfaces beside REST.
 #[derive(Clone)]
 pub struct Surfaces {
+    /// `/admin` and what is below
+    pub console: Pages,
     /// `/api/v1/graphql`, and `/api/v1/graphql/assets/{name}`, which are files for browsers
     pub graphql: Surface,
     /// `/api/v1/mcp`
@@ -57,6 +67,57 @@ pub(crate) async fn graphql(State(state): State<AppState>, request: Request) -> 
     answer(&state.surfaces.graphql, &state, request).await
 }
 
+/// No credential is looked at: the page asks the API like any other client.
+pub(crate) async fn console(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
+    match (state.surfaces.console)(uri.path(), &headers) {
+        Some(answer) => answer.map(Body::new),
+        None => no_route(uri).await,
+    }
+}
+
+/// `/`: people are sent to the console, programs learn that there is nothing.
+pub(crate) async fn root(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    match matches!(method, Method::GET | Method::HEAD) && names_html(&headers) {
+        // Found, for this once: what `/` is may change.
+        true => (StatusCode::FOUND, [(header::LOCATION, CONSOLE), (header::VARY, "accept")]).into_response(),
+        false => no_route(uri).await,
+    }
+}
+
+/// Whether `Accept` names HTML, as browsers do. Programs that take everything do not.
+fn names_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_html = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("text/html"));
+        let refused = |part: &str| part.strip_prefix("q=").is_some_and(|quality| quality.parse() == Ok(0.0));
+        is_html && !parts.any(refused)
+    })
+}
+
 pub(crate) async fn mcp(State(state): State<AppState>, request: Request) -> Response {
     answer(&state.surfaces.mcp, &state, request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_browser_names_html_and_a_program_does_not() {
+        let names = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            names_html(&headers)
+        };
+        for accept in ["text/html", "text/html,application/xhtml+xml,*/*;q=0.8", "application/json, Text/HTML;q=0.1"] {
+            assert!(names(accept), "{accept}");
+        }
+        for accept in ["*/*", "text/*", "application/json", "text/html;q=0", "text/html;level=1;q=0.000", "", "text/htmlx"] {
+            assert!(!names(accept), "{accept}");
+        }
+        assert!(!names_html(&HeaderMap::new()));
+    }
 }

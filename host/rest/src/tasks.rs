@@ -94,7 +94,7 @@ pub(crate) async fn runs(
     PathParts(id): PathParts<String>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let (_, paging) = query.page(false)?;
+    let paging = query.page_beside(&[])?;
     Ok(render::json_bytes(StatusCode::OK, state.app.task_runs(&caller, &id, paging).await?.into_bytes()))
 }
 

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::Error;
-use blockbase_app::{OnDeletion, UserChanges};
+use blockbase_app::{OnDeletion, UserChanges, UserSearch};
 use serde::Deserialize;
 
 use crate::AppState;
@@ -34,8 +34,39 @@ pub(crate) async fn list(
     Granted(caller, ..): Granted<(Users, Read)>,
     query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    let (search, paging) = query.page(true)?;
+    let (text, paging) = query.search_page_beside(&["role"])?;
+    let role = query.get("role").filter(|role| !role.is_empty()).map(str::to_owned);
+    if role.as_ref().is_some_and(|role| role.contains('\0')) {
+        return Err(Error::invalid_request("`role` holds a NUL character.").into());
+    }
+    let search = UserSearch { text, role };
     Ok(render::json_bytes(StatusCode::OK, state.app.list_users(&caller, search, paging).await?.into_bytes()))
+}
+
+pub(crate) async fn sessions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.user_sessions(&caller, &id).await?))
+}
+
+pub(crate) async fn end_sessions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    let count = state.app.end_user_sessions(&caller, &id).await?;
+    Ok(render::data(StatusCode::OK, &serde_json::json!({ "count": count })))
+}
+
+pub(crate) async fn end_session(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Update)>,
+    PathParts((id, session)): PathParts<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    state.app.end_user_session(&caller, &id, &session).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn get(

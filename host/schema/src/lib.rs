@@ -24,7 +24,7 @@ pub use column::{Column, ColumnType, Rules, system};
 pub use error::{Code, Error, Issue, Result, Retry};
 pub use field::{Field, FieldType};
 pub use fold::{fold, fold_into};
-pub use name::{check_field_name, check_object_name, is_name, pascal_case};
+pub use name::{PLATFORM_RESOURCES, check_field_name, check_object_name, is_name, pascal_case};
 pub use number::{ExactJson, ExactNumber, is_double};
 pub use object::{Constraints, Object, ObjectDefinition, StoredObject};
 pub use quote::{excerpt, excerpt_of, quoted};

@@ -14,7 +14,7 @@ const ENGINE_COLUMNS: [&str; 9] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tabl
 const ENGINE_TABLES: [&str; 3] = ["json_each", "json_tree", "excluded"];
 
 /// Permission resources of the platform, so never names of objects.
-const RESERVED_OBJECTS: [&str; 10] =
+pub const PLATFORM_RESOURCES: [&str; 10] =
     ["data", "objects", "events", "blocks", "users", "roles", "api_keys", "webhooks", "tasks", "settings"];
 
 /// Whether `text` matches `^[a-z][a-z0-9_]{0,47}$`.
@@ -53,7 +53,7 @@ pub fn check_object_name(name: &str) -> Result<()> {
             format!("`{name}` is a name of the database engines; choose another object name."),
         ));
     }
-    if RESERVED_OBJECTS.contains(&name) {
+    if PLATFORM_RESOURCES.contains(&name) {
         return Err(Error::new(
             Code::InvalidSchema,
             format!("`{name}` is a permission resource of the service; choose another object name."),

@@ -18,8 +18,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::config::VARIABLES;
 use crate::serve::{self, Failure};
+use crate::variables::VARIABLES;
 
 pub(crate) use terminal::print_line;
 
@@ -79,10 +79,10 @@ impl From<String> for Problem {
 }
 
 fn serve_help() -> String {
-    let width = VARIABLES.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = VARIABLES.iter().map(|variable| variable.name.len()).max().unwrap_or(0);
     let mut help = "Environment:\n".to_owned();
-    for (name, line) in VARIABLES {
-        help.push_str(&format!("  {name:width$}  {line}\n"));
+    for variable in VARIABLES {
+        help.push_str(&format!("  {:width$}  {}\n", variable.name, variable.help()));
     }
     help.push_str("\nExample:\n  SVC_LISTEN=127.0.0.1:8080 blockbase serve");
     help

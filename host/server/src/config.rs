@@ -6,9 +6,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use blockbase_app::{ListedSetting, SettingSource};
 use blockbase_telemetry::Collector;
 use ipnet::IpNet;
 use url::Url;
+
+use crate::variables::{self, VARIABLES, Variable};
 
 /// Every setting, with its default where the environment names none.
 #[derive(Clone)]
@@ -66,6 +69,7 @@ pub(crate) struct Config {
     pub(crate) log_requests: bool,
     /// Names beginning with `SVC_` that mean nothing here.
     pub(crate) unknown: Vec<String>,
+    listed: Vec<ListedSetting>,
 }
 
 /// Who telemetry is sent to. Addresses and headers the exporter reads from the environment itself.
@@ -128,56 +132,6 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// All variables with a line on each, for `--help` and for finding misspelt ones.
-pub(crate) const VARIABLES: [(&str, &str); 43] = [
-    ("SVC_LISTEN", "address to listen on; port 0 picks a free one [127.0.0.1:4000]"),
-    ("SVC_PUBLIC_URL", "external base address; https makes cookies Secure [http://<listen>]"),
-    ("SVC_DATA_DIR", "SQLite file, generated secret, compiled blocks [./svc-data]"),
-    ("SVC_DATABASE_URL", "postgres://… [SQLite in the data directory]"),
-    ("SVC_DATABASE_MAX_CONNECTIONS", "size of the connection pool [8 on SQLite, 16 on Postgres]"),
-    ("SVC_SECRET", "master secret, at least 32 characters [generated on SQLite; needed on Postgres]"),
-    ("SVC_REQUIRE_AUTH", "whether permissions are enforced [true]"),
-    ("SVC_ALLOW_INSECURE", "allows SVC_REQUIRE_AUTH=false on an address that is not loopback [false]"),
-    ("SVC_ADMIN_EMAIL", "address of the first admin, made at boot"),
-    ("SVC_ADMIN_PASSWORD", "password of the first admin"),
-    ("SVC_ADMIN_PASSWORD_FILE", "file that holds the password of the first admin"),
-    ("SVC_SETUP_TOKEN", "what the first sign-up of a fresh server sends as x-setup-token; auto makes one and logs it"),
-    ("SVC_DISABLE_SIGNUP", "closes sign-up once the first admin exists [false; true with SVC_ADMIN_EMAIL]"),
-    ("SVC_ANONYMOUS_AUTH", "guest sign-in [false]"),
-    ("SVC_SIGNUP_ROLE", "role given to every plain new sign-up"),
-    ("SVC_EVENTS_ENABLED", "whether writes emit events [true]"),
-    ("SVC_EVENTS_POLL_INTERVAL_MS", "how often the dispatcher looks by itself [2000]"),
-    ("SVC_EVENTS_RETENTION_DAYS", "age at which settled events are purged; 0 keeps all [30]"),
-    (
-        "SVC_EVENTS_MAX_BYTES",
-        "bytes of the outbox past which settled events are purged; 0 is no bound [a fifth of the disk; 10 GiB on Postgres]",
-    ),
-    ("SVC_RETRY_BASE_MS", "base of the delivery backoff [5000]"),
-    ("SVC_WEBHOOK_TIMEOUT_MS", "time of one webhook call [10000]"),
-    ("SVC_ACTION_TIMEOUT_MS", "time of one action, hook or handler [30000]"),
-    ("SVC_BLOCK_MEMORY_MB", "linear memory of one block instance [256]"),
-    ("SVC_BLOCK_MEMORY_TOTAL_MB", "linear memory of all block instances together [4096]"),
-    ("SVC_ALLOW_PRIVATE_NETWORK", "whether webhooks and blocks may reach private addresses [false]"),
-    ("SVC_MAX_BODY_BYTES", "largest request body [10485760]"),
-    ("SVC_MAX_BLOCK_BYTES", "largest block upload [67108864]"),
-    ("SVC_MAX_TEXT_BYTES", "largest text value, where the field has no max of its own [1048576]"),
-    ("SVC_MAX_ANSWER_BYTES", "largest answer of a request that lists [67108864]"),
-    ("SVC_MAX_BULK", "records of one bulk call [1000]"),
-    ("SVC_MAX_STREAMS_PER_PRINCIPAL", "open event streams of one user, key or address [100]"),
-    ("SVC_RATE_LIMIT_RPM", "requests a minute and address; 0 is off [6000]"),
-    ("SVC_AUTH_RATE_LIMIT_RPM", "the same for /api/auth [60]"),
-    ("SVC_TRUSTED_PROXIES", "CIDRs whose X-Forwarded-For is believed [none]"),
-    ("SVC_TRUSTED_ORIGINS", "origins of cookie-authenticated writes and CORS, beside the public URL's"),
-    ("SVC_DRAIN_DELAY_MS", "how long requests are accepted after the signal to stop, while /readyz answers 503 [0]"),
-    ("SVC_TELEMETRY", "mounts /metrics [false]"),
-    ("SVC_METRICS_TOKEN", "bearer token of /metrics; without one only this machine gets them"),
-    ("SVC_METRICS_LISTEN", "address of a listener of its own for /metrics"),
-    ("OTEL_EXPORTER_OTLP_ENDPOINT", "with telemetry: http(s) address of a collector of traces and metrics, as http/protobuf"),
-    ("SVC_LOG", "log filter, as in RUST_LOG [info]"),
-    ("SVC_LOG_FORMAT", "pretty or json [pretty]"),
-    ("SVC_LOG_REQUESTS", "whether each request leaves a line in the log [true]"),
-];
-
 /// What commands take from the environment. They mean nothing to the server, and are no misspelt settings of it either.
 const COMMAND_VARIABLES: [&str; 4] = ["SVC_URL", "SVC_API_KEY", "SVC_REGISTRY_USER", "SVC_REGISTRY_PASSWORD"];
 
@@ -197,23 +151,32 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         (self.0)(name).filter(|value| !value.is_empty())
     }
 
-    fn parsed<T>(&self, name: &str, default: T, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
-        match self.text(name) {
-            None => Ok(default),
-            Some(text) => parse(text.trim()).ok_or_else(|| format!("{name} needs {need}; it is {text:?}.")),
-        }
+    /// What the variable is set to, else its default in the table of variables.
+    fn effective(&self, name: &str) -> Option<String> {
+        let default = || variables::named(name).and_then(Variable::default_text).map(str::to_owned);
+        self.text(name).or_else(default)
     }
 
-    fn flag(&self, name: &str, default: bool) -> Result<bool, String> {
-        self.parsed(name, default, "true or false", |text| match text.to_ascii_lowercase().as_str() {
-            "true" | "1" | "yes" | "on" => Some(true),
-            "false" | "0" | "no" | "off" => Some(false),
-            _ => None,
-        })
+    fn text_or_default(&self, name: &str) -> String {
+        self.effective(name).unwrap_or_default()
     }
 
-    fn number(&self, name: &str, default: u64, least: u64, most: u64) -> Result<u64, String> {
-        self.parsed(name, default, &format!("a whole number from {least} to {most}"), |text| {
+    fn parsed<T>(&self, name: &str, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, String> {
+        let text = self.effective(name);
+        text.map(|text| parse(text.trim()).ok_or_else(|| format!("{name} needs {need}; it is {text:?}."))).transpose()
+    }
+
+    /// The same of a variable that has a default.
+    fn due<T>(&self, name: &str, need: &str, parse: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+        self.parsed(name, need, parse)?.ok_or_else(|| format!("{name} needs {need}."))
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, String> {
+        self.due(name, FLAG_NEED, flag)
+    }
+
+    fn number(&self, name: &str, least: u64, most: u64) -> Result<u64, String> {
+        self.due(name, &format!("a whole number from {least} to {most}"), |text| {
             text.parse().ok().filter(|number| (least..=most).contains(number))
         })
     }
@@ -234,6 +197,16 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
                 parse(item).ok_or_else(|| format!("{name} needs {need}, comma-separated; item {} is not valid.", place + 1))
             })
             .collect()
+    }
+}
+
+const FLAG_NEED: &str = "true or false";
+
+fn flag(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
     }
 }
 
@@ -268,10 +241,7 @@ impl Config {
 
     fn read(lookup: impl Fn(&str) -> Option<String>, names: impl Iterator<Item = String>) -> Result<Config, String> {
         let source = Source(lookup);
-        let listen =
-            source.parsed("SVC_LISTEN", SocketAddr::from(([127, 0, 0, 1], 4000)), "an address like 127.0.0.1:4000", |text| {
-                text.parse().ok()
-            })?;
+        let listen: SocketAddr = source.due("SVC_LISTEN", "an address like 127.0.0.1:4000", |text| text.parse().ok())?;
         let database_url = source.text("SVC_DATABASE_URL");
         if database_url.as_ref().is_some_and(|url| !url.starts_with("postgres://") && !url.starts_with("postgresql://")) {
             return Err("SVC_DATABASE_URL needs a postgres:// URL; leave it out for SQLite in SVC_DATA_DIR.".to_owned());
@@ -283,83 +253,105 @@ impl Config {
         if secret.is_none() && database_url.is_some() {
             return Err("SVC_SECRET is needed with Postgres: every instance has to know the same one. `openssl rand -base64 32` makes one.".to_owned());
         }
-        let require_auth = source.flag("SVC_REQUIRE_AUTH", true)?;
-        let allow_insecure = source.flag("SVC_ALLOW_INSECURE", false)?;
+        let require_auth = source.flag("SVC_REQUIRE_AUTH")?;
+        let allow_insecure = source.flag("SVC_ALLOW_INSECURE")?;
         if !require_auth && !listen.ip().is_loopback() && !allow_insecure {
             return Err(format!(
                 "SVC_REQUIRE_AUTH=false lets everybody who reaches {listen} do everything. Listen on 127.0.0.1, or set SVC_ALLOW_INSECURE=true if you mean it."
             ));
         }
         let admin = admin_pair(&source)?;
-        let telemetry = source.flag("SVC_TELEMETRY", false)?;
-        let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 256, 1, 4096)?;
-        let all_megabytes = source.number("SVC_BLOCK_MEMORY_TOTAL_MB", 4096, 1, 1 << 20)?;
-        let size = |name: &str, default: u64| {
-            source.number(name, default, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX))
-        };
-        let rate = |name: &str, default: u64| {
-            source.number(name, default, 0, u64::from(u32::MAX)).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX))
-        };
-        let connections = source.number("SVC_DATABASE_MAX_CONNECTIONS", 0, 0, 10_000)?;
+        let telemetry = source.flag("SVC_TELEMETRY")?;
+        let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 1, 4096)?;
+        let all_megabytes = source.number("SVC_BLOCK_MEMORY_TOTAL_MB", 1, 1 << 20)?;
+        let size = |name: &str| source.number(name, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let rate = |name: &str| source.number(name, 0, u64::from(u32::MAX)).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX));
+        let connections = source.parsed("SVC_DATABASE_MAX_CONNECTIONS", "a whole number from 0 to 10000", |text| {
+            text.parse().ok().filter(|connections: &u32| *connections <= 10_000)
+        })?;
         Ok(Config {
             listen,
             public_url: source.secretive("SVC_PUBLIC_URL", URL_NEED, public_base_url)?,
-            data_dir: source.text("SVC_DATA_DIR").unwrap_or_else(|| "./svc-data".to_owned()).into(),
+            data_dir: source.text_or_default("SVC_DATA_DIR").into(),
             database_url,
-            database_connections_max: u32::try_from(connections).ok().filter(|connections| *connections > 0),
+            database_connections_max: connections.filter(|connections| *connections > 0),
             secret,
             setup_token: source.secretive("SVC_SETUP_TOKEN", "visible ASCII characters, or auto", |text| {
                 header_token(text).map(|text| if text == "auto" { SetupToken::Auto } else { SetupToken::Value(text) })
             })?,
             require_auth,
-            disable_signup: source.flag("SVC_DISABLE_SIGNUP", admin.is_some())?,
+            disable_signup: source.parsed("SVC_DISABLE_SIGNUP", FLAG_NEED, flag)?.unwrap_or(admin.is_some()),
             admin,
-            anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH", false)?,
+            anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH")?,
             signup_role: source.text("SVC_SIGNUP_ROLE"),
-            events_enabled: source.flag("SVC_EVENTS_ENABLED", true)?,
-            events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS", 30, 0, 36_500)?).unwrap_or(30),
-            events_bytes_max: source.parsed("SVC_EVENTS_MAX_BYTES", None, "a whole number of bytes", |text| {
-                text.parse().ok().filter(|bytes: &i64| *bytes >= 0 && !text.starts_with('+')).map(Some)
+            events_enabled: source.flag("SVC_EVENTS_ENABLED")?,
+            events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS", 0, 36_500)?).unwrap_or(30),
+            events_bytes_max: source.parsed("SVC_EVENTS_MAX_BYTES", "a whole number of bytes", |text| {
+                text.parse().ok().filter(|bytes: &i64| *bytes >= 0 && !text.starts_with('+'))
             })?,
-            events_poll: Duration::from_millis(source.number("SVC_EVENTS_POLL_INTERVAL_MS", 2000, 10, 3_600_000)?),
-            retry_base_ms: i64::try_from(source.number("SVC_RETRY_BASE_MS", 5000, 1, 3_600_000)?).unwrap_or(5000),
-            webhook_timeout: Duration::from_millis(source.number("SVC_WEBHOOK_TIMEOUT_MS", 10_000, 1, 600_000)?),
-            allow_private_network: source.flag("SVC_ALLOW_PRIVATE_NETWORK", false)?,
-            action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS", 30_000, 1, 3_600_000)?),
+            events_poll: Duration::from_millis(source.number("SVC_EVENTS_POLL_INTERVAL_MS", 10, 3_600_000)?),
+            retry_base_ms: i64::try_from(source.number("SVC_RETRY_BASE_MS", 1, 3_600_000)?).unwrap_or(5000),
+            webhook_timeout: Duration::from_millis(source.number("SVC_WEBHOOK_TIMEOUT_MS", 1, 600_000)?),
+            allow_private_network: source.flag("SVC_ALLOW_PRIVATE_NETWORK")?,
+            action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS", 1, 3_600_000)?),
             block_memory_bytes: usize::try_from(megabytes << 20).unwrap_or(usize::MAX),
             blocks_memory_bytes: usize::try_from(all_megabytes << 20).unwrap_or(usize::MAX),
-            body_bytes_max: size("SVC_MAX_BODY_BYTES", 10_485_760)?,
-            block_bytes_max: size("SVC_MAX_BLOCK_BYTES", 64 << 20)?,
-            text_bytes_max: size("SVC_MAX_TEXT_BYTES", 1 << 20)?,
-            answer_bytes_max: size("SVC_MAX_ANSWER_BYTES", 64 << 20)?,
-            bulk_records_max: usize::try_from(source.number("SVC_MAX_BULK", 1000, 1, 100_000)?).unwrap_or(1000),
-            streams_of_one_max: usize::try_from(source.number("SVC_MAX_STREAMS_PER_PRINCIPAL", 100, 1, 10_000)?).unwrap_or(100),
-            requests_per_minute: rate("SVC_RATE_LIMIT_RPM", 6000)?,
-            auth_requests_per_minute: rate("SVC_AUTH_RATE_LIMIT_RPM", 60)?,
+            body_bytes_max: size("SVC_MAX_BODY_BYTES")?,
+            block_bytes_max: size("SVC_MAX_BLOCK_BYTES")?,
+            text_bytes_max: size("SVC_MAX_TEXT_BYTES")?,
+            answer_bytes_max: size("SVC_MAX_ANSWER_BYTES")?,
+            bulk_records_max: usize::try_from(source.number("SVC_MAX_BULK", 1, 100_000)?).unwrap_or(1000),
+            streams_of_one_max: usize::try_from(source.number("SVC_MAX_STREAMS_PER_PRINCIPAL", 1, 10_000)?).unwrap_or(100),
+            requests_per_minute: rate("SVC_RATE_LIMIT_RPM")?,
+            auth_requests_per_minute: rate("SVC_AUTH_RATE_LIMIT_RPM")?,
             trusted_proxies: source.list("SVC_TRUSTED_PROXIES", "networks like 10.0.0.0/8", |text| {
                 text.parse::<IpNet>().ok().or_else(|| text.parse::<std::net::IpAddr>().ok().map(IpNet::from))
             })?,
             trusted_origins: source.list("SVC_TRUSTED_ORIGINS", "origins like https://app.example.com", |text| {
                 public_base_url(text).map(|url| url.origin().ascii_serialization())
             })?,
-            drain_delay: Duration::from_millis(source.number("SVC_DRAIN_DELAY_MS", 0, 0, 600_000)?),
+            drain_delay: Duration::from_millis(source.number("SVC_DRAIN_DELAY_MS", 0, 600_000)?),
             metrics_token: source.secretive("SVC_METRICS_TOKEN", "visible ASCII characters", header_token)?,
-            metrics_listen: source
-                .parsed("SVC_METRICS_LISTEN", None, "an address like 127.0.0.1:9464", |text| text.parse().ok().map(Some))?,
+            metrics_listen: source.parsed("SVC_METRICS_LISTEN", "an address like 127.0.0.1:9464", |text| text.parse().ok())?,
             otlp: otlp(&source, telemetry)?,
             telemetry,
-            log: source.text("SVC_LOG").unwrap_or_else(|| "info".to_owned()),
-            log_format: source.parsed("SVC_LOG_FORMAT", LogFormat::Pretty, "pretty or json", |text| match text {
+            log: source.text_or_default("SVC_LOG"),
+            log_format: source.due("SVC_LOG_FORMAT", "pretty or json", |text| match text {
                 "pretty" => Some(LogFormat::Pretty),
                 "json" => Some(LogFormat::Json),
                 _ => None,
             })?,
-            log_requests: source.flag("SVC_LOG_REQUESTS", true)?,
+            log_requests: source.flag("SVC_LOG_REQUESTS")?,
             unknown: names
-                .filter(|name| VARIABLES.iter().all(|(known, _)| known != name) && !COMMAND_VARIABLES.contains(&name.as_str()))
+                .filter(|name| variables::named(name).is_none() && !COMMAND_VARIABLES.contains(&name.as_str()))
                 .collect(),
+            listed: listed(&source),
         })
     }
+
+    /// Every setting as it may be shown. `effective` says what holds for variables that are not set, where only the caller knows.
+    pub(crate) fn listed(&self, effective: &[(&str, String)]) -> Vec<ListedSetting> {
+        let mut settings = self.listed.clone();
+        for setting in settings.iter_mut().filter(|setting| !setting.is_set && !setting.secret) {
+            let known = effective.iter().find(|(name, _)| *name == setting.name);
+            setting.value = known.map(|(_, value)| value.clone()).or(setting.value.take());
+        }
+        settings
+    }
+}
+
+/// Every variable as it may be shown. Two values can come from files.
+fn listed(source: &Source<impl Fn(&str) -> Option<String>>) -> Vec<ListedSetting> {
+    let mut settings: Vec<ListedSetting> =
+        VARIABLES.iter().map(|variable| variable.listed(source.text(variable.name).as_deref())).collect();
+    let has_password_file = source.text("SVC_ADMIN_PASSWORD_FILE").is_some();
+    for setting in settings.iter_mut().filter(|setting| !setting.is_set) {
+        // Without the variable, the secret is kept in the data directory.
+        if setting.name == "SVC_SECRET" || (setting.name == "SVC_ADMIN_PASSWORD" && has_password_file) {
+            (setting.is_set, setting.source) = (true, SettingSource::File);
+        }
+    }
+    settings
 }
 
 /// Where telemetry is sent. While it is off, what these variables are set to is not checked.
@@ -383,10 +375,10 @@ fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> 
     if let Some((name, _)) = variable("PROTOCOL") {
         // The exporter would fall back to what it can speak, and fail at each export.
         let is_spoken = |text: &str| (text == "http/protobuf").then_some(());
-        source.parsed(&name, (), "http/protobuf, the one protocol that is spoken here", is_spoken)?;
+        source.parsed(&name, "http/protobuf, the one protocol that is spoken here", is_spoken)?;
     }
     let timeout = match variable("TIMEOUT") {
-        Some((name, _)) => Duration::from_millis(source.number(&name, 0, 1, 600_000)?),
+        Some((name, _)) => Duration::from_millis(source.number(&name, 1, 600_000)?),
         None => COLLECTOR_TIMEOUT,
     };
     Ok(Some(Collector { is_https: url.scheme() == "https", timeout }))
@@ -496,6 +488,35 @@ mod tests {
             assert!(problem.starts_with(malformed.0), "{problem}");
         }
         assert!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "x")]).expect("not looked at").otlp.is_ignored);
+    }
+
+    #[test]
+    fn settings_are_listed_with_their_sources_and_without_secrets() {
+        let config = read(&[
+            ("SVC_DATABASE_URL", "postgres://ann:hunter2@db/shop"),
+            ("SVC_SECRET", "hunter2 and enough characters for it"),
+            ("SVC_METRICS_TOKEN", "hunter2"),
+            ("SVC_SETUP_TOKEN", "hunter2"),
+            ("SVC_ADMIN_EMAIL", "ann@example.com"),
+            ("SVC_ADMIN_PASSWORD_FILE", "/run/password"),
+            ("SVC_MAX_BULK", "7"),
+        ]);
+        let settings =
+            config.expect("settings").listed(&[("SVC_PUBLIC_URL", "http://h".to_owned()), ("SVC_MAX_BULK", "9".to_owned())]);
+        assert_eq!(settings.len(), VARIABLES.len());
+        assert!(!format!("{settings:?}").contains("hunter2"), "{settings:?}");
+        let of = |name: &str| settings.iter().find(|setting| setting.name == name).expect("listed");
+        let short = |name: &str| (of(name).value.as_deref(), of(name).is_set, of(name).source);
+        assert_eq!(short("SVC_DATABASE_URL"), (Some("postgres://db/shop"), true, SettingSource::Environment));
+        assert_eq!(short("SVC_SECRET"), (None, true, SettingSource::Environment));
+        assert_eq!(short("SVC_ADMIN_PASSWORD"), (None, true, SettingSource::File));
+        assert_eq!(short("SVC_ADMIN_PASSWORD_FILE"), (Some("/run/password"), true, SettingSource::Environment));
+        assert_eq!(short("SVC_PUBLIC_URL"), (Some("http://h"), false, SettingSource::Default));
+        assert_eq!(short("SVC_MAX_BULK"), (Some("7"), true, SettingSource::Environment));
+        assert_eq!(short("SVC_LOG"), (Some("info"), false, SettingSource::Default));
+        let generated = read(&[]).expect("defaults").listed(&[]);
+        let secret = generated.iter().find(|setting| setting.name == "SVC_SECRET").expect("listed");
+        assert_eq!((secret.is_set, secret.source), (true, SettingSource::File));
     }
 
     #[test]

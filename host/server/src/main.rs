@@ -9,6 +9,7 @@ mod data_dir;
 mod secret;
 mod serve;
 mod telemetry;
+mod variables;
 
 use std::process::ExitCode;
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use blockbase_app::{App, BootstrapAdmin, Clock, Feed, Settings as AppSettings};
-use blockbase_auth::{CookieSigner, SecretBox};
+use blockbase_auth::{CookieSigner, EtagKey, SecretBox};
 use blockbase_blocks::{CompileLimits, Runtime, RuntimeSettings};
+use blockbase_console::Console;
 use blockbase_events::{Nudges, Settings as EventSettings};
 use blockbase_graphql::Graphql;
 use blockbase_mcp::Mcp;
@@ -129,15 +130,17 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let public_url = config.public_url.as_ref().map_or_else(|| format!("http://{address}"), |url| url.to_string());
 
     let cookies = CookieSigner::new(secret.as_bytes(), public_url.starts_with("https:")).map_err(Failure::Boot)?;
+    let etags = EtagKey::new(secret.as_bytes()).map_err(Failure::Boot)?;
     let client = Client::new(addresses(&config)).map_err(Failure::Boot)?;
-    let (app, log_lines) =
-        App::new(store.clone(), app_settings(&config, &public_url, setup_token.clone()), Clock::system(), cookies, secrets, feed)
-            .await
-            .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
+    let settings = app_settings(&config, &public_url, setup_token.clone());
+    let (app, log_lines) = App::new(store.clone(), settings, Clock::system(), cookies, secrets, etags, feed)
+        .await
+        .map_err(|error| Failure::Boot(format!("The catalogue cannot be loaded: {error}")))?;
     if let Some(admin) = &config.admin {
         bootstrap(&app, admin).await?;
     }
-    if app.is_fresh().await.map_err(unreadable)? {
+    let is_fresh = app.is_fresh().await.map_err(unreadable)?;
+    if is_fresh {
         tell_who_is_first(&config, address, &public_url, setup_token.as_deref());
     }
     let program =
@@ -172,10 +175,14 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         tracing::info!(server.metrics_address = %address, "metrics have a listener of their own");
         blockbase_rest::metrics_router(own_metrics(&config, *address, telemetry))
     });
-    let surfaces = surfaces(&app, draining.clone());
+    let surfaces = surfaces(&app, Console::new().map_err(Failure::Boot)?, draining.clone());
     let router = blockbase_rest::router(Arc::clone(&app), settings, surfaces, Stopping { leaving, draining });
     tracing::info!(server.address = %address, server.database = if on_sqlite { "sqlite" } else { "postgres" }, "ready");
     cli::print_line(&format!("blockbase listens on http://{address}"));
+    cli::print_line(&format!("The console is at {}", console_address(&config, address, &public_url)));
+    if is_fresh {
+        cli::print_line(&first_steps(&config, setup_token.as_deref()));
+    }
 
     let connections = GracefulShutdown::new();
     let mut scrapes = Box::pin(async {
@@ -284,6 +291,25 @@ fn tell_who_is_first(config: &Config, address: SocketAddr, public_url: &str, set
     }
 }
 
+/// Where people find the console. No browser goes to the address that stands for all addresses.
+fn console_address(config: &Config, address: SocketAddr, public_url: &str) -> String {
+    let base = match config.public_url {
+        None if address.ip().is_unspecified() => format!("http://localhost:{}", address.port()),
+        _ => public_url.trim_end_matches('/').to_owned(),
+    };
+    format!("{base}{}", blockbase_console::PATH)
+}
+
+/// What people are told while nobody has signed up.
+fn first_steps(config: &Config, setup_token: Option<&str>) -> String {
+    let token = match (&config.setup_token, setup_token) {
+        (Some(SetupToken::Auto), Some(token)) => format!(" It needs the setup token {token}"),
+        (Some(_), _) => " It needs the setup token that SVC_SETUP_TOKEN is set to.".to_owned(),
+        (None, _) => String::new(),
+    };
+    format!("Nobody has signed up yet. The first account becomes admin.{token}")
+}
+
 /// Makes the first admin where nobody has signed up yet. Else the pair means nothing, and is not looked at.
 async fn bootstrap(app: &App, admin: &AdminPair) -> Result<(), Failure> {
     if !app.is_fresh().await.map_err(|error| Failure::Boot(format!("The accounts cannot be read: {error}")))? {
@@ -324,11 +350,18 @@ fn outbox_bytes_max(config: &Config) -> i64 {
 
 fn app_settings(config: &Config, public_url: &str, setup_token: Option<String>) -> AppSettings {
     let public_host = url::Url::parse(public_url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    let events_bytes_max = config.events_bytes_max.unwrap_or_else(|| outbox_bytes_max(config));
+    let effective = [
+        ("SVC_PUBLIC_URL", public_url.to_owned()),
+        ("SVC_EVENTS_MAX_BYTES", events_bytes_max.to_string()),
+        ("SVC_DISABLE_SIGNUP", config.disable_signup.to_string()),
+    ];
     AppSettings {
+        listed: config.listed(&effective).into(),
         anonymous_auth: config.anonymous_auth,
         public_host: public_host.unwrap_or_else(|| "localhost".to_owned()),
         events_retention_days: config.events_retention_days,
-        events_bytes_max: config.events_bytes_max.unwrap_or_else(|| outbox_bytes_max(config)),
+        events_bytes_max,
         require_auth: config.require_auth,
         disable_signup: config.disable_signup,
         setup_token,
@@ -341,6 +374,7 @@ fn app_settings(config: &Config, public_url: &str, setup_token: Option<String>) 
         answer_bytes_max: config.answer_bytes_max,
         bulk_records_max: config.bulk_records_max,
         streams_of_one_max: config.streams_of_one_max,
+        spool_directory: config.data_dir.clone(),
         action_timeout_ms: u64::try_from(config.action_timeout.as_millis()).unwrap_or(u64::MAX),
     }
 }
@@ -384,9 +418,10 @@ fn own_metrics(config: &Config, address: SocketAddr, telemetry: Telemetry) -> Me
 }
 
 /// The surfaces beside REST.
-fn surfaces(app: &Arc<App>, draining: watch::Receiver<bool>) -> Surfaces {
+fn surfaces(app: &Arc<App>, console: Console, draining: watch::Receiver<bool>) -> Surfaces {
     let (graphql, mcp) = (Graphql::new(Arc::clone(app), draining.clone()), Mcp::new(Arc::clone(app), draining));
     Surfaces {
+        console: Arc::new(move |path, headers| console.answer(path, headers)),
         graphql: Arc::new(move |invoker, request| Arc::clone(&graphql).handle(invoker, request).boxed()),
         mcp: Arc::new(move |invoker, request| Arc::clone(&mcp).handle(invoker, request).boxed()),
     }

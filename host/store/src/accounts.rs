@@ -1,6 +1,7 @@
 //! Users, credentials, sessions, roles, keys.
 
 mod keys;
+mod preferences;
 mod roles;
 mod sessions;
 mod tries;
@@ -197,10 +198,12 @@ impl Connection {
         Ok(self.run("DELETE FROM svc_users WHERE id = $1", vec![id.into()]).await? == 1)
     }
 
-    /// Users, the newest first, and how many there are: those whose address or name contains `search`, whatever its case.
+    /// Users, the newest first, and how many there are: those whose address or name contains `search`, whatever its case, and who
+    /// have the role with the id or name `role`.
     pub async fn users(
         &mut self,
         search: Option<String>,
+        role: Option<String>,
         only: Option<String>,
         limit: i64,
         offset: i64,
@@ -211,6 +214,14 @@ impl Connection {
             params.push(search.into());
             let holds = |text: &str| self.dialect().contains(text, "$1", true);
             tests.push(format!("({} OR {})", holds("u.email"), holds("u.name")));
+        }
+        if let Some(role) = role {
+            params.push(role.into());
+            tests.push(format!(
+                "u.id IN (SELECT ur.user_id FROM svc_user_roles ur JOIN svc_roles r ON r.id = ur.role_id \
+                 WHERE r.id = ${0} OR r.name = ${0})",
+                params.len()
+            ));
         }
         if let Some(id) = only {
             params.push(id.into());

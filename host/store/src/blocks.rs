@@ -1,5 +1,7 @@
 //! Installed blocks, their versions and their logs.
 
+use blockbase_query::{Dialect, Param, Statement};
+
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::makers::{Maker, Suspension, maker, suspension};
@@ -61,10 +63,44 @@ pub struct BlockLogRow {
     pub logged_at: i64,
 }
 
+/// A line as it is kept: its number, which grows from line to line, and what was logged.
+#[derive(Clone, Debug)]
+pub struct KeptLogLine {
+    pub seq: i64,
+    pub line: BlockLogRow,
+}
+
+/// Which lines of a block are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct BlockLogFilter {
+    pub block: String,
+    /// Of these levels alone; of all, where none is named.
+    pub levels: Vec<&'static str>,
+    /// Whose message or fields contain this, whatever its case.
+    pub text: Option<String>,
+    /// Logged at this instant or later, in milliseconds since the epoch.
+    pub since: Option<i64>,
+    /// Numbered above this, the oldest first; else the newest first.
+    pub after: Option<i64>,
+    pub limit: i64,
+}
+
+/// What was found of a block's log.
+#[derive(Clone, Debug, Default)]
+pub struct BlockLogPage {
+    pub lines: Vec<KeptLogLine>,
+    /// The number up to which the page has everything that was asked for, where it goes on from a number.
+    pub up_to: i64,
+    /// Whether lines that were asked for may have been dropped already.
+    pub is_cut: bool,
+}
+
 /// Versions kept of each block, the one that serves among them.
 const VERSIONS_KEPT: i64 = 5;
 /// Log lines kept of each block.
 const LOG_LINES_KEPT: i64 = 1000;
+/// The lock under which lines get their numbers on Postgres: "bblog" as a number.
+const LOG_LOCK: i64 = 0x62_626c_6f67;
 
 impl Connection {
     /// Names of the blocks that are disabled.
@@ -208,7 +244,7 @@ impl Connection {
                    svc_block_versions v JOIN svc_blocks b ON b.name = v.block AND b.version = v.version WHERE v.block = $1)";
         self.run(sql, vec![name.clone().into()]).await?;
         let sql = self.spell("SELECT coalesce(max(installed_at), 0) FROM svc_block_versions WHERE block = $1");
-        let newest = self.fetch_integer(blockbase_query::Statement { sql, params: vec![name.clone().into()] }).await?;
+        let newest = self.fetch_integer(Statement { sql, params: vec![name.clone().into()] }).await?;
         // Their order is by this instant, whatever the clock does.
         row.installed_at = row.installed_at.max(newest + 1);
         let (version, digest, installed_at) = (row.version.clone(), row.digest.clone(), row.installed_at);
@@ -274,7 +310,7 @@ impl Connection {
             .run(
                 "UPDATE svc_blocks SET enabled = coalesce($2, enabled), config = coalesce($3, config) WHERE name = $1 AND EXISTS \
                  (SELECT 1 FROM svc_block_versions v WHERE v.block = $1 AND v.version = svc_blocks.version AND v.digest = $4)",
-                vec![name.into(), blockbase_query::Param::Boolean(enabled), config.into(), digest.into()],
+                vec![name.into(), Param::Boolean(enabled), config.into(), digest.into()],
             )
             .await?;
         Ok(updated == 1)
@@ -282,6 +318,11 @@ impl Connection {
 
     /// Adds lines in their order and drops the oldest past those that are kept.
     pub async fn append_block_logs(&mut self, lines: Vec<BlockLogRow>) -> Result<(), DbError> {
+        if self.dialect() == Dialect::Postgres {
+            // Instances write one after the other, so that lines become visible in the order of their numbers: whoever follows
+            // the log by the number of the last line then misses none.
+            self.fetch("SELECT 1::bigint FROM pg_advisory_xact_lock($1)", vec![LOG_LOCK.into()]).await?;
+        }
         let mut blocks: Vec<String> = lines.iter().map(|line| line.block.clone()).collect();
         for line in lines {
             self.run(
@@ -318,29 +359,69 @@ impl Connection {
         let holds = |column: &str| dialect.contains(column, "$1", true);
         let sql = format!("DELETE FROM svc_block_logs WHERE {} OR {}", holds("message"), holds("coalesce(fields, '')"));
         let sql = self.spell(sql);
-        self.execute(blockbase_query::Statement { sql, params: vec![text.into()] }).await
+        self.execute(Statement { sql, params: vec![text.into()] }).await
     }
 
-    /// The latest lines, newest first; of the level alone, where one is named.
-    pub async fn block_logs(&mut self, block: &str, level: Option<&str>, limit: i64) -> Result<Vec<BlockLogRow>, DbError> {
+    /// Lines of a block's log.
+    pub async fn block_logs(&mut self, filter: BlockLogFilter) -> Result<BlockLogPage, DbError> {
+        let BlockLogFilter { block, levels, text, since, after, limit } = filter;
         let rows = self
             .fetch(
-                "SELECT block, call_id, level, message, fields, logged_at FROM svc_block_logs \
-                 WHERE block = $1 AND ($2 = '' OR level = $2) ORDER BY seq DESC LIMIT $3",
-                vec![block.into(), level.unwrap_or_default().into(), limit.into()],
+                "SELECT coalesce(max(seq), 0), coalesce(min(seq), 0), count(*) FROM svc_block_logs WHERE block = $1",
+                vec![block.clone().into()],
             )
             .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(BlockLogRow {
-                    block: row.text(0)?,
-                    call_id: row.text(1)?,
-                    level: row.text(2)?,
-                    message: row.text(3)?,
-                    fields: row.optional_text(4)?,
-                    logged_at: row.integer(5)?,
-                })
-            })
-            .collect()
+        let (newest, oldest, kept) = match rows.first() {
+            Some(row) => (row.integer(0)?, row.integer(1)?, row.integer(2)?),
+            None => (0, 0, 0),
+        };
+        let mut params: Vec<Param> = vec![block.into()];
+        let mut tests = vec!["block = $1".to_owned()];
+        if !levels.is_empty() {
+            let names: Vec<String> = levels.iter().map(|level| format!("'{level}'")).collect();
+            tests.push(format!("level IN ({})", names.join(", ")));
+        }
+        if let Some(text) = text {
+            params.push(text.into());
+            let place = format!("${}", params.len());
+            let holds = |column: &str| self.dialect().contains(column, &place, true);
+            tests.push(format!("({} OR {})", holds("message"), holds("coalesce(fields, '')")));
+        }
+        if let Some(since) = since {
+            params.push(since.into());
+            tests.push(format!("logged_at >= ${}", params.len()));
+        }
+        if let Some(after) = after {
+            params.push(after.into());
+            tests.push(format!("seq > ${}", params.len()));
+        }
+        let direction = if after.is_some() { "ASC" } else { "DESC" };
+        params.push(limit.into());
+        let sql = format!(
+            "SELECT block, call_id, level, message, fields, logged_at, seq FROM svc_block_logs WHERE {} ORDER BY seq {direction} LIMIT ${}",
+            tests.join(" AND "),
+            params.len()
+        );
+        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let line = |row: &Row| -> Result<KeptLogLine, DbError> {
+            let line = BlockLogRow {
+                block: row.text(0)?,
+                call_id: row.text(1)?,
+                level: row.text(2)?,
+                message: row.text(3)?,
+                fields: row.optional_text(4)?,
+                logged_at: row.integer(5)?,
+            };
+            Ok(KeptLogLine { seq: row.integer(6)?, line })
+        };
+        let lines: Vec<KeptLogLine> = rows.iter().map(line).collect::<Result<_, _>>()?;
+        let after = after.unwrap_or(0);
+        let is_full = i64::try_from(lines.len()).is_ok_and(|found| found >= limit);
+        let up_to = match lines.last().filter(|_| direction == "ASC" && is_full) {
+            // What comes behind it is for the next page.
+            Some(last) => last.seq,
+            None => newest.max(after),
+        };
+        Ok(BlockLogPage { lines, up_to, is_cut: after > 0 && oldest > after && kept >= LOG_LINES_KEPT })
     }
 }

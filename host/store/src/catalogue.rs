@@ -185,20 +185,49 @@ impl Connection {
         Ok(!self.fetch(sql, vec![name.into()]).await?.is_empty())
     }
 
-    pub async fn record_schema_change(&mut self, row: SchemaChangeRow) -> Result<(), DbError> {
+    /// Stores an entry of the history, and which objects it touched.
+    pub async fn record_schema_change(
+        &mut self,
+        row: SchemaChangeRow,
+        objects: impl IntoIterator<Item = String> + Send,
+    ) -> Result<(), DbError> {
+        let version = row.version;
         self.run(
             "INSERT INTO svc_schema_changes (version, change, applied_by, applied_at) VALUES ($1, $2, $3, $4)",
-            vec![row.version.into(), row.change.into(), row.applied_by.into(), row.applied_at.into()],
+            vec![version.into(), row.change.into(), row.applied_by.into(), row.applied_at.into()],
         )
-        .await
-        .map(|_| ())
+        .await?;
+        let objects: Vec<String> = objects.into_iter().collect();
+        for object in objects {
+            self.run(
+                "INSERT INTO svc_schema_change_objects (object, version) VALUES ($1, $2)",
+                vec![object.into(), version.into()],
+            )
+            .await?;
+        }
+        Ok(())
     }
 
-    /// Newest first.
-    pub async fn schema_changes(&mut self) -> Result<Vec<SchemaChangeRow>, DbError> {
-        let rows = self
-            .fetch("SELECT version, change, applied_by, applied_at FROM svc_schema_changes ORDER BY version DESC", Vec::new())
-            .await?;
+    /// Entries of the history below the version `before`, the newest first: those of one object, where one is named.
+    pub async fn schema_changes(
+        &mut self,
+        object: Option<String>,
+        before: i64,
+        limit: i64,
+    ) -> Result<Vec<SchemaChangeRow>, DbError> {
+        let rows = match object {
+            None => {
+                let sql = "SELECT version, change, applied_by, applied_at FROM svc_schema_changes WHERE version < $1 \
+                           ORDER BY version DESC LIMIT $2";
+                self.fetch(sql, vec![before.into(), limit.into()]).await?
+            }
+            Some(object) => {
+                let sql = "SELECT c.version, c.change, c.applied_by, c.applied_at FROM svc_schema_change_objects o \
+                           JOIN svc_schema_changes c ON c.version = o.version WHERE o.object = $1 AND o.version < $2 \
+                           ORDER BY o.version DESC LIMIT $3";
+                self.fetch(sql, vec![object.into(), before.into(), limit.into()]).await?
+            }
+        };
         rows.iter()
             .map(|row| {
                 Ok(SchemaChangeRow {

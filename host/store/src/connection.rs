@@ -8,8 +8,9 @@ use blockbase_schema::Column;
 
 use crate::error::DbError;
 use crate::events::CommittedEvent;
-use crate::record::{Page, Record};
+use crate::record::{Page, Record, SpooledRows};
 use crate::row::Row;
+use crate::spool::Spool;
 use crate::{Commit, postgres, sqlite};
 
 /// A connection. Its methods are async for Postgres; on SQLite they never wait.
@@ -145,6 +146,29 @@ impl Connection {
         match &mut self.inner {
             Inner::Sqlite(connection) => sqlite::fetch_records(connection, &statement, columns, hidden, bytes_max),
             Inner::Postgres(session) => session.fetch_records(statement, columns, hidden, bytes_max).await,
+        }
+    }
+
+    /// Puts `head` and all rows into a spool, each row as `render` writes it. Few rows are in memory at a time, and none waits for long before it
+    /// is put.
+    ///
+    /// # Errors
+    /// [`DbError::AnswerTooLarge`] for a row of more than `row_bytes_max` bytes, [`DbError::Interrupted`] where nobody takes the rows
+    /// any more.
+    pub async fn spool_rows(
+        &mut self,
+        statement: Statement,
+        columns: &[&Column],
+        row_bytes_max: usize,
+        head: Vec<u8>,
+        render: &(dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
+        spool: &Spool,
+    ) -> Result<(), DbError> {
+        show(&statement);
+        let rows = SpooledRows::new(columns, row_bytes_max, head, render);
+        match &mut self.inner {
+            Inner::Sqlite(connection) => sqlite::spool_rows(connection, &statement, columns, rows, spool),
+            Inner::Postgres(session) => session.spool_rows(statement, columns, rows, spool).await,
         }
     }
 

@@ -14,6 +14,7 @@ mod connection;
 mod deliveries;
 mod error;
 mod events;
+mod instances;
 mod makers;
 mod migrate;
 mod outbox_size;
@@ -21,6 +22,7 @@ mod packing;
 mod postgres;
 mod record;
 mod row;
+mod spool;
 mod sqlite;
 mod subscriptions;
 mod tasks;
@@ -29,6 +31,7 @@ mod webhooks;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use blockbase_query::Dialect;
 use blockbase_schema::{Error, Result};
@@ -37,7 +40,7 @@ use futures_util::future::BoxFuture;
 pub use accounts::{
     ALL_NETWORKS, ApiKeyRow, KeyHolder, NewApiKey, NewSession, RoleRow, SessionHolder, SessionRow, SignInTries, UserRow,
 };
-pub use blocks::{BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow};
+pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecretRow, BlockVersionRow, KeptLogLine};
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
 pub use connection::Connection;
 pub use deliveries::{
@@ -45,11 +48,13 @@ pub use deliveries::{
 };
 pub use error::DbError;
 pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, NewDelivery, NewEvent};
+pub use instances::InstanceRow;
 pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
 pub use outbox_size::OutboxSize;
 pub use postgres::Hints;
 pub use record::{Page, Record};
 pub use row::Row;
+pub use spool::{Incomplete, Spool, SpoolReader, SpoolRoom, spool};
 pub use subscriptions::SubscriptionRow;
 pub use tasks::{TaskRow, TaskRunRow};
 pub use webhooks::{PreviousSecret, WebhookRow};
@@ -94,6 +99,29 @@ pub struct Read {
     pub cost: Cost,
     /// The tables of a read with several statements, which have to see the same moment; `None` for a single statement.
     pub tables_of_one_moment: Option<Vec<String>>,
+}
+
+/// A read of one snapshot that may take long.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The version of the schema that its statements were planned on.
+    pub schema: i64,
+    /// The tables that its statements read.
+    pub tables: Vec<String>,
+    /// How long it may be held.
+    pub time_max: Duration,
+}
+
+/// The room that the database takes and has, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// On SQLite the file with its write-ahead log.
+    pub size_bytes: i64,
+    /// Of the file system, where it is known: on SQLite.
+    pub free_bytes: Option<i64>,
+    pub total_bytes: Option<i64>,
+    /// Whether writes are taken, as far as this process knows.
+    pub is_enough: bool,
 }
 
 /// Which database, and with how many connections.
@@ -197,6 +225,26 @@ impl Store {
         }
     }
 
+    /// Runs `body` on one snapshot of the database, on a connection that does nothing else meanwhile. `permit` is held as long as
+    /// it runs. A body that goes on until a client takes its rows puts them into a [`Spool`].
+    ///
+    /// # Errors
+    /// One to retry where the schema is another by now: nothing of the body has run then. `unavailable` past `time_max`.
+    pub async fn read_snapshot<T, F, P>(&self, snapshot: Snapshot, permit: P, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read_snapshot(snapshot, permit, body).await,
+            Engine::Postgres(postgres) => {
+                let _permit = permit;
+                postgres.read_snapshot(snapshot, body).await
+            }
+        }
+    }
+
     /// How many scans of callers the engine has places for. What is left of its connections is for everything else.
     pub fn callers_scans_max(&self) -> usize {
         match &self.engine {
@@ -295,6 +343,28 @@ impl Store {
         })
         .await
         .unwrap_or(false)
+    }
+
+    /// How much room the database takes, and how much there is.
+    pub async fn room(&self) -> Result<Room> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => {
+                let sqlite = Arc::clone(sqlite);
+                // File systems of other machines may take their time.
+                tokio::task::spawn_blocking(move || sqlite.room()).await.map_err(Error::internal)
+            }
+            Engine::Postgres(_) => {
+                let size_bytes = self
+                    .read(ReadCost::Rows, |connection| {
+                        Box::pin(async move {
+                            let rows = connection.fetch("SELECT pg_database_size(current_database())", Vec::new()).await?;
+                            Ok(rows.first().map_or(Ok(0), |row| row.integer(0))?)
+                        })
+                    })
+                    .await?;
+                Ok(Room { size_bytes, free_bytes: None, total_bytes: None, is_enough: true })
+            }
+        }
     }
 
     /// Ends the writer after what is queued, and closes the connections.

@@ -22,7 +22,7 @@ macro_rules! migration {
     };
 }
 
-const MIGRATIONS: [Migration; 9] = [
+const MIGRATIONS: &[Migration] = &[
     migration!(1, "0001_system_tables.sql"),
     migration!(2, "0002_relationships.sql"),
     migration!(3, "0003_identity.sql"),
@@ -32,12 +32,30 @@ const MIGRATIONS: [Migration; 9] = [
     migration!(7, "0007_makers.sql"),
     migration!(8, "0008_outbox.sql"),
     migration!(9, "0009_sign_in_delays.sql"),
+    migration!(10, "0010_record_versions.sql"),
+    migration!(11, "0011_console.sql"),
+    migration!(13, "0013_administration.sql"),
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS svc_migrations (version BIGINT PRIMARY KEY, applied_at BIGINT NOT NULL)";
 
 /// The lock that instances booting at the same time queue for: "blockbase" as a number.
 const POSTGRES_LOCK: i64 = 0x626c_6f63_6b62;
+
+/// What stands in a migration for the name of an object. It runs once for the table of each, since neither engine's tables of
+/// objects are known to a file.
+const OBJECT: &str = "{object}";
+
+/// The statements of a migration, for the objects that there are.
+fn statements<'a>(sql: &'static str, objects: &'a [String]) -> impl Iterator<Item = String> + 'a {
+    let for_each = sql.contains(OBJECT);
+    // Names of objects are lower-case letters, digits and underscores, so that they cannot end the quotes around them.
+    let each = objects.iter().filter(move |_| for_each).map(move |object| sql.replace(OBJECT, object));
+    let once = (!for_each).then(|| sql.to_owned());
+    once.into_iter().chain(each)
+}
+
+const OBJECTS: &str = "SELECT name FROM svc_objects ORDER BY id";
 
 fn newest() -> i64 {
     MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or(0)
@@ -61,7 +79,16 @@ pub(crate) fn sqlite(driver: &mut Driver) -> Result<(), String> {
         transaction.query_row("SELECT coalesce(max(version), 0) FROM svc_migrations", [], |row| row.get(0)).map_err(explain)?;
     check_known(applied)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
-        transaction.execute_batch(migration.sqlite).map_err(explain)?;
+        let objects = match migration.sqlite.contains(OBJECT) {
+            true => transaction
+                .prepare(OBJECTS)
+                .and_then(|mut objects| objects.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>())
+                .map_err(explain)?,
+            false => Vec::new(),
+        };
+        for sql in statements(migration.sqlite, &objects) {
+            transaction.execute_batch(&sql).map_err(explain)?;
+        }
         transaction
             .execute("INSERT INTO svc_migrations VALUES (?1, CAST(unixepoch('subsec') * 1000 AS INTEGER))", [migration.version])
             .map_err(explain)?;
@@ -82,7 +109,13 @@ pub(crate) async fn postgres(pool: &PgPool) -> Result<(), String> {
         .get(0);
     check_known(applied)?;
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
-        sqlx::raw_sql(AssertSqlSafe(migration.postgres)).execute(&mut *transaction).await.map_err(explain)?;
+        let objects: Vec<String> = match migration.postgres.contains(OBJECT) {
+            true => sqlx::query_scalar(OBJECTS).fetch_all(&mut *transaction).await.map_err(explain)?,
+            false => Vec::new(),
+        };
+        for sql in statements(migration.postgres, &objects) {
+            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *transaction).await.map_err(explain)?;
+        }
         sqlx::query("INSERT INTO svc_migrations VALUES ($1, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)")
             .bind(migration.version)
             .execute(&mut *transaction)

@@ -5,14 +5,25 @@ use blockbase_query::Dialect;
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::packing::stored_bytes;
+use crate::row::Row;
 
 /// What is known of the outbox's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutboxSize {
-    /// Bytes of the events that were counted.
+    /// The events that were counted.
+    pub events: i64,
+    /// Their bytes.
     pub bytes: i64,
     /// Whether there are events that were not counted yet.
     pub has_more: bool,
+}
+
+/// The events up to the number `to`, and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    to: i64,
+    events: i64,
+    bytes: i64,
 }
 
 macro_rules! settled {
@@ -24,51 +35,53 @@ macro_rules! settled {
 impl Connection {
     /// The kept size, and whether events were added since it was counted. One short statement.
     pub async fn outbox_size(&mut self) -> Result<OutboxSize, DbError> {
-        let sql = "SELECT bytes, coalesce((SELECT max(seq) FROM svc_events), 0) > counted_to FROM svc_outbox";
+        let sql = "SELECT events, bytes, coalesce((SELECT max(seq) FROM svc_events), 0) > counted_to FROM svc_outbox";
         let rows = self.fetch(sql, Vec::new()).await?;
         let row = rows.first().ok_or_else(|| DbError::Other("the outbox has no size".into()))?;
-        Ok(OutboxSize { bytes: row.integer(0)?, has_more: row.boolean(1)? })
+        Ok(OutboxSize { events: row.integer(0)?, bytes: row.integer(1)?, has_more: row.boolean(2)? })
     }
 
     /// Counts up to `events_max` events on; `None` where another instance is at it.
     pub async fn count_outbox(&mut self, events_max: i64) -> Result<Option<OutboxSize>, DbError> {
-        let Some((counted_to, bytes)) = self.hold_outbox(true).await? else { return Ok(None) };
+        let Some(counted) = self.hold_outbox(true).await? else { return Ok(None) };
         let sql = concat!(
             "SELECT count(*), coalesce(max(seq), 0), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM (SELECT seq, ",
             stored_bytes!(),
             " AS bytes FROM svc_events WHERE seq > $1 ORDER BY seq LIMIT $2) AS page"
         );
-        let rows = self.fetch(sql, vec![counted_to.into(), events_max.into()]).await?;
+        let rows = self.fetch(sql, vec![counted.to.into(), events_max.into()]).await?;
         let row = rows.first().ok_or_else(|| DbError::Other("a sum gave no row".into()))?;
-        let (events, last, more) = (row.integer(0)?, row.integer(1)?, row.integer(2)?);
-        let bytes = bytes + more;
-        if events > 0 {
-            self.store_outbox(last, bytes).await?;
+        let (more, last) = (row.integer(0)?, row.integer(1)?);
+        let (events, bytes) = (counted.events + more, counted.bytes + row.integer(2)?);
+        if more > 0 {
+            self.store_outbox(Counted { to: last, events, bytes }).await?;
         }
-        Ok(Some(OutboxSize { bytes, has_more: events == events_max }))
+        Ok(Some(OutboxSize { events, bytes, has_more: more == events_max }))
     }
 
     /// Has all events counted anew: what committed late or was deleted by hand is in the count then.
     pub async fn forget_outbox_size(&mut self) -> Result<(), DbError> {
         self.hold_outbox(false).await?;
-        self.store_outbox(0, 0).await
+        self.store_outbox(Counted::default()).await
     }
 
     /// Deletes the events in `(after, up_to]` that happened before `before` and that no consumer group still has to get: how many.
     pub async fn purge_events(&mut self, after: i64, up_to: i64, before: i64) -> Result<u64, DbError> {
-        let (counted_to, bytes) = self.hold_outbox(false).await?.unwrap_or_default();
+        let counted = self.hold_outbox(false).await?.unwrap_or_default();
         const SIZE: &str = concat!(
-            "SELECT CAST(coalesce(sum(",
+            "SELECT count(*), CAST(coalesce(sum(",
             stored_bytes!(),
             "), 0) AS BIGINT) FROM svc_events WHERE seq > $1 AND seq <= $2 AND seq <= $4 AND occurred_at < $3 AND ",
             settled!()
         );
-        let rows = self.fetch(SIZE, vec![after.into(), up_to.into(), before.into(), counted_to.into()]).await?;
-        let freed = rows.first().map_or(Ok(0), |row| row.integer(0))?;
+        let rows = self.fetch(SIZE, vec![after.into(), up_to.into(), before.into(), counted.to.into()]).await?;
+        let row = rows.first().ok_or_else(|| DbError::Other("a sum gave no row".into()))?;
+        let (gone, freed) = (row.integer(0)?, row.integer(1)?);
         const PURGE: &str = concat!("DELETE FROM svc_events WHERE seq > $1 AND seq <= $2 AND occurred_at < $3 AND ", settled!());
         let deleted = self.run(PURGE, vec![after.into(), up_to.into(), before.into()]).await?;
-        if freed > 0 {
-            self.store_outbox(counted_to, (bytes - freed).max(0)).await?;
+        if gone > 0 {
+            let (events, bytes) = ((counted.events - gone).max(0), (counted.bytes - freed).max(0));
+            self.store_outbox(Counted { events, bytes, ..counted }).await?;
         }
         Ok(deleted)
     }
@@ -106,19 +119,20 @@ impl Connection {
         Ok(up_to)
     }
 
-    /// What was counted up to which event, held until the transaction ends; `None` where another holds it and `skips`.
-    async fn hold_outbox(&mut self, skips: bool) -> Result<Option<(i64, i64)>, DbError> {
+    /// What was counted, held until the transaction ends; `None` where another holds it and `skips`.
+    async fn hold_outbox(&mut self, skips: bool) -> Result<Option<Counted>, DbError> {
         let sql = match (self.dialect(), skips) {
-            (Dialect::Sqlite, _) => "SELECT counted_to, bytes FROM svc_outbox",
-            (Dialect::Postgres, true) => "SELECT counted_to, bytes FROM svc_outbox FOR UPDATE SKIP LOCKED",
-            (Dialect::Postgres, false) => "SELECT counted_to, bytes FROM svc_outbox FOR UPDATE",
+            (Dialect::Sqlite, _) => "SELECT counted_to, events, bytes FROM svc_outbox",
+            (Dialect::Postgres, true) => "SELECT counted_to, events, bytes FROM svc_outbox FOR UPDATE SKIP LOCKED",
+            (Dialect::Postgres, false) => "SELECT counted_to, events, bytes FROM svc_outbox FOR UPDATE",
         };
         let rows = self.fetch(sql, Vec::new()).await?;
-        rows.first().map(|row| Ok((row.integer(0)?, row.integer(1)?))).transpose()
+        let counted = |row: &Row| Ok(Counted { to: row.integer(0)?, events: row.integer(1)?, bytes: row.integer(2)? });
+        rows.first().map(counted).transpose()
     }
 
-    async fn store_outbox(&mut self, counted_to: i64, bytes: i64) -> Result<(), DbError> {
-        let sql = "UPDATE svc_outbox SET counted_to = $1, bytes = $2";
-        self.run(sql, vec![counted_to.into(), bytes.into()]).await.map(|_| ())
+    async fn store_outbox(&mut self, counted: Counted) -> Result<(), DbError> {
+        let sql = "UPDATE svc_outbox SET counted_to = $1, events = $2, bytes = $3";
+        self.run(sql, vec![counted.to.into(), counted.events.into(), counted.bytes.into()]).await.map(|_| ())
     }
 }

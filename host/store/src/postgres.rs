@@ -17,9 +17,10 @@ use sqlx::{AssertSqlSafe, Connection as _, Postgres as Driver};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::record::{Page, Record, RecordWriter};
+use crate::record::{Page, Record, RecordWriter, SpooledRows};
 use crate::row::Row;
-use crate::{Cost, OnCommit, Read, migrate};
+use crate::spool::{Spool, Unwanted};
+use crate::{Cost, OnCommit, Read, Snapshot, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
 /// How long one statement may run, so that abandoned ones do not hold the pool.
@@ -157,6 +158,30 @@ impl Postgres {
         }
         let _permit = permit.await?;
         self.read(one_moment, body).await
+    }
+
+    /// Runs a body on one snapshot for as long as it may take. Its tables are locked against changes of the schema before the
+    /// snapshot is taken.
+    pub(crate) async fn read_snapshot<T, F>(&self, snapshot: Snapshot, body: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+    {
+        let mut session = self.session().await?;
+        let Snapshot { schema, tables, time_max } = snapshot;
+        session.begin(format!("{}; SET LOCAL statement_timeout = {}", begin_snapshot(&tables), time_max.as_millis())).await?;
+        let mut connection = Connection::new(Inner::Postgres(session));
+        let answer = match connection.version("schema").await {
+            Ok(version) if version == schema => {
+                let read = tokio::time::timeout(time_max, body(&mut connection)).await;
+                read.unwrap_or_else(|_| Err(DbError::Interrupted.into()))
+            }
+            Ok(_) => Err(DbError::SchemaMoved("the schema has another version by now".into()).into()),
+            Err(error) => Err(error.into()),
+        };
+        if let Inner::Postgres(session) = connection.inner {
+            session.end_later("COMMIT");
+        }
+        answer
     }
 
     pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
@@ -394,14 +419,46 @@ impl Session {
         Ok(writer.finish())
     }
 
+    /// Puts rows into a spool. While the spool is full no row is read, and the server waits.
+    pub(crate) async fn spool_rows(
+        &mut self,
+        statement: Statement,
+        columns: &[&Column],
+        mut spooled: SpooledRows<'_>,
+        spool: &Spool,
+    ) -> Result<(), DbError> {
+        let arguments = statement::arguments(statement.params)?;
+        // Until all rows were read: a failure in between closes the connection.
+        self.is_busy = true;
+        let mut rows = sqlx::query_with(AssertSqlSafe(statement.sql), arguments).fetch(self.driver()?);
+        let mut is_first = true;
+        while let Some(row) = rows.try_next().await.map_err(statement::db_error)? {
+            if std::mem::take(&mut is_first) {
+                statement::check_types(Some(&row), columns.iter().map(|column| column.ty))?;
+            }
+            spooled.row(|index, out| statement::write_cell(out, columns[index].ty, &row, index))?;
+            if let Some(bytes) = spooled.due() {
+                spool.put(bytes).await.map_err(|Unwanted| DbError::Interrupted)?;
+                // Rows may come faster than the runtime looks at anything else.
+                tokio::task::yield_now().await;
+            }
+        }
+        drop(rows);
+        self.is_busy = false;
+        match spooled.rest() {
+            Some(bytes) => spool.put(bytes).await.map_err(|Unwanted| DbError::Interrupted),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) async fn fetch_record(&mut self, statement: Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
         let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
         let mut found = None;
         self.each_row(statement, |row| {
             if found.is_none() {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
-                let tail = statement::tail(row, columns.len())?;
-                found = Some(writer.record(0, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
+                let beyond = statement::beyond(row, columns.len())?;
+                found = Some(writer.record(0, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?);
             }
             Ok(0)
         })
@@ -422,8 +479,8 @@ impl Session {
             if records.is_empty() {
                 statement::check_types(Some(row), columns.iter().map(|column| column.ty))?;
             }
-            let tail = statement::tail(row, columns.len())?;
-            let record = writer.record(hidden, tail, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
+            let beyond = statement::beyond(row, columns.len())?;
+            let record = writer.record(hidden, beyond, |index, out| statement::write_cell(out, columns[index].ty, row, index))?;
             let size = record.bytes();
             bytes += size;
             if bytes > bytes_max {

@@ -1,8 +1,10 @@
 //! A record as the JSON bytes that callers get, with the place of each column's value in them.
 
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use blockbase_schema::Column;
+use bytes::Bytes;
 
 use crate::error::DbError;
 
@@ -13,8 +15,16 @@ pub struct Record {
     text: Vec<u8>,
     json_bytes: usize,
     cells: Vec<Range<usize>>,
-    /// What the statement selected beyond its columns: SQLite's rowid, or a flag as 0 or 1.
-    pub tail: Option<i64>,
+    beyond: Beyond,
+}
+
+/// What a statement selected behind its columns.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beyond {
+    /// The row's version comes first, where it is asked for.
+    pub(crate) version: Option<i64>,
+    /// Behind it SQLite's rowid, or a flag as 0 or 1.
+    pub(crate) tail: Option<i64>,
 }
 
 impl Record {
@@ -31,6 +41,19 @@ impl Record {
     /// The JSON text of the `index`th selected column.
     pub fn cell(&self, index: usize) -> &[u8] {
         &self.text[self.cells[index].clone()]
+    }
+
+    /// The row's version: it goes up with each change of the row.
+    ///
+    /// # Errors
+    /// The statement did not ask for it.
+    pub fn version(&self) -> Result<i64, DbError> {
+        self.beyond.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
+    }
+
+    /// SQLite's rowid, or the flag of an upsert on Postgres; `None` where the statement selected neither.
+    pub fn tail(&self) -> Option<i64> {
+        self.beyond.tail
     }
 
     /// Bytes that it takes in memory, about.
@@ -120,7 +143,7 @@ impl RecordWriter {
     pub(crate) fn record<E>(
         &self,
         hidden: usize,
-        tail: Option<i64>,
+        beyond: Beyond,
         mut cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), E>,
     ) -> Result<Record, E> {
         let shown = self.prefixes.len() - hidden;
@@ -139,11 +162,62 @@ impl RecordWriter {
                 json_bytes = text.len();
             }
         }
-        Ok(Record { text, json_bytes, cells, tail })
+        Ok(Record { text, json_bytes, cells, beyond })
     }
 
     /// The rows without brackets around them.
     pub(crate) fn finish(self) -> Page {
         Page { rows: self.out, count: self.rows, has_more: self.has_more, tail: self.tail }
+    }
+}
+
+/// Bytes of rows that are put into a spool at once.
+const SPOOLED_BYTES: usize = 64 * 1024;
+/// How long a row waits for others that are put with it.
+const SPOOLED_WAIT: Duration = Duration::from_millis(500);
+
+/// Rows on their way into a spool: rendered one by one, put several at a time.
+pub(crate) struct SpooledRows<'r> {
+    writer: RecordWriter,
+    row_bytes_max: usize,
+    render: &'r (dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
+    out: Vec<u8>,
+    put_at: Instant,
+}
+
+impl<'r> SpooledRows<'r> {
+    pub(crate) fn new(
+        columns: &[&Column],
+        row_bytes_max: usize,
+        head: Vec<u8>,
+        render: &'r (dyn Fn(&Record, &mut Vec<u8>) + Send + Sync),
+    ) -> SpooledRows<'r> {
+        let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
+        SpooledRows { writer, row_bytes_max, render, out: head, put_at: Instant::now() }
+    }
+
+    /// Renders one row and returns its bytes; `cell` appends the JSON of one column.
+    pub(crate) fn row(&mut self, cell: impl FnMut(usize, &mut Vec<u8>) -> Result<(), DbError>) -> Result<usize, DbError> {
+        let record = self.writer.record(0, Beyond::default(), cell)?;
+        if record.bytes() > self.row_bytes_max {
+            return Err(DbError::AnswerTooLarge);
+        }
+        (self.render)(&record, &mut self.out);
+        Ok(record.bytes())
+    }
+
+    /// What is to be put now.
+    pub(crate) fn due(&mut self) -> Option<Bytes> {
+        (self.out.len() >= SPOOLED_BYTES || (!self.out.is_empty() && self.put_at.elapsed() >= SPOOLED_WAIT)).then(|| self.take())
+    }
+
+    /// What is left at the end.
+    pub(crate) fn rest(mut self) -> Option<Bytes> {
+        (!self.out.is_empty()).then(|| self.take())
+    }
+
+    fn take(&mut self) -> Bytes {
+        self.put_at = Instant::now();
+        std::mem::replace(&mut self.out, Vec::with_capacity(2 * SPOOLED_BYTES)).into()
     }
 }

@@ -23,10 +23,10 @@ use tokio::sync::Semaphore;
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::{Cost, OnCommit, Read, ReadCost, migrate};
+use crate::{Cost, OnCommit, Read, ReadCost, Room, Snapshot, migrate};
 
 use meter::{Meter, STEPS_A_REPORT};
-pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records};
+pub(crate) use statement::{execute, fetch, fetch_json, fetch_record, fetch_records, spool_rows};
 
 /// Scans of the service's own tables, at a time. Callers' scans have their own places, so that these never wait for them.
 const OWN_SCANS_MAX: usize = 4;
@@ -189,6 +189,32 @@ impl Sqlite {
         self.scan(permit, Some(read.schema), move |connection| body(connection)).await
     }
 
+    /// Runs a body on one snapshot, on the blocking pool and on a connection of its own: what it sorts goes to a file and not to
+    /// memory, since nothing bounds how many rows it has.
+    pub(crate) async fn read_snapshot<T, F, P>(self: &Arc<Self>, snapshot: Snapshot, permit: P, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        let sqlite = Arc::clone(self);
+        let abandoned = Arc::new(AtomicBool::new(false));
+        // Raised when this future is dropped: nobody waits for the read any more.
+        let _raise = RaiseOnDrop(Arc::clone(&abandoned));
+        let read = move || {
+            let _permit = permit;
+            let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;
+            session.pragma_update(None, "temp_store", "FILE").map_err(statement::db_error)?;
+            let mut connection = Connection::new(Inner::Sqlite(session));
+            connection.meter().begin_scan_of(abandoned, snapshot.time_max);
+            statement::batch(&mut connection, "BEGIN")?;
+            // The first read takes the snapshot, so the version is that of its tables, and a later change does not matter.
+            run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;
+            run_now(body(&mut connection))
+        };
+        tokio::task::spawn_blocking(read).await.map_err(Error::internal)?
+    }
+
     /// Whether there is room for more. Pages of the file that are free count: a deletion leaves them, and the file keeps its size.
     pub(crate) fn has_room(&self) -> bool {
         self.space.has_room(&self.file, || {
@@ -209,6 +235,21 @@ impl Sqlite {
         })
     }
 
+    /// How much room the file and its log take, and what the file system has. It may wait for the file system.
+    pub(crate) fn room(&self) -> Room {
+        let bytes = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let mut log = self.file.clone().into_os_string();
+        log.push("-wal");
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+        let system = rustix::fs::statvfs(&self.file).ok();
+        Room {
+            size_bytes: bytes(size(&self.file).saturating_add(size(Path::new(&log)))),
+            free_bytes: system.as_ref().map(|system| bytes(system.f_bavail.saturating_mul(system.f_frsize))),
+            total_bytes: system.as_ref().map(|system| bytes(system.f_blocks.saturating_mul(system.f_frsize))),
+            is_enough: self.has_room(),
+        }
+    }
+
     pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -227,6 +268,14 @@ impl Sqlite {
     pub(crate) async fn close(&self) {
         self.writer.close().await;
         self.idle.lock().clear();
+    }
+}
+
+/// Makes sure that a snapshot has the tables that its statements were planned on.
+async fn check_version(connection: &mut Connection, expected: i64) -> Result<()> {
+    match connection.version("schema").await? == expected {
+        true => Ok(()),
+        false => Err(DbError::SchemaMoved("the schema has another version by now".into()).into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Many records in one call: all or none.
 
-use blockbase_tests::{ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Answer, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 on_both_engines! {
@@ -76,6 +76,229 @@ on_both_engines! {
     }
 }
 
+/// What an error says, whoever is asked.
+fn words(answer: &Answer) -> (u16, String) {
+    (answer.status, answer.text.clone())
+}
+
+on_both_engines! {
+    async fn many_records_are_changed_alike(server: Server) {
+        let admin = server.admin().await;
+        admin.define("item", json!([
+            { "name": "title", "type": "text" },
+            { "name": "size", "type": "integer", "min": 0, "max": 100, "default": 4 },
+            { "name": "tags", "type": "multi_enum", "options": ["a", "b"] },
+        ])).await;
+        let path = "/api/v1/data/item/bulk";
+        let records: Vec<Value> = (0..1000).map(|number| json!({ "title": format!("old {number}"), "size": number % 10 })).collect();
+        let made = admin.post(path, json!({ "data": records })).await;
+        let ids: Vec<String> = serde_json::from_value(made.json()["ids"].clone()).unwrap();
+        let before = admin.get(&format!("/api/v1/data/item/{}", ids[7])).await.data();
+
+        let nobody = "01890000-0000-7000-8000-000000000000";
+        let some = json!({ "ids": [ids[7], nobody, ids[3].to_uppercase(), ids[7]], "values": { "title": "new one", "size": { "$inc": 2 }, "id": nobody, "created_by": "x" } });
+        let tried = server.send(admin.request("PATCH", &format!("{path}?dryRun=true")).json(&some)).await;
+        let expected = json!({ "count": 2, "ids": [ids[7], ids[3]] });
+        assert_eq!((tried.status, tried.json()), (200, expected.clone()));
+        assert_eq!(admin.outbox("item").await.len(), 1000);
+        let changed = admin.patch(path, some).await;
+        assert_eq!((changed.status, changed.json()), (200, expected));
+        let after = admin.get(&format!("/api/v1/data/item/{}", ids[7])).await.data();
+        assert_eq!((&after["title"], &after["size"]), (&json!("new one"), &json!(9)));
+        assert_eq!((&after["created_by"], &after["created_at"]), (&before["created_by"], &before["created_at"]));
+        assert_eq!(admin.get("/api/v1/data/item?search=new+one").await.json()["pagination"]["totalCount"], 2);
+        let events = admin.outbox("item").await.split_off(1000);
+        let seen: Vec<(&str, &Value, &Value)> = events.iter().map(|(topic, event)| (topic.as_str(), &event["id"], &event["diff"])).collect();
+        let diff = |old: &str, size: i64| json!({ "size": { "before": size, "after": size + 2 }, "title": { "before": old, "after": "new one" } });
+        assert_eq!(seen, [
+            ("data.item.updated", &json!(ids[7]), &diff("old 7", 7)),
+            ("data.item.updated", &json!(ids[3]), &diff("old 3", 3)),
+        ]);
+        assert_eq!((&events[0].1["before"], &events[0].1["after"]), (&before, &after));
+
+        // All of them at once, with nothing to change, and none.
+        let all = admin.patch(path, json!({ "ids": ids, "values": { "title": "all", "tags": ["b"] } })).await.json();
+        assert_eq!((&all["count"], &all["ids"]), (&json!(1000), &json!(ids)));
+        assert_eq!(admin.get("/api/v1/data/item?title=all&tags=b").await.json()["pagination"]["totalCount"], 1000);
+        assert_eq!(admin.get("/api/v1/data/item?search=old").await.json()["pagination"]["totalCount"], 0);
+        let events = admin.outbox("item").await;
+        assert_eq!(events.len(), 2002);
+        assert!(events[1002..].iter().zip(&ids).all(|((topic, event), id)| topic == "data.item.updated" && event["id"] == json!(id)));
+        assert_eq!(admin.patch(path, json!({ "ids": [ids[1], ids[0]], "values": {} })).await.json(), json!({ "count": 2, "ids": [ids[1], ids[0]] }));
+        assert_eq!(admin.patch(path, json!({ "ids": [], "values": { "title": "x" } })).await.json(), json!({ "count": 0, "ids": [] }));
+        assert_eq!(admin.patch(path, json!({ "ids": [nobody], "values": { "title": "x" } })).await.json(), json!({ "count": 0, "ids": [] }));
+        assert_eq!(admin.outbox("item").await.len(), 2002);
+
+        // A deletion can be tried too.
+        let body = json!({ "ids": [ids[5], nobody, ids[4]] });
+        let tried = server.send(admin.request("DELETE", &format!("{path}?dryRun=true")).json(&body)).await;
+        assert_eq!((tried.status, tried.json()), (200, json!({ "count": 2, "ids": [ids[5], ids[4]] })));
+        assert_eq!(admin.get("/api/v1/data/item").await.json()["pagination"]["totalCount"], 1000);
+        for method in ["PATCH", "DELETE"] {
+            for query in ["dryRun=1", "dryRun=true&dryRun=false"] {
+                let body = if method == "PATCH" { json!({ "ids": [ids[5]], "values": {} }) } else { json!({ "ids": [ids[5]] }) };
+                server.send(admin.request(method, &format!("{path}?{query}")).json(&body)).await.expect_error(400, "invalid_request");
+            }
+        }
+        assert_eq!(admin.get("/api/v1/data/item").await.json()["pagination"]["totalCount"], 1000);
+    }
+
+    async fn a_change_of_many_is_refused_as_one_is_and_changes_none(server: Server) {
+        let admin = server.admin().await;
+        admin.define("owner", json!([])).await;
+        let item = json!({
+            "name": "item",
+            "fields": [
+                { "name": "code", "type": "slug", "isUnique": true },
+                { "name": "place", "type": "integer", "isUnique": true },
+                { "name": "size", "type": "integer", "min": 0, "max": 9, "required": true },
+                { "name": "kind", "type": "text" },
+                { "name": "part", "type": "integer" },
+                { "name": "data", "type": "json" },
+            ],
+            "constraints": { "uniqueTogether": [["kind", "part"]] },
+        });
+        assert_eq!(admin.post("/api/v1/objects", item).await.status, 201);
+        admin.relate(json!({ "name": "owner", "kind": "many_to_one", "source": "item", "target": "owner" })).await;
+        let mut ids = Vec::new();
+        for number in 0..4 {
+            ids.push(admin.make("item", json!({ "code": format!("c{number}"), "place": number, "size": 5 + number, "kind": "k", "part": number })).await);
+        }
+        let path = "/api/v1/data/item/bulk";
+        let state = async || (admin.get("/api/v1/data/item?sort=code").await.text, admin.outbox("item").await.len());
+        let untouched = state().await;
+        // Each fails on one of the records, which alone is refused in the same words.
+        for (values, at, status, code) in [
+            (json!({ "code": "c3" }), 0, 409, "unique_violation"),
+            (json!({ "size": 10 }), 0, 400, "CONSTRAINT_VIOLATION"),
+            (json!({ "size": { "$inc": 3 } }), 2, 400, "CONSTRAINT_VIOLATION"),
+            (json!({ "size": { "$inc": 2147483647 } }), 0, 400, "invalid_value"),
+            (json!({ "size": null }), 0, 400, "not_null_violation"),
+            (json!({ "size": "x" }), 0, 400, "invalid_value"),
+            (json!({ "kind": { "$inc": 1 } }), 0, 400, "INVALID_ATOMIC_OP"),
+            (json!({ "colour": 1 }), 0, 400, "unknown_field"),
+            (json!({ "owner_id": "01890000-0000-7000-8000-000000000000" }), 0, 409, "foreign_key_violation"),
+            (json!({ "place": { "$inc": 1 } }), 0, 409, "unique_violation"),
+        ] {
+            let one = admin.patch(&format!("/api/v1/data/item/{}", ids[at]), values.clone()).await;
+            one.expect_error(status, code);
+            let many = admin.patch(path, json!({ "ids": ids, "values": values })).await;
+            assert_eq!(words(&many), words(&one), "{values}");
+            assert_eq!(state().await, untouched, "{values}");
+        }
+        // A value that only one record may have.
+        admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "code": "twin" } })).await.expect_error(409, "unique_violation");
+        admin.patch(path, json!({ "ids": ids, "values": { "part": 1 } })).await.expect_error(409, "unique_violation");
+        assert_eq!(state().await, untouched);
+        // Records are changed in the order of the ids, so that a unique number can be moved up from its end.
+        admin.patch(path, json!({ "ids": [ids[2], ids[3]], "values": { "place": { "$inc": 1 } } })).await.expect_error(409, "unique_violation");
+        let moved = admin.patch(path, json!({ "ids": [ids[3], ids[2], ids[1], ids[0]], "values": { "place": { "$inc": 1 } } })).await;
+        assert_eq!(moved.json()["count"], 4, "{}", moved.text);
+        let places = admin.get("/api/v1/data/item?sort=code&select=place").await.json();
+        assert_eq!(places["data"].as_array().unwrap().iter().map(|item| item["place"].as_i64().unwrap()).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        // Half of a group for all is no clash where the other half differs; null equals nothing.
+        assert_eq!(admin.patch(path, json!({ "ids": ids, "values": { "kind": "other", "code": null } })).await.status, 200);
+
+        // What it would write is bounded, as its body is.
+        let large = json!({ "text": "x".repeat(9_000_000) });
+        let refused = admin.patch(path, json!({ "ids": ids, "values": { "data": large } })).await;
+        let refused = refused.expect_error(409, "conflict");
+        assert!(refused["message"].as_str().unwrap().contains("Change fewer of them"), "{refused}");
+        assert_eq!(admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "data": large } })).await.status, 200);
+        admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "data": large } })).await.expect_error(409, "conflict");
+
+        let many = vec![ids[0].clone(); 1001];
+        for body in [
+            json!({}), json!([]), json!({ "ids": [ids[0]] }), json!({ "values": {} }), json!({ "ids": 1, "values": {} }), json!({ "ids": [], "values": [] }),
+            json!({ "ids": [], "values": null }), json!({ "ids": [], "values": {}, "where": {} }), json!({ "where": {}, "values": {} }), json!({ "ids": many, "values": {} }),
+            json!({ "ids": [1], "values": {} }),
+        ] {
+            admin.patch(path, body).await.expect_error(400, "invalid_request");
+        }
+        admin.patch(path, json!({ "ids": ["no uuid"], "values": {} })).await.expect_error(400, "invalid_value");
+        admin.patch("/api/v1/data/nothing/bulk", json!({ "ids": [], "values": {} })).await.expect_error(404, "not_found");
+        server.call("PATCH", path, Some(json!({ "ids": [], "values": {} }))).await.expect_error(401, "unauthorized");
+        // Values are looked at even where nothing is changed.
+        for path in [path.to_owned(), format!("{path}?dryRun=true")] {
+            admin.patch(&path, json!({ "ids": [], "values": { "size": "x" } })).await.expect_error(400, "invalid_value");
+        }
+    }
+
+    async fn a_change_of_many_reaches_no_further_than_a_change_of_one(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let make = async |caller: &Admin<'_>, title: &str| caller.make("task", json!({ "title": title })).await;
+        let theirs = make(&admin, "theirs").await;
+        let mut members = Vec::new();
+        for (name, grants) in [
+            ("own", json!([{ "resource": "task", "actions": ["manage"], "rowPolicy": "own" }])),
+            ("reader", json!([{ "resource": "task", "actions": ["read", "create"] }])),
+            ("writer", json!([{ "resource": "task", "actions": ["update"] }])),
+        ] {
+            assert_eq!(admin.post("/api/v1/roles", json!({ "name": name, "permissions": grants })).await.status, 201);
+            let member = server.with_token(server.sign_up(name).await);
+            let user = member.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+            assert_eq!(admin.post(&format!("/api/v1/users/{user}/roles"), json!({ "roleId": name })).await.status, 200);
+            members.push(member);
+        }
+        let mine = make(&members[0], "mine").await;
+        let path = "/api/v1/data/task/bulk";
+        let body = |title: &str| json!({ "ids": [theirs, mine], "values": { "title": title } });
+        for path in [format!("{path}?dryRun=true"), path.to_owned()] {
+            assert_eq!(members[0].patch(&path, body("changed")).await.json(), json!({ "count": 1, "ids": [mine] }));
+        }
+        assert_eq!(admin.get(&format!("/api/v1/data/task/{theirs}")).await.data()["title"], "theirs");
+        members[1].patch(path, body("x")).await.expect_error(403, "forbidden");
+        members[1].patch(&format!("{path}?dryRun=true"), body("x")).await.expect_error(403, "forbidden");
+        let written = members[2].patch(path, body("by a writer")).await;
+        assert_eq!(written.json(), json!({ "count": 2, "ids": [theirs, mine] }));
+        let me = members[2].get("/api/v1/me").await.json()["userId"].clone();
+        let record = admin.get(&format!("/api/v1/data/task/{theirs}")).await.data();
+        assert_eq!((&record["title"], &record["updated_by"]), (&json!("by a writer"), &me));
+    }
+
+    async fn a_kill_amid_changes_of_many_leaves_all_or_none(server: Server) {
+        let mut server = server;
+        let token = server.admin().await.token;
+        server.with_token(token.clone()).define("item", json!([{ "name": "n", "type": "integer" }, { "name": "text", "type": "text" }])).await;
+        let records = vec![json!({ "n": 0, "text": "some text" }); 1000];
+        let made = server.with_token(token.clone()).post("/api/v1/data/item/bulk", json!({ "data": records })).await;
+        let ids = made.json()["ids"].clone();
+        let mut least = 0;
+        for round in 0..4_u64 {
+            let admin = server.with_token(token.clone());
+            let body = json!({ "ids": ids, "values": { "n": { "$inc": 1 }, "text": format!("round {round}") } });
+            let change = async {
+                let mut done = 0;
+                while let Ok(answer) = admin.request("PATCH", "/api/v1/data/item/bulk").json(&body).send().await {
+                    assert_eq!(answer.status(), 200);
+                    done += 1;
+                }
+                done
+            };
+            let kill = async {
+                tokio::time::sleep(std::time::Duration::from_millis(300 + 137 * round)).await;
+                server.signal("KILL");
+            };
+            let (done, ()) = tokio::join!(change, kill);
+            least += done;
+            server = server.restart().await;
+            let admin = server.with_token(token.clone());
+            let ends = async |function: &str| admin.get(&format!("/api/v1/data/item/aggregate?fn={function}&field=n")).await.data()["value"].clone();
+            let (low, high) = (ends("min").await, ends("max").await);
+            assert_eq!(low, high, "round {round}");
+            let times = low.as_i64().unwrap();
+            // The last may have been committed without its answer.
+            assert!(times == least || times == least + 1, "{times} after {least} answers");
+            least = times;
+            let found = admin.get(&format!("/api/v1/data/item?search=round+{round}")).await.json()["pagination"]["totalCount"].clone();
+            assert!(found == json!(1000) || times == 0, "{found}");
+            assert_eq!(admin.outbox("item").await.len() as i64, 1000 * (times + 1));
+        }
+        assert!(least > 0, "nothing was changed before a kill");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_bound_of_a_bulk_call_is_a_setting() {
     let server = ServerBuilder::new(blockbase_tests::Engine::Sqlite).env("SVC_MAX_BULK", "2").start().await;
@@ -84,4 +307,7 @@ async fn the_bound_of_a_bulk_call_is_a_setting() {
     let titles = |count: usize| json!({ "data": vec![json!({ "title": "t" }); count] });
     assert_eq!(admin.post("/api/v1/data/task/bulk", titles(2)).await.status, 201);
     admin.post("/api/v1/data/task/bulk", titles(3)).await.expect_error(400, "invalid_request");
+    let ids = |count: usize| json!({ "ids": vec!["01890000-0000-7000-8000-000000000000"; count], "values": {} });
+    assert_eq!(admin.patch("/api/v1/data/task/bulk", ids(2)).await.status, 200);
+    admin.patch("/api/v1/data/task/bulk", ids(3)).await.expect_error(400, "invalid_request");
 }

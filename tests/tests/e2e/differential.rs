@@ -372,7 +372,12 @@ impl World {
                 let target = pick(&mut self.random, &["code", "code", "code", "id", "nothing"]);
                 Request { method: "POST", path: format!("{path}?on_conflict={target}"), body: Some(record) }
             }
-            26..38 => Request { method: "PATCH", path: of_record(self.id(object)), body: Some(self.record(object, true)) },
+            26..29 => {
+                let ids: Vec<String> = (0..3).map(|_| self.id(object)).collect();
+                let body = json!({ "ids": ids, "values": self.record(object, true) });
+                Request { method: "PATCH", path: format!("{path}/bulk"), body: Some(body) }
+            }
+            29..38 => Request { method: "PATCH", path: of_record(self.id(object)), body: Some(self.record(object, true)) },
             38..42 => Request { method: "DELETE", path: of_record(self.id(object)), body: None },
             42..44 => {
                 let ids: Vec<String> = (0..2).map(|_| self.id(object)).collect();

@@ -1,7 +1,7 @@
 //! Hostile blocks: each call fails by itself, with its own error, and nothing else notices.
 
 mod compile;
-mod hand_made;
+pub(crate) mod hand_made;
 mod hooks;
 mod lies;
 mod limits;

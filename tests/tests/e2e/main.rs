@@ -14,6 +14,7 @@ mod bootstrap;
 mod borrowed_rights;
 mod bulk;
 mod cli_blocks;
+mod conditional;
 mod console;
 mod data;
 mod deliveries;

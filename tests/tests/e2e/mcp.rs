@@ -6,6 +6,7 @@ mod lists;
 mod malformed;
 mod permissions;
 mod sessions;
+mod taken_names;
 mod tools;
 
 use std::time::{Duration, Instant};

@@ -208,6 +208,28 @@ on_both_engines! {
         }
         let bulk = admin.post("/api/v1/data/tag/bulk", json!({ "data": [{ "name": "x" }] })).await;
         check("post", "/api/v1/data/tag/bulk", &bulk);
+        for query in ["", "?dryRun=true", "?dryRun=perhaps"] {
+            let body = json!({ "ids": [tag], "values": { "name": "y" } });
+            check("patch", "/api/v1/data/tag/bulk", &admin.patch(&format!("/api/v1/data/tag/bulk{query}"), body).await);
+            let body = json!({ "ids": [] });
+            check("delete", "/api/v1/data/tag/bulk", &admin.delete_with(&format!("/api/v1/data/tag/bulk{query}"), body).await);
+        }
+        for condition in ["*", "\"other\"", "malformed"] {
+            for (method, body) in [("PATCH", json!({ "priority": 1 })), ("DELETE", Value::Null)] {
+                // A deletion on a condition that holds comes last.
+                if (method, condition) != ("DELETE", "*") {
+                    let request = admin.request(method, &one).header("if-match", condition);
+                    let request = if body.is_null() { request } else { request.json(&body) };
+                    check(&method.to_lowercase(), "/api/v1/data/task/{id}", &server.send(request).await);
+                }
+            }
+        }
+        let known = server.send(admin.request("GET", &one).header("if-none-match", "*")).await;
+        assert_eq!(known.status, 304);
+        check("get", "/api/v1/data/task/{id}", &known);
+        let expanded = json!({ "title": "x", "project_id": project.data()["id"] });
+        check("post", "/api/v1/data/task", &admin.post("/api/v1/data/task?expand=project,tags", expanded).await);
+        check("patch", "/api/v1/data/task/{id}", &admin.patch(&format!("{one}?expand=project"), json!({})).await);
         check("delete", "/api/v1/data/task/{id}", &admin.delete(&one).await);
         check("delete", "/api/v1/data/task/{id}", &admin.delete(&one).await);
         for path in [

@@ -126,12 +126,19 @@ fn routes() -> Vec<Route> {
         guarded(&format!("get {base}"), "", Value::Null, &[read], 200);
         guarded(&format!("get {base}"), &format!("{base}?expand=tags"), Value::Null, &[read, (other, "read")], 200);
         guarded(&format!("post {base}"), "", record.clone(), &[create], 201);
+        let expanding = format!("{base}?expand=tags");
+        guarded(&format!("post {base}"), &expanding, record.clone(), &[create, read, (other, "read")], 201);
         guarded(&format!("post {base}/bulk"), "", json!({ "data": [record, record] }), &[create], 201);
+        let changes = json!({ "ids": [format!("<{object}>")], "values": record_change(object) });
+        guarded(&format!("patch {base}/bulk"), "", changes.clone(), &[update], 200);
+        guarded(&format!("patch {base}/bulk"), &format!("{base}/bulk?dryRun=true"), changes, &[update], 200);
         guarded(&format!("delete {base}/bulk"), "", json!({ "ids": [format!("<{object}>")] }), &[delete], 200);
         guarded(&format!("get {base}/aggregate"), &format!("{base}/aggregate?fn=count"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/{{id}}"), &one, Value::Null, &[read], 404);
         guarded(&format!("get {base}/{{id}}"), &format!("{one}?expand=tags"), Value::Null, &[read, (other, "read")], 404);
         guarded(&format!("patch {base}/{{id}}"), &one, record_change(object), &[update], 404);
+        let expanding = [update, read, (other, "read")];
+        guarded(&format!("patch {base}/{{id}}"), &format!("{one}?expand=tags"), record_change(object), &expanding, 404);
         guarded(&format!("delete {base}/{{id}}"), &one, Value::Null, &[delete], 404);
         for method in ["post", "delete"] {
             let operation = format!("{method} {base}/{{id}}/links/tags");

@@ -1,26 +1,3 @@
-import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
-
-export function ObjectsScreen() {
-  return (
-    <Page title="Objects">
-      <SkeletonRows />
-    </Page>
-  );
-}
-
-export function NewObjectScreen() {
-  return (
-    <Page title="New object">
-      <SkeletonRows />
-    </Page>
-  );
-}
-
-export function ObjectScreen() {
-  return (
-    <Page title="Object">
-      <SkeletonRows />
-    </Page>
-  );
-}
+export { ObjectsScreen } from "./list/ObjectsScreen";
+export { NewObjectScreen } from "./create/NewObjectScreen";
+export { ObjectScreen } from "./object/ObjectScreen";

@@ -1,10 +1,45 @@
+import { Button } from "@mantine/core";
+import { Link, useParams } from "@tanstack/react-router";
+import { useState } from "react";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
+import { RecordsTable } from "./RecordsTable";
+import { useShape } from "./useShape";
+import { useViews } from "./views/useViews";
 
 export function RecordsScreen() {
-  return (
-    <Page title="Records">
-      <SkeletonRows />
-    </Page>
-  );
+  const { object } = useParams({ from: "/data/$object" });
+  // Another object begins anew: nothing of one table holds for the next.
+  return <ObjectRecords key={object} object={object} />;
+}
+
+function ObjectRecords({ object }: { object: string }) {
+  const shape = useShape(object);
+  const views = useViews(object);
+  const [wasThere, setWasThere] = useState(false);
+  if (shape.state === "ready" && !wasThere) setWasThere(true);
+  if (shape.state === "error")
+    return (
+      <Page title={object}>
+        <ErrorState error={shape.error} title="The object could not be loaded" onRetry={shape.retry} />
+      </Page>
+    );
+  if (shape.state === "missing")
+    return (
+      <Page title={object}>
+        <EmptyState title={wasThere ? `The object ${object} is gone` : `There is no object ${object}`} action={<Button component={Link} to="/objects">Show the objects</Button>}>
+          {wasThere ? "Somebody deleted or renamed it a moment ago, and its records went along." : "It may have another name, or you may not be allowed to see it."}
+        </EmptyState>
+      </Page>
+    );
+  // The saved views decide what is asked for first, so they come before the rows.
+  if (shape.state === "loading" || views.isPending)
+    return (
+      <Page title={object}>
+        <SkeletonRows rows={16} columns={6} />
+      </Page>
+    );
+  return <RecordsTable shape={shape.shape} shapeOfOther={shape.shapeOfOther} views={views} />;
 }

@@ -1,14 +1,14 @@
-import { type RawSearch, flag, given, text, whole } from "../../app/search";
+import { type RawSearch, flag, given, oneOf, text, whole } from "../../app/search";
 
-/** Of `/data/$object`. */
+/** Of `/data/$object`. What is absent is as the view has it. */
 export function readRecordsSearch(raw: RawSearch) {
   return given({
-    /** A saved view's name. */
+    /** A saved view's name; `-` is the table as it is without one, where another view is the default. */
     view: text(raw.view),
-    /** Conditions, as JSON: the records screen reads and writes them. */
-    filter: text(raw.filter, 16_000),
+    /** Conditions, as JSON: `[["status","eq","open"]]`. An empty list takes away those of the view. */
+    filter: text(typeof raw.filter === "object" && raw.filter !== null ? JSON.stringify(raw.filter) : raw.filter, 16_000),
     q: text(raw.q),
-    /** As the API has it: `name`, `-created_at`, several by commas. */
+    /** As the API has it: `name`, `-created_at`, several by commas; `-` takes away that of the view. */
     sort: text(raw.sort),
     page: whole(raw.page),
     size: whole(raw.size, 1, 100),
@@ -19,5 +19,9 @@ export function readRecordsSearch(raw: RawSearch) {
     /** The role to view as. */
     as: text(raw.as),
     import: flag(raw.import),
+    export: flag(raw.export),
+    density: oneOf(raw.density, ["compact", "comfortable"]),
   });
 }
+
+export type RecordsSearch = ReturnType<typeof readRecordsSearch>;

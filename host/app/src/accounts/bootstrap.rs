@@ -54,27 +54,27 @@ impl App {
             updated_at: now,
         };
         let event = self.user_event(&Caller::system(), "created", &user.id, json!({}));
-        self.store
-            .write(move |connection| {
-                Box::pin(async move {
-                    connection.lock_accounts().await?;
-                    if connection.has_credentialed_user().await? {
-                        return Ok(false);
-                    }
-                    if !connection.insert_user(&user, Some(hash)).await? {
-                        return Err(Error::new(Code::UniqueViolation, "SVC_ADMIN_EMAIL is the address of a guest."));
-                    }
-                    let role = connection.role_named(ADMIN).await?;
-                    let role = role.ok_or_else(|| Error::internal("there is no role `admin`"))?;
-                    connection.give_role(&user.id, &role.id).await?;
-                    connection.await_claim(&user.id, now).await?;
-                    if let Some(event) = event {
-                        event.emit(connection).await?;
-                    }
-                    Ok(true)
-                })
+        // Other instances may run already.
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                if connection.has_credentialed_user().await? {
+                    return Ok(false);
+                }
+                if !connection.insert_user(&user, Some(hash)).await? {
+                    return Err(Error::new(Code::UniqueViolation, "SVC_ADMIN_EMAIL is the address of a guest."));
+                }
+                let role = connection.role_named(ADMIN).await?;
+                let role = role.ok_or_else(|| Error::internal("there is no role `admin`"))?;
+                connection.give_role(&user.id, &role.id).await?;
+                connection.await_claim(&user.id, now).await?;
+                if let Some(event) = event {
+                    event.emit(connection).await?;
+                }
+                Ok(true)
             })
-            .await
+        })
+        .await
     }
 
     /// The session that a claim comes with.

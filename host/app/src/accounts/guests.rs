@@ -30,7 +30,8 @@ pub(super) enum Upgrade {
 /// Makes what the guest `from` had the user's `to`, and deletes the guest. Of two who try at the same time one does it; `false`
 /// for the other. The caller has locked the accounts before anything else, and calls [`App::follow_carry_over`] after the commit.
 ///
-/// Stamps and roles but for the guests' own go over, and on sign-up API keys and what the guest made. Events of the past do not.
+/// Stamps and roles but for the guests' own go over, preferences where the user has none, and on sign-up API keys and what the guest
+/// made. Events of the past do not.
 pub(super) async fn carry_over(
     connection: &mut Connection,
     registry: &Registry,
@@ -61,6 +62,7 @@ pub(super) async fn carry_over(
             connection.move_makership(kind, &guest.id, to).await?;
         }
     }
+    connection.copy_preferences(&guest.id, to).await?;
     // On sign-in this deletes the guest's keys, and suspends what the guest made until somebody adopts it.
     remove_user(connection, announcer, &guest.id, now).await
 }

@@ -47,11 +47,12 @@ impl App {
         check_name(&name)?;
         check_image(image.as_deref())?;
         check_password(&password, &email)?;
-        if self.settings.disable_signup && self.has_users().await? {
+        let has_users = self.has_users().await?;
+        if self.settings.disable_signup && has_users {
             return Err(AuthProblem::SignUpDisabled);
         }
         let may_be_first = self.holds_setup_token(setup_token.as_deref());
-        if !may_be_first && !self.has_users().await? {
+        if !may_be_first && !has_users {
             return Err(needs_setup_token());
         }
         let guest = self.guest_of(&client.credentials).await?;
@@ -80,7 +81,8 @@ impl App {
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
                 let announcer = self.announcer(caller);
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
-                self.add_to_accounts(guest.is_some(), move |connection| {
+                // The first user changes what is kept of the service itself (`App::instance`).
+                self.add_to_accounts(guest.is_some() || !has_users, move |connection| {
                     Box::pin(async move {
                         let mut is_first = !connection.has_credentialed_user().await?;
                         if is_first || guest.is_some() {

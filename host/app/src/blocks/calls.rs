@@ -7,7 +7,7 @@ use blockbase_query::Action;
 use blockbase_schema::json::parse_unique;
 use blockbase_schema::{Code, Error, Result};
 
-use super::{ActionCall, ActionOutcome, BLOCKS, HookCall, HookRequest, HookResponse, InstalledBlock};
+use super::{ActionCall, ActionOutcome, BLOCKS, HandlerKind, HookCall, HookRequest, HookResponse, InstalledBlock};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::manifest::ActionDeclaration;
@@ -94,9 +94,14 @@ impl App {
             input,
             call_id,
             timeout,
+            usage: block.usage_of(HandlerKind::Action, action),
         };
         let code = |error: &Error| error.code.as_str();
-        blockbase_telemetry::observe_action(block.name(), action, code, runtime.call_action(call)).await
+        let usage = Arc::clone(&call.usage);
+        let run = usage.observe(runtime.call_action(call));
+        let answer = blockbase_telemetry::observe_action(block.name(), action, code, run).await;
+        self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
+        answer
     }
 
     /// The enabled block that declares a hook.
@@ -138,9 +143,13 @@ impl App {
             block: Arc::clone(&block),
             call_id: call_id.clone(),
             timeout: Duration::from_millis(self.settings.action_timeout_ms),
+            usage: block.usage_of(HandlerKind::Hook, hook),
         };
         let code = |error: &Error| error.code.as_str();
-        let answer = blockbase_telemetry::observe_hook(block.name(), hook, code, self.runtime()?.receive_hook(call)).await;
+        let usage = Arc::clone(&call.usage);
+        let run = usage.observe(self.runtime()?.receive_hook(call));
+        let answer = blockbase_telemetry::observe_hook(block.name(), hook, code, run).await;
+        self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
         answer.map_err(|error| {
             let message = format!("The hook `{hook}` failed: {}", error.message);
             self.log_block_line(block.name(), &call_id, "error", &message, None);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{BlockVersionRow, Connection, Made, Maker, ReadCost, SubscriptionRow, WebhookRow};
+use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, ReadCost, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -42,7 +42,7 @@ pub struct Installed {
 }
 
 /// A version that is to serve, checked, with what comes with it.
-struct Change {
+pub(super) struct Change {
     manifest: Manifest,
     digest: String,
     /// The packed file; none where the version is stored already.
@@ -154,7 +154,7 @@ impl App {
     }
 
     /// What is to be stored for a version to serve.
-    fn change(
+    pub(super) fn change(
         &self,
         caller: &Caller,
         manifest: Manifest,
@@ -253,12 +253,50 @@ impl App {
 }
 
 /// Who gives other code the secrets that are set manages them.
-fn check_secrets(caller: &Caller, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<()> {
+pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<()> {
     let is_set = |name: &String| present.is_some_and(|present| present.secrets.contains_key(name));
     match manifest.permissions.secrets.iter().any(is_set) {
         true => caller.require(BLOCKS, Action::Manage).map_err(|error| error.within("The block has secrets that are set")),
         false => Ok(()),
     }
+}
+
+/// Demands that a version fits to the blocks that are installed, and its consumer groups to those that there are.
+///
+/// # Errors
+/// `missing_requirement`; `conflict` where another block needs a handler that it lacks, or something else has a consumer group of it.
+pub(super) fn check_beside_others(
+    manifest: &Manifest,
+    required: &[String],
+    installed: &[BlockRow],
+    subscriptions: &[SubscriptionRow],
+) -> Result<()> {
+    let name = manifest.name.as_str();
+    if let Some(gone) = required.iter().find(|required| !installed.iter().any(|block| block.name == **required)) {
+        let message = format!("The block requires the block `{gone}`, which is not installed.");
+        return Err(Error::new(Code::MissingRequirement, message));
+    }
+    for other in installed.iter().filter(|other| other.name != name) {
+        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires).unwrap_or_default();
+        let of_this = requires.handlers.iter().filter_map(|handler| handler.split_once('.')).filter(|(block, _)| *block == name);
+        if let Some((_, handler)) = of_this.into_iter().find(|(_, handler)| !manifest.declares(handler)) {
+            let message =
+                format!("The block `{}` requires the handler `{name}.{handler}`, which this version lacks.", other.name);
+            return Err(Error::new(Code::Conflict, message));
+        }
+    }
+    let source = format!("block:{name}");
+    let others = |consumer: &str| {
+        subscriptions.iter().any(|row| row.consumer == consumer && row.source.as_deref() != Some(source.as_str()))
+    };
+    match manifest.subscriptions.iter().find(|declared| others(&declared.consumer)) {
+        Some(declared) => Err(group_exists(&declared.consumer)),
+        None => Ok(()),
+    }
+}
+
+fn group_exists(consumer: &str) -> Error {
+    Error::new(Code::Conflict, format!("The block declares the consumer group `{consumer}`, which there is already."))
 }
 
 async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec<Value>> {
@@ -282,19 +320,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         }
         _ => {}
     }
-    if let Some(gone) = required.iter().find(|required| !installed.iter().any(|block| block.name == **required)) {
-        let message = format!("The block requires the block `{gone}`, which is not installed.");
-        return Err(Error::new(Code::MissingRequirement, message));
-    }
-    for other in installed.iter().filter(|other| other.name != name) {
-        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires).unwrap_or_default();
-        let of_this = requires.handlers.iter().filter_map(|handler| handler.split_once('.')).filter(|(block, _)| *block == name);
-        if let Some((_, handler)) = of_this.into_iter().find(|(_, handler)| !manifest.declares(handler)) {
-            let message =
-                format!("The block `{}` requires the handler `{name}.{handler}`, which this version lacks.", other.name);
-            return Err(Error::new(Code::Conflict, message));
-        }
-    }
+    check_beside_others(&manifest, &required, &installed, &connection.subscriptions().await?)?;
     let (version, config) = (manifest.version.clone(), config.to_string());
     match file {
         None => {
@@ -324,8 +350,7 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
     for subscription in subscriptions {
         let consumer = subscription.consumer.clone();
         if !connection.insert_subscription(subscription).await? {
-            let message = format!("The block declares the consumer group `{consumer}`, which there is already.");
-            return Err(Error::new(Code::Conflict, message));
+            return Err(group_exists(&consumer));
         }
     }
     let report = store_webhooks(connection, &source, webhooks).await?;

@@ -1,15 +1,49 @@
 //! What blocks log.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_query::Action;
-use blockbase_schema::Result;
-use blockbase_store::{BlockLogRow, ReadCost};
+use blockbase_schema::{Error, Result, time};
+use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, ReadCost};
 use serde_json::{Value, json};
 
 use super::BLOCKS;
 use crate::App;
 use crate::caller::Caller;
+
+/// The levels of log lines, the gravest first.
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
+/// Which lines of a block's log are asked for.
+#[derive(Clone, Debug)]
+pub struct LogRequest {
+    /// All, where none is named.
+    pub levels: Vec<&'static str>,
+    /// What the message or the fields contain, whatever its case.
+    pub text: Option<String>,
+    /// Milliseconds since the epoch.
+    pub since: Option<i64>,
+    /// The cursor of an earlier answer.
+    pub after: Option<i64>,
+    /// Lines at most.
+    pub limit: i64,
+}
+
+impl LogRequest {
+    /// Reads a list of levels, separated by commas.
+    ///
+    /// # Errors
+    /// `invalid_request` for one that there is not.
+    pub fn read_levels(text: &str) -> Result<Vec<&'static str>> {
+        let level = |name: &str| {
+            LEVELS.into_iter().find(|known| *known == name).ok_or_else(|| {
+                Error::invalid_request(format!("`level` names levels of the log ({}); {name:?} is none.", LEVELS.join(", ")))
+            })
+        };
+        text.split(',').map(|name| level(name.trim())).collect()
+    }
+}
 
 /// Text without what could steer a terminal, or turn the direction in which it is read.
 fn printable(text: &str) -> String {
@@ -41,6 +75,10 @@ impl App {
             fields,
             logged_at: self.clock.now(),
         };
+        if let Some(lines) = self.watched_calls.lock().get_mut(call_id) {
+            // A call's own bounds bound it.
+            lines.push(row.clone());
+        }
         if self.log_lines.try_send(row).is_err() {
             // Once a second at most: whoever floods the one log must not flood the other.
             let now = self.clock.now();
@@ -55,29 +93,70 @@ impl App {
         self.store.write(move |connection| Box::pin(async move { Ok(connection.append_block_logs(lines).await?) })).await
     }
 
-    /// The latest log lines of a block, newest first.
-    pub async fn block_logs(&self, caller: &Caller, name: &str, level: Option<String>, limit: i64) -> Result<Vec<Value>> {
+    /// Lines of a block's log: `{ data: [{ id, at, level, message, fields, callId }], cursor, missed }`, the newest first, or what
+    /// came after a cursor, the oldest first.
+    ///
+    /// # Errors
+    /// `not_found`; `unavailable` where the caller has too many scans running.
+    pub async fn block_logs(&self, caller: &Caller, name: &str, request: LogRequest) -> Result<Value> {
         caller.require(BLOCKS, Action::Read)?;
         let block = self.installed(name)?;
-        let name = block.name().to_owned();
-        let lines = self
+        let LogRequest { levels, text, since, after, limit } = request;
+        let filter = BlockLogFilter { block: block.name().to_owned(), levels, text, since, after, limit };
+        let _permit = self.scan_permit(caller).await?;
+        let page = self
             .store
-            .read(ReadCost::Scan, move |connection| {
-                Box::pin(async move { Ok(connection.block_logs(&name, level.as_deref(), limit).await?) })
-            })
+            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.block_logs(filter).await?) }))
             .await?;
-        Ok(lines
+        let BlockLogPage { lines, up_to, is_cut } = page;
+        let lines: Vec<Value> = lines
             .into_iter()
-            .map(|line| {
-                let fields: Value = line.fields.and_then(|fields| serde_json::from_str(&fields).ok()).unwrap_or_default();
-                json!({
-                    "at": blockbase_schema::time::format_datetime(line.logged_at),
-                    "level": line.level,
-                    "message": line.message,
-                    "fields": fields,
-                    "callId": line.call_id,
-                })
+            .map(|KeptLogLine { seq, line }| {
+                let mut shown = render(line);
+                shown["id"] = json!(seq.to_string());
+                shown
             })
-            .collect())
+            .collect();
+        Ok(json!({ "data": lines, "cursor": up_to.to_string(), "missed": is_cut }))
     }
+
+    /// Begins to keep what the call with this id logs, beside the log, until the answer is dropped.
+    pub(crate) fn watch_call(self: &Arc<Self>, call_id: &str) -> WatchedCall {
+        self.watched_calls.lock().insert(call_id.to_owned(), Vec::new());
+        WatchedCall { app: Arc::clone(self), call_id: call_id.to_owned() }
+    }
+}
+
+/// A call whose log lines are kept for whoever waits for it.
+pub(crate) struct WatchedCall {
+    app: Arc<App>,
+    call_id: String,
+}
+
+impl WatchedCall {
+    /// What the call has logged, in its order.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        let mut calls = self.app.watched_calls.lock();
+        let lines = calls.get_mut(&self.call_id).map(std::mem::take).unwrap_or_default();
+        drop(calls);
+        lines.into_iter().map(render).collect()
+    }
+}
+
+impl Drop for WatchedCall {
+    fn drop(&mut self) {
+        self.app.watched_calls.lock().remove(&self.call_id);
+    }
+}
+
+/// `{ at, level, message, fields, callId }`.
+fn render(line: BlockLogRow) -> Value {
+    let fields: Value = line.fields.and_then(|fields| serde_json::from_str(&fields).ok()).unwrap_or_default();
+    json!({
+        "at": time::format_datetime(line.logged_at),
+        "level": line.level,
+        "message": line.message,
+        "fields": fields,
+        "callId": line.call_id,
+    })
 }

@@ -1,6 +1,6 @@
 //! Names that actions have in GraphQL and MCP: `<block>_<action>`, with `_` for `-`. One name stands for one thing.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_schema::{Code, Error, Registry, RelationShape, Result};
@@ -9,7 +9,7 @@ use super::InstalledBlock;
 use crate::manifest::Manifest;
 
 /// Tools of MCP that are not of blocks.
-pub const TOOLS: [&str; 13] = [
+pub const TOOLS: [&str; 14] = [
     "list_objects",
     "get_object",
     "query_data",
@@ -20,6 +20,7 @@ pub const TOOLS: [&str; 13] = [
     "upsert_record",
     "delete_record",
     "bulk_create_records",
+    "bulk_update_records",
     "bulk_delete_records",
     "link_records",
     "unlink_records",
@@ -49,7 +50,8 @@ fn mutations(registry: &Registry) -> HashMap<String, &str> {
     names
 }
 
-/// Demands that no action of a block to be installed has a name that something else has.
+/// Demands that no action of a block to be installed has a name that something else has. An action that its installed version has
+/// already keeps its name: what came to have the same later is left out.
 ///
 /// # Errors
 /// `invalid_block`, naming the action and what has its name.
@@ -64,7 +66,8 @@ pub(super) fn check_actions(
         .filter(|block| block.name() != manifest.name)
         .flat_map(|block| action_names(&block.manifest).map(|name| (name, block.name())))
         .collect();
-    for name in action_names(manifest) {
+    let kept: HashSet<String> = blocks.get(&manifest.name).into_iter().flat_map(|block| action_names(&block.manifest)).collect();
+    for name in action_names(manifest).filter(|name| !kept.contains(name)) {
         let other = match (TOOLS.contains(&name.as_str()), mutations.get(&name), others.get(&name)) {
             (true, _, _) => "a tool of this server".to_owned(),
             (_, Some(object), _) => format!("a mutation of the object `{object}`"),

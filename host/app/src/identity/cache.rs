@@ -16,6 +16,15 @@ use crate::makers::MakerRights;
 const KEPT_MS: i64 = 3_000;
 /// Identities kept; past it all are forgotten and asked for anew.
 const KEPT_MAX: usize = 20_000;
+/// The same of callers who look at the service as a role.
+const VIEWS_MAX: usize = 500;
+
+/// A caller's rights, cut to those of a role, and when.
+struct View {
+    whole: Arc<Permissions>,
+    cut: Arc<Permissions>,
+    kept_at: i64,
+}
 
 #[derive(Default)]
 pub(crate) struct IdentityCache {
@@ -24,6 +33,10 @@ pub(crate) struct IdentityCache {
     /// What makers of things may do, and when it was read.
     by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
     public: RwLock<Option<(Arc<Permissions>, i64)>>,
+    /// Rights cut to a role, by the role and the address of the rights that were cut. Those are kept, so that the address stays theirs.
+    by_view: RwLock<HashMap<(String, usize), View>>,
+    /// Whether there is a user with a credential, and when that was read.
+    has_users: RwLock<Option<(bool, i64)>>,
     /// Goes up whenever everything is forgotten: what was read before that is not kept.
     generation: AtomicU64,
     /// The accounts' version in the database that was seen last.
@@ -87,6 +100,47 @@ impl IdentityCache {
         permissions
     }
 
+    /// The rights `whole`, cut to those of a role.
+    pub(crate) fn view(&self, role: &str, whole: &Arc<Permissions>, now: i64) -> Option<Arc<Permissions>> {
+        let kept = self.by_view.read();
+        let view = kept.get(&(role.to_owned(), Arc::as_ptr(whole) as usize))?;
+        let holds = Arc::ptr_eq(&view.whole, whole) && (0..KEPT_MS).contains(&(now - view.kept_at));
+        holds.then(|| Arc::clone(&view.cut))
+    }
+
+    pub(crate) fn keep_view(
+        &self,
+        role: &str,
+        whole: &Arc<Permissions>,
+        cut: Permissions,
+        now: i64,
+        generation: u64,
+    ) -> Arc<Permissions> {
+        let cut = Arc::new(cut);
+        let mut kept = self.by_view.write();
+        if self.generation.load(Ordering::Acquire) == generation {
+            if kept.len() >= VIEWS_MAX {
+                kept.clear();
+            }
+            let view = View { whole: Arc::clone(whole), cut: Arc::clone(&cut), kept_at: now };
+            kept.insert((role.to_owned(), Arc::as_ptr(whole) as usize), view);
+        }
+        cut
+    }
+
+    /// Whether somebody has signed up.
+    pub(crate) fn has_users(&self, now: i64) -> Option<bool> {
+        let kept = *self.has_users.read();
+        kept.filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(has_users, _)| has_users)
+    }
+
+    pub(crate) fn keep_has_users(&self, has_users: bool, now: i64, generation: u64) {
+        let mut kept = self.has_users.write();
+        if self.generation.load(Ordering::Acquire) == generation {
+            *kept = Some((has_users, now));
+        }
+    }
+
     /// Forgets everything where the accounts have another version by now: another instance changed them.
     pub(crate) fn follow(&self, version: i64) {
         if self.version.swap(version, Ordering::AcqRel) != version {
@@ -97,9 +151,13 @@ impl IdentityCache {
     /// Forgets everything: users, roles, keys or sessions changed here.
     pub(crate) fn forget(&self) {
         let (mut kept, mut makers, mut public) = (self.by_hash.write(), self.by_maker.write(), self.public.write());
+        let mut views = self.by_view.write();
+        let mut has_users = self.has_users.write();
         self.generation.fetch_add(1, Ordering::Release);
         kept.clear();
         makers.clear();
+        views.clear();
         *public = None;
+        *has_users = None;
     }
 }

@@ -3,15 +3,67 @@
 use std::collections::BTreeSet;
 
 use blockbase_query::{ddl, sql};
-use blockbase_schema::{Error, Object, Registry, RelationshipKind, Result};
+use blockbase_schema::{Error, Object, Registry, Relationship, RelationshipKind, Result};
 use blockbase_store::{Connection, ObjectRow};
 
-use super::rows::{self, Rows};
+use super::rows::{self, Findings, Rows};
 use crate::caller::Caller;
 use crate::refresh::Catalogue;
 
+/// What tells one catalogue from the next.
+pub(super) struct Difference<'a> {
+    before: &'a Registry,
+    after: Registry,
+    /// Names of the objects that are there before and after, and whose definition or relationships differ.
+    changed: BTreeSet<String>,
+}
+
+impl<'a> Difference<'a> {
+    /// # Errors
+    /// `invalid_schema` where the catalogue contradicts itself.
+    pub(super) fn between(before: &'a Registry, mut next: Catalogue) -> Result<Difference<'a>> {
+        let changed = changed_objects(before, &next);
+        for object in next.objects.iter_mut().filter(|object| changed.contains(&object.definition.name)) {
+            object.revision += 1;
+        }
+        Ok(Difference { before, after: next.registry()?, changed })
+    }
+
+    /// The objects that are altered, as they were and as they will be.
+    pub(super) fn altered(&self) -> impl Iterator<Item = (&Object, &Object)> {
+        let pair = |name: &String| Some((&**self.before.object(name)?, &**self.after.object(name)?));
+        self.changed.iter().filter_map(pair)
+    }
+
+    /// The objects that go, as they were.
+    pub(super) fn dropped(&self) -> impl Iterator<Item = &Object> {
+        self.before.objects().filter(|object| self.after.object(object.name()).is_none()).map(|object| &**object)
+    }
+
+    /// The relationships that go and have links.
+    pub(super) fn dropped_links(&self) -> impl Iterator<Item = &Relationship> {
+        let is_kept = |gone: &Relationship| self.after.relationships().iter().any(|kept| kept.id == gone.id);
+        self.before.relationships().iter().filter(move |known| is_link(known.definition.kind) && !is_kept(known))
+    }
+
+    fn made(&self) -> impl Iterator<Item = &Object> {
+        self.after.objects().filter(|object| self.before.object(object.name()).is_none()).map(|object| &**object)
+    }
+
+    fn made_links(&self) -> impl Iterator<Item = &Relationship> {
+        let is_known = |new: &Relationship| self.before.relationships().iter().any(|known| known.id == new.id);
+        self.after.relationships().iter().filter(move |new| is_link(new.definition.kind) && !is_known(new))
+    }
+
+    /// The names of all objects that it is about.
+    fn touched(&self) -> BTreeSet<String> {
+        let others = self.dropped().chain(self.made()).map(|object| object.name().to_owned());
+        self.changed.iter().cloned().chain(others).collect()
+    }
+}
+
 /// Brings the tables from `before` to the catalogue `next`, whose new objects and relationships are entered already, and
-/// stores the objects that changed.
+/// stores the objects that changed: the names of those that it touched.
 ///
 /// # Errors
 /// `invalid_schema` where the catalogue contradicts itself, `invalid_schema_change` where rows break it; `forbidden` where the
@@ -19,58 +71,48 @@ use crate::refresh::Catalogue;
 pub(super) async fn apply(
     connection: &mut Connection,
     caller: &Caller,
-    before: Registry,
-    mut next: Catalogue,
+    before: &Registry,
+    next: Catalogue,
     fields_added: i64,
     can_index: bool,
-) -> Result<()> {
-    let changed = changed_objects(&before, &next);
-    for object in next.objects.iter_mut().filter(|object| changed.contains(&object.definition.name)) {
-        object.revision += 1;
-    }
-    let after = next.registry()?;
-    lock(connection, &before, &after, &changed).await?;
+) -> Result<BTreeSet<String>> {
+    let difference = Difference::between(before, next)?;
+    lock(connection, &difference).await?;
     let dialect = connection.dialect();
-    for relationship in before.relationships().iter().filter(|known| is_link(known.definition.kind)) {
-        if !after.relationships().iter().any(|kept| kept.id == relationship.id) {
-            connection.define(ddl::drop_link_table(relationship.id)).await?;
-        }
+    for relationship in difference.dropped_links() {
+        connection.define(ddl::drop_link_table(relationship.id)).await?;
     }
-    for name in &changed {
-        if let (Some(old), Some(new)) = (before.object(name), after.object(name)) {
-            alter(connection, caller, old, new, can_index).await?;
-            let row = ObjectRow {
-                id: new.id,
-                revision: new.revision,
-                definition: serde_json::to_string(&new.definition).map_err(Error::internal)?,
-                field_keys: serde_json::to_string(&new.keys).map_err(Error::internal)?,
-            };
-            connection.update_object(row, fields_added).await?;
-        }
+    for (old, new) in difference.altered() {
+        alter(connection, caller, old, new, can_index).await?;
+        let row = ObjectRow {
+            id: new.id,
+            revision: new.revision,
+            definition: serde_json::to_string(&new.definition).map_err(Error::internal)?,
+            field_keys: serde_json::to_string(&new.keys).map_err(Error::internal)?,
+        };
+        connection.update_object(row, fields_added).await?;
     }
-    for object in before.objects().filter(|object| after.object(object.name()).is_none()) {
+    for object in difference.dropped() {
         for statement in ddl::drop_search_index(dialect, object) {
             connection.define(statement).await?;
         }
         connection.define(ddl::drop_table(object)).await?;
     }
-    for object in after.objects().filter(|object| before.object(object.name()).is_none()) {
+    for object in difference.made() {
         for statement in ddl::create_table(dialect, object) {
             connection.define(statement).await?;
         }
         index_search(connection, object, can_index).await?;
     }
-    for relationship in after.relationships().iter().filter(|known| is_link(known.definition.kind)) {
-        if !before.relationships().iter().any(|known| known.id == relationship.id) {
-            for statement in ddl::create_link_table(dialect, relationship) {
-                connection.define(statement).await?;
-            }
+    for relationship in difference.made_links() {
+        for statement in ddl::create_link_table(dialect, relationship) {
+            connection.define(statement).await?;
         }
     }
-    Ok(())
+    Ok(difference.touched())
 }
 
-fn is_link(kind: RelationshipKind) -> bool {
+pub(super) fn is_link(kind: RelationshipKind) -> bool {
     kind == RelationshipKind::ManyToMany
 }
 
@@ -95,12 +137,9 @@ fn changed_objects(before: &Registry, next: &Catalogue) -> BTreeSet<String> {
 }
 
 /// Locks what is altered or dropped, in one order.
-async fn lock(connection: &mut Connection, before: &Registry, after: &Registry, changed: &BTreeSet<String>) -> Result<()> {
-    let mut ids: Vec<i64> = before
-        .objects()
-        .filter(|object| changed.contains(object.name()) || after.object(object.name()).is_none())
-        .map(|object| object.id)
-        .collect();
+async fn lock(connection: &mut Connection, difference: &Difference<'_>) -> Result<()> {
+    let altered = difference.altered().map(|(old, _)| old);
+    let mut ids: Vec<i64> = altered.chain(difference.dropped()).map(|object| object.id).collect();
     ids.sort_unstable();
     for id in ids {
         connection.lock_object(id).await?;
@@ -109,7 +148,7 @@ async fn lock(connection: &mut Connection, before: &Registry, after: &Registry, 
 }
 
 async fn alter(connection: &mut Connection, caller: &Caller, old: &Object, new: &Object, can_index: bool) -> Result<()> {
-    rows::check(&mut Rows { connection, caller, object: old }, new).await?;
+    rows::check(&mut Rows { connection, caller, object: old }, new, &mut Findings::Refuse).await?;
     let dialect = connection.dialect();
     let converted = rows::convert(connection, old, new).await?;
     let alteration = ddl::alter_table(dialect, old, new, converted.as_deref());

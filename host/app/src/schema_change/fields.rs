@@ -5,7 +5,7 @@ use blockbase_schema::json::{Members, parse_members, strict_from_str};
 use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Result};
 use serde_json::value::RawValue;
 
-use super::{Edited, FieldChanges, entry, not_a_definition, stored};
+use super::{Change, Edited, FieldChanges, Mode, entry, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -26,22 +26,22 @@ impl App {
     ///
     /// # Errors
     /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
-    pub async fn add_field(&self, caller: &Caller, object: &str, body: &str) -> Result<Field> {
+    pub async fn add_field(&self, caller: &Caller, object: &str, body: &str, mode: Mode) -> Result<Change<Field>> {
         caller.require("objects", Action::Update)?;
         let field: Field = strict_from_str(body).map_err(|misfit| not_a_definition("a field", &misfit))?;
         let name = object.to_owned();
-        self.change_schema(caller, move |connection, catalogue| {
+        self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {
-                let object = stored(catalogue, &name)?;
+                let object = stored(draft.catalogue, &name)?;
                 if object.definition.fields.iter().any(|known| known.name == field.name) {
                     return Err(Error::new(Code::InvalidSchema, format!("`{name}` has a field `{}` already.", field.name))
                         .with_field(field.name));
                 }
-                let key = connection.next_field_key(object.id).await?;
+                let key = draft.connection.next_field_key(object.id).await?;
                 object.keys.push(u32::try_from(key).map_err(Error::internal)?);
                 object.definition.fields.push(field.clone());
                 let entry = entry("add_field", &[("object", &name), ("field", &field)])?;
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 1, answer: field })
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 1, about: None, answer: field })
             })
         })
         .await
@@ -52,12 +52,19 @@ impl App {
     /// # Errors
     /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider, or saying how many rows break a
     /// new rule.
-    pub async fn alter_field(&self, caller: &Caller, object: &str, field: &str, changes: FieldChanges) -> Result<Field> {
+    pub async fn alter_field(
+        &self,
+        caller: &Caller,
+        object: &str,
+        field: &str,
+        changes: FieldChanges,
+        mode: Mode,
+    ) -> Result<Change<Field>> {
         caller.require("objects", Action::Update)?;
         let (name, field) = (object.to_owned(), field.to_owned());
-        self.change_schema(caller, move |_, catalogue| {
+        self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {
-                let object = &mut stored(catalogue, &name)?.definition;
+                let object = &mut stored(draft.catalogue, &name)?.definition;
                 let place = field_place(object, &field)?;
                 let before = object.fields[place].clone();
                 let after = merged(&before, &changes)?;
@@ -69,7 +76,8 @@ impl App {
                 object.fields[place] = after.clone();
                 let entry =
                     entry("alter_field", &[("object", &name), ("field", &field), ("before", &before), ("after", &after)])?;
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: after })
+                let about = Some((name.clone(), Some(field)));
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, about, answer: after })
             })
         })
         .await
@@ -79,18 +87,19 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `invalid_schema_change` where a group of columns names it.
-    pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str) -> Result<()> {
+    pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str, mode: Mode) -> Result<Change<()>> {
         caller.require("objects", Action::Delete)?;
         let (name, field) = (object.to_owned(), field.to_owned());
-        self.change_schema(caller, move |_, catalogue| {
+        self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {
-                let object = stored(catalogue, &name)?;
+                let object = stored(draft.catalogue, &name)?;
                 let place = field_place(&object.definition, &field)?;
                 check_groups(&object.definition, &field)?;
                 object.keys.remove(place);
                 let dropped = object.definition.fields.remove(place);
                 let entry = entry("drop_field", &[("object", &name), ("field", &dropped)])?;
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, answer: () })
+                let about = Some((name.clone(), Some(field)));
+                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, about, answer: () })
             })
         })
         .await

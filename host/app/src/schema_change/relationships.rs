@@ -5,7 +5,7 @@ use blockbase_schema::json::strict_from_str;
 use blockbase_schema::{Error, Relationship, RelationshipDefinition, Result};
 
 use super::fields::check_groups;
-use super::{Edited, entry, not_a_definition, stored};
+use super::{Change, Edited, Mode, entry, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -19,20 +19,18 @@ impl App {
     ///
     /// # Errors
     /// `invalid_schema` naming what clashes; `invalid_schema_change` where it is required and the object has rows.
-    pub async fn create_relationship(&self, caller: &Caller, body: &str) -> Result<Relationship> {
+    pub async fn create_relationship(&self, caller: &Caller, body: &str, mode: Mode) -> Result<Change<Relationship>> {
         caller.require("objects", Action::Create)?;
         let definition: RelationshipDefinition =
             strict_from_str(body).map_err(|misfit| not_a_definition("a relationship", &misfit))?;
         let definition = definition.checked()?;
-        let text = serde_json::to_string(&definition).map_err(Error::internal)?;
-        self.change_schema(caller, move |connection, catalogue| {
+        let objects = vec![definition.source.clone(), definition.target.clone()];
+        self.change_schema(caller, mode, objects, move |mut draft| {
             Box::pin(async move {
-                let id = connection.insert_relationship(text).await?;
-                let relationship = Relationship { id, definition };
-                catalogue.relationships.push(relationship.clone());
+                let relationship = draft.enter_relationship(definition).await?;
                 let entry = entry("create_relationship", &[("relationship", &relationship)])?;
                 let object = relationship.definition.source.clone();
-                Ok(Edited { entry, object, op: "updated", fields_added: 0, answer: relationship })
+                Ok(Edited { entry, object, op: "updated", fields_added: 0, about: None, answer: relationship })
             })
         })
         .await
@@ -42,22 +40,28 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `invalid_schema_change` where a group of columns names its column.
-    pub async fn delete_relationship(&self, caller: &Caller, id: &str) -> Result<()> {
+    pub async fn delete_relationship(&self, caller: &Caller, id: &str, mode: Mode) -> Result<Change<()>> {
         caller.require("objects", Action::Delete)?;
         let id: i64 = id.parse().map_err(|_| Error::not_found("relationship"))?;
-        self.change_schema(caller, move |connection, catalogue| {
+        let registry = self.registry();
+        let known = registry.relationships().iter().find(|relationship| relationship.id == id);
+        let objects = known.map(|known| vec![known.definition.source.clone(), known.definition.target.clone()]);
+        self.change_schema(caller, mode, objects.unwrap_or_default(), move |mut draft| {
             Box::pin(async move {
-                let place = catalogue.relationships.iter().position(|relationship| relationship.id == id);
-                let relationship = place.map(|place| catalogue.relationships.remove(place));
+                let place = draft.catalogue.relationships.iter().position(|relationship| relationship.id == id);
+                let relationship = place.map(|place| draft.catalogue.relationships.remove(place));
                 let relationship = relationship.ok_or_else(|| Error::not_found("relationship"))?;
                 let definition = &relationship.definition;
+                let mut about = None;
                 if let Some(holder) = definition.holder() {
-                    check_groups(&stored(catalogue, holder)?.definition, &format!("{}_id", definition.name))?;
+                    let column = format!("{}_id", definition.name);
+                    check_groups(&stored(draft.catalogue, holder)?.definition, &column)?;
+                    about = Some((holder.to_owned(), Some(column)));
                 }
-                connection.delete_relationship(id).await?;
+                draft.forget_relationship(id).await?;
                 let entry = entry("delete_relationship", &[("relationship", &relationship)])?;
                 let object = relationship.definition.source;
-                Ok(Edited { entry, object, op: "updated", fields_added: 0, answer: () })
+                Ok(Edited { entry, object, op: "updated", fields_added: 0, about, answer: () })
             })
         })
         .await

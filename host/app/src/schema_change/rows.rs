@@ -3,6 +3,7 @@
 use blockbase_query::{Action, sql};
 use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, json};
 use blockbase_store::{Connection, Record};
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::apply::row_count;
@@ -11,8 +12,42 @@ use crate::caller::Caller;
 /// Rows that are looked at together.
 const PAGE: usize = 1000;
 
-fn refused(field: &str, message: String) -> Error {
-    Error::new(Code::InvalidSchemaChange, message).with_field(field)
+/// What rows break of one new rule. It holds no value of a row.
+#[derive(Clone, Debug, Serialize)]
+pub struct Broken {
+    /// The rule's key, or several that are looked at together: `min, pattern`.
+    pub rule: String,
+    pub object: String,
+    pub field: String,
+    pub rows: i64,
+    pub message: String,
+}
+
+/// What becomes of a rule that rows break.
+pub(super) enum Findings {
+    /// The change is refused at the first one.
+    Refuse,
+    /// All are listed.
+    Collect(Vec<Broken>),
+}
+
+impl Findings {
+    fn add(&mut self, broken: Broken) -> Result<()> {
+        match self {
+            Findings::Refuse => Err(Error::new(Code::InvalidSchemaChange, broken.message).with_field(broken.field)),
+            Findings::Collect(list) => {
+                list.push(broken);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn collected(self) -> Vec<Broken> {
+        match self {
+            Findings::Refuse => Vec::new(),
+            Findings::Collect(list) => list,
+        }
+    }
 }
 
 fn rows_text(rows: i64) -> String {
@@ -35,7 +70,7 @@ impl<'a> Rows<'a> {
         Ok((self.connection, self.object))
     }
 
-    async fn count(&mut self) -> Result<i64> {
+    pub(super) async fn count(&mut self) -> Result<i64> {
         let (connection, object) = self.read()?;
         row_count(connection, object).await
     }
@@ -44,6 +79,15 @@ impl<'a> Rows<'a> {
         let (connection, object) = self.read()?;
         let statement = sql::count_nulls(connection.dialect(), object, column);
         connection.fetch_integer(statement).await.map_err(|error| error.on(object))
+    }
+
+    /// How many rows have a value of a column.
+    pub(super) async fn values(&mut self, column: &Column) -> Result<i64> {
+        Ok(self.count().await? - self.nulls(column).await?)
+    }
+
+    fn broken_rule(&self, rule: &str, field: &str, rows: i64, message: String) -> Broken {
+        Broken { rule: rule.to_owned(), object: self.object.name().to_owned(), field: field.to_owned(), rows, message }
     }
 
     async fn duplicates(&mut self, columns: &[String]) -> Result<i64> {
@@ -66,17 +110,31 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Refuses a change that rows break. No message shows a value of a row.
+/// How many links a relationship has, for those who may read all rows of both its objects.
+pub(super) async fn links<'a>(
+    connection: &'a mut Connection,
+    caller: &'a Caller,
+    sides: impl Iterator<Item = &'a std::sync::Arc<Object>>,
+    relationship_id: i64,
+) -> Result<i64> {
+    for object in sides {
+        Rows { connection: &mut *connection, caller, object }.read()?;
+    }
+    let statement = sql::count_links(relationship_id);
+    Ok(connection.fetch_integer(statement).await?)
+}
+
+/// Looks for rules of a change that rows break. No finding shows a value of a row.
 ///
 /// # Errors
-/// `invalid_schema_change` saying how many rows break which rule; `forbidden` where the rows have to be looked at and the caller
-/// may not read them all.
-pub(super) async fn check(rows: &mut Rows<'_>, new: &Object) -> Result<()> {
+/// `invalid_schema_change` saying how many rows break which rule, where findings refuse the change; `forbidden` where the rows
+/// have to be looked at and the caller may not read them all.
+pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Findings) -> Result<()> {
     let old = rows.object;
     for column in &new.columns {
         match old.same_column(column) {
-            None => check_new(rows, column).await?,
-            Some(before) => check_altered(rows, before, column).await?,
+            None => check_new(rows, column, findings).await?,
+            Some(before) => check_altered(rows, before, column, findings).await?,
         }
     }
     for group in &new.definition.constraints.unique_together {
@@ -92,16 +150,14 @@ pub(super) async fn check(rows: &mut Rows<'_>, new: &Object) -> Result<()> {
         let broken = rows.duplicates(&names).await?;
         if broken > 0 {
             let columns = group.join(", ");
-            return Err(refused(
-                &group[0],
-                format!("{} `uniqueTogether` of {columns}: they share their values.", rows_text(broken)),
-            ));
+            let message = format!("{} `uniqueTogether` of {columns}: they share their values.", rows_text(broken));
+            findings.add(rows.broken_rule("uniqueTogether", &group[0], broken, message))?;
         }
     }
     Ok(())
 }
 
-async fn check_new(rows: &mut Rows<'_>, column: &Column) -> Result<()> {
+async fn check_new(rows: &mut Rows<'_>, column: &Column, findings: &mut Findings) -> Result<()> {
     let needs_no_rows = column.required && column.default.is_none();
     let needs_one_row = column.unique && column.default.is_some();
     if !needs_no_rows && !needs_one_row {
@@ -114,26 +170,30 @@ async fn check_new(rows: &mut Rows<'_>, column: &Column) -> Result<()> {
             Some(_) => "Make it optional, fill it, and then require it with another relationship",
             None => "Give it a default",
         };
-        return Err(refused(name, format!("`{name}` is required, and `{object}` has rows ({count}) without it. {way}.")));
+        let message = format!("`{name}` is required, and `{object}` has rows ({count}) without it. {way}.");
+        findings.add(rows.broken_rule("required", name, count, message))?;
     }
     if needs_one_row && count > 1 {
-        return Err(refused(name, format!("{} `isUnique` of `{name}`: all would get its default.", rows_text(count))));
+        let message = format!("{} `isUnique` of `{name}`: all would get its default.", rows_text(count));
+        findings.add(rows.broken_rule("isUnique", name, count, message))?;
     }
     Ok(())
 }
 
-async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column) -> Result<()> {
+async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column, findings: &mut Findings) -> Result<()> {
     let name = &column.name;
     if column.required && !before.required {
         let broken = rows.nulls(before).await?;
         if broken > 0 {
-            return Err(refused(name, format!("{} `required` of `{name}`: they have no value.", rows_text(broken))));
+            let message = format!("{} `required` of `{name}`: they have no value.", rows_text(broken));
+            findings.add(rows.broken_rule("required", name, broken, message))?;
         }
     }
     if column.unique && !before.unique {
         let broken = rows.duplicates(std::slice::from_ref(&before.name)).await?;
         if broken > 0 {
-            return Err(refused(name, format!("{} `isUnique` of `{name}`: they share their values.", rows_text(broken))));
+            let message = format!("{} `isUnique` of `{name}`: they share their values.", rows_text(broken));
+            findings.add(rows.broken_rule("isUnique", name, broken, message))?;
         }
     }
     let tightened = tightened(before, column);
@@ -143,14 +203,23 @@ async fn check_altered(rows: &mut Rows<'_>, before: &Column, column: &Column) ->
     match rows.broken(before, column).await? {
         0 => Ok(()),
         broken => {
-            let rules = tightened.join(", ");
-            Err(refused(name, format!("{} the change of `{name}`: their values do not fit its new {rules}.", rows_text(broken))))
+            let rules: Vec<&str> = tightened.iter().map(|tightened| tightened.rule).collect();
+            let words: Vec<&str> = tightened.iter().map(|tightened| tightened.words).collect();
+            let words = words.join(", ");
+            let message = format!("{} the change of `{name}`: their values do not fit its new {words}.", rows_text(broken));
+            findings.add(rows.broken_rule(&rules.join(", "), name, broken, message))
         }
     }
 }
 
-/// What of a column's rules may refuse a value that was good before, in words.
-fn tightened(before: &Column, after: &Column) -> Vec<&'static str> {
+/// A rule that may refuse a value that was good before.
+struct Tightened {
+    rule: &'static str,
+    words: &'static str,
+}
+
+/// What of a column's rules may refuse a value that was good before.
+fn tightened(before: &Column, after: &Column) -> Vec<Tightened> {
     let (old, new) = (&before.rules, &after.rules);
     let pattern = |column: &Column| column.rules.pattern.as_ref().map(|pattern| pattern.as_str().to_owned());
     let options_shrank = match (&old.options, &new.options) {
@@ -160,16 +229,16 @@ fn tightened(before: &Column, after: &Column) -> Vec<&'static str> {
     };
     let is_shorter = after.index_bytes_max.is_some_and(|most| before.index_bytes_max.is_none_or(|before| most < before));
     [
-        ("`type`", before.kind != after.kind),
-        ("`scale`", before.kind == after.kind && before.ty != after.ty),
-        ("`min`", new.min.is_some_and(|min| old.min.is_none_or(|before| min > before))),
-        ("`max`", new.max.is_some_and(|max| old.max.is_none_or(|before| max < before))),
-        ("`pattern`", new.pattern.is_some() && pattern(before) != pattern(after)),
-        ("`options`", options_shrank),
-        ("length, which an index bounds", is_shorter),
+        ("type", "`type`", before.kind != after.kind),
+        ("scale", "`scale`", before.kind == after.kind && before.ty != after.ty),
+        ("min", "`min`", new.min.is_some_and(|min| old.min.is_none_or(|before| min > before))),
+        ("max", "`max`", new.max.is_some_and(|max| old.max.is_none_or(|before| max < before))),
+        ("pattern", "`pattern`", new.pattern.is_some() && pattern(before) != pattern(after)),
+        ("options", "`options`", options_shrank),
+        ("length", "length, which an index bounds", is_shorter),
     ]
     .into_iter()
-    .filter_map(|(rule, may_refuse)| may_refuse.then_some(rule))
+    .filter_map(|(rule, words, may_refuse)| may_refuse.then_some(Tightened { rule, words }))
     .collect()
 }
 

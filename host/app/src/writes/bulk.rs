@@ -1,16 +1,17 @@
-//! Many new records in one transaction.
+//! Many records in one transaction: new ones, and changes of those that are there.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use blockbase_query::plan::CreatePlan;
-use blockbase_query::{Dialect, Param, sql};
-use blockbase_schema::{Object, Result};
-use blockbase_store::{Connection, DbError};
+use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan};
+use blockbase_query::{Dialect, Param, Scope, sql};
+use blockbase_schema::{Code, Column, Error, Object, Result};
+use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
 use super::at;
 use super::explain::{check_references, explained_new};
-use super::steps::created_event;
+use super::steps::{check_set_references, created_event, explained_change, record_change};
 use crate::record_events::WriteContext;
 
 /// Rows of one statement on Postgres, and what it can bind.
@@ -79,4 +80,99 @@ async fn insert_in_chunks(
         drop(error);
     }
     Ok(())
+}
+
+/// Bytes of the records that one call changes, together with what it sets in each of them. A transaction holds each record
+/// several times: as it was, as it is, and in its event.
+const CHANGED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Bytes of events that are written together.
+const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
+
+/// The same change of those of `ids` that are there and within `scope`: their ids, in the caller's order. `change_bytes` is what
+/// the change sets in each record. The object is held already.
+pub(super) async fn change_many(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Arc<Object>,
+    scope: &Scope,
+    (change, change_bytes): (&Change, usize),
+    mut ids: Vec<Uuid>,
+) -> Result<Vec<Uuid>> {
+    let columns: Vec<&Column> = object.columns.iter().collect();
+    let select = sql::get_many(connection.dialect(), object, scope, ids.clone());
+    let found = connection.fetch_records(select, &columns, 0, CHANGED_BYTES_MAX).await.map_err(|error| match error {
+        DbError::AnswerTooLarge => too_many_bytes(),
+        error => error.on(object),
+    })?;
+    let bytes = found.iter().map(Record::bytes).sum::<usize>() + found.len() * change_bytes;
+    if bytes > CHANGED_BYTES_MAX {
+        return Err(too_many_bytes());
+    }
+    let before: HashMap<Uuid, Record> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
+    ids.retain(|id| before.contains_key(id));
+    if ids.is_empty() || change.assignments.is_empty() {
+        return Ok(ids);
+    }
+    check_set_references(connection, context, object, change).await?;
+    let mut after = match connection.dialect() == Dialect::Postgres && !adds_to_unique(object, change) {
+        true => change_together(connection, object, change, &ids).await?,
+        false => None,
+    };
+    let (mut events, mut event_bytes) = (Vec::new(), 0);
+    for id in &ids {
+        let was = &before[id];
+        let is = match &mut after {
+            Some(after) => after.remove(id),
+            None => {
+                let target = RecordPlan { object: Arc::clone(object), scope: scope.clone(), id: *id };
+                let update = sql::update(connection.dialect(), &target, change, None);
+                match connection.fetch_record(update, &object.columns).await {
+                    Ok(is) => is,
+                    Err(error) => return Err(explained_change(connection, context, &target, change, was, error).await),
+                }
+            }
+        };
+        let is = is.ok_or_else(|| Error::internal("a record that the transaction holds was not changed"))?;
+        let event = record_change(connection, context, object, *id, was, &is)?;
+        event_bytes += event.as_ref().map_or(0, |event| event.payload.len());
+        events.extend(event);
+        if event_bytes > EVENT_BYTES_AT_ONCE {
+            event_bytes = 0;
+            connection.emit_all(std::mem::take(&mut events)).await?;
+        }
+    }
+    connection.emit_all(events).await?;
+    Ok(ids)
+}
+
+fn too_many_bytes() -> Error {
+    let most = CHANGED_BYTES_MAX / 1024 / 1024;
+    Error::new(Code::Conflict, format!("The records have more than {most} MiB together. Change fewer of them in one call."))
+}
+
+/// Whether the outcome depends on the order of the records: adding to a unique number may meet one that is to be changed next.
+fn adds_to_unique(object: &Object, change: &Change) -> bool {
+    let targets = object.unique_targets();
+    let mut added = change.assignments.iter().filter(|(_, assignment)| matches!(assignment, Assignment::Add(_)));
+    added.any(|(index, _)| targets.iter().any(|target| target.contains(index)))
+}
+
+/// The records after a change in one statement; `None` where one of them does not take it, so that they are changed one by one to
+/// learn which.
+async fn change_together(
+    connection: &mut Connection,
+    object: &Object,
+    change: &Change,
+    ids: &[Uuid],
+) -> Result<Option<HashMap<Uuid, Record>>> {
+    let columns: Vec<&Column> = object.columns.iter().collect();
+    connection.savepoint().await?;
+    let update = sql::update_many(connection.dialect(), object, change, ids.to_vec());
+    match connection.fetch_records(update, &columns, 0, usize::MAX).await {
+        Ok(changed) => Ok(Some(changed.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect())),
+        Err(_) => {
+            connection.back_to_savepoint().await?;
+            Ok(None)
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_query::plan::{Assignment, CreatePlan, UpdatePlan, UpsertPlan, search_document};
+use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan, UpdatePlan, UpsertPlan, search_document};
 use blockbase_query::{Access, Dialect, sql};
 use blockbase_schema::{Code, ColumnType, Error, Object, Result, Retry, Value};
 use blockbase_store::{Connection, DbError, NewEvent, Record};
@@ -12,6 +12,7 @@ use super::explain::{broken_sum, check_references, explained, explained_new, val
 use super::{Step, Upserted, WriteAnswer};
 use crate::deletion::delete_records;
 use crate::record_events::{Images, WriteContext, diff, owner};
+use crate::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
 
 pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &mut WriteContext) -> Result<WriteAnswer> {
     match step {
@@ -20,16 +21,16 @@ pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &
             context.hold(connection, &object).await?;
             create(connection, plan, context).await
         }
-        Step::Update(plan) => {
+        Step::Update(plan, condition) => {
             let object = Arc::clone(&plan.record.object);
             context.hold(connection, &object).await?;
-            update(connection, plan, context).await
+            update(connection, plan, condition.as_ref(), context).await
         }
-        Step::Delete(plan) => {
+        Step::Delete(plan, condition) => {
             let object = Arc::clone(&plan.object);
             context.hold(connection, &object).await?;
-            let gone = delete_records(connection, context, &object, &plan.scope, vec![plan.id]).await?;
-            Ok(if gone.is_empty() { WriteAnswer::Missing } else { WriteAnswer::Deleted { id: plan.id } })
+            let gone = delete_records(connection, context, &object, &plan.scope, vec![plan.id], condition.as_ref()).await?;
+            Ok(if gone.is_empty() { WriteAnswer::Missing } else { WriteAnswer::Deleted })
         }
         Step::Missing => Ok(WriteAnswer::Missing),
     }
@@ -47,7 +48,11 @@ pub(crate) async fn create(connection: &mut Connection, plan: CreatePlan, contex
     if let Some(event) = created_event(context, &plan)? {
         connection.emit(event).await?;
     }
-    Ok(WriteAnswer::Created { id: plan.id, json: plan.json })
+    Ok(WriteAnswer::Created(answer_of(plan)))
+}
+
+fn answer_of(plan: CreatePlan) -> RecordAnswer {
+    RecordAnswer { version: version_of(&plan.object, plan.id, plan.version), json: plan.json }
 }
 
 pub(super) fn created_event(context: &WriteContext, plan: &CreatePlan) -> Result<Option<NewEvent>> {
@@ -55,57 +60,86 @@ pub(super) fn created_event(context: &WriteContext, plan: &CreatePlan) -> Result
     context.event(&plan.object, plan.id, "created", &images, plan.owner().map(str::to_owned))
 }
 
-async fn update(connection: &mut Connection, plan: UpdatePlan, context: &WriteContext) -> Result<WriteAnswer> {
-    let object = &plan.record.object;
+async fn update(
+    connection: &mut Connection,
+    plan: UpdatePlan,
+    condition: Option<&Condition>,
+    context: &WriteContext,
+) -> Result<WriteAnswer> {
+    let UpdatePlan { record: target, change } = plan;
+    let object = &target.object;
     let dialect = connection.dialect();
-    let select = sql::get(dialect, &plan.record, true);
+    let select = sql::get(dialect, &target, true);
     let before = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?;
     let Some(before) = before else { return Ok(WriteAnswer::Missing) };
-    if plan.assignments.is_empty() {
-        return Ok(WriteAnswer::Updated { json: before.into_json() });
+    let version = check_condition(&context.etags, condition, object, target.id, &before)?;
+    if change.assignments.is_empty() {
+        return Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, before)?));
     }
+    check_set_references(connection, context, object, &change).await?;
+    let after = match connection.fetch_record(sql::update(dialect, &target, &change, version), &object.columns).await {
+        Ok(after) => after,
+        Err(error) => return Err(explained_change(connection, context, &target, &change, &before, error).await),
+    };
+    let Some(after) = after else {
+        return if version.is_some() { Err(precondition_failed()) } else { Ok(WriteAnswer::Missing) };
+    };
+    if let Some(event) = record_change(connection, context, object, target.id, &before, &after)? {
+        connection.emit(event).await?;
+    }
+    Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, after)?))
+}
+
+/// Makes sure that what a change refers to is there for the caller.
+pub(super) async fn check_set_references(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    change: &Change,
+) -> Result<()> {
     let mut set = Vec::new();
-    for (index, assignment) in &plan.assignments {
+    for (index, assignment) in &change.assignments {
         if let Assignment::Set(value) = assignment {
             set.push((*index, value));
         }
     }
-    check_references(connection, context, object, set).await?;
-    let after = match connection.fetch_record(sql::update(dialect, &plan), &object.columns).await {
-        Ok(after) => after,
-        Err(error @ (DbError::OutOfRange | DbError::Check { .. })) => {
-            return Err(broken_sum(object, &before, &plan.assignments).unwrap_or_else(|| error.on(object)));
-        }
-        Err(error) => {
-            let values = values_after(object, &before, &plan.assignments);
-            let values: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
-            return Err(explained(connection, context, object, error, &values, Some(plan.record.id)).await);
-        }
-    };
-    let Some(after) = after else { return Ok(WriteAnswer::Missing) };
-    record_change(connection, context, object, plan.record.id, &before, &after).await?;
-    Ok(WriteAnswer::Updated { json: after.into_json() })
+    check_references(connection, context, object, set).await
 }
 
-/// The event of an update, and what the search index has to know of it.
-pub(crate) async fn record_change(
+/// The domain error of an update.
+pub(super) async fn explained_change(
+    connection: &mut Connection,
+    context: &WriteContext,
+    target: &RecordPlan,
+    change: &Change,
+    before: &Record,
+    error: DbError,
+) -> Error {
+    let (object, assignments) = (&target.object, &change.assignments);
+    if let DbError::OutOfRange | DbError::Check { .. } = error {
+        return broken_sum(object, before, assignments).unwrap_or_else(|| error.on(object));
+    }
+    let values = values_after(object, before, assignments);
+    let values: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
+    explained(connection, context, object, error, &values, Some(target.id)).await
+}
+
+/// The event of an update, for the caller to emit. The search index learns what it has to know of it.
+pub(crate) fn record_change(
     connection: &mut Connection,
     context: &WriteContext,
     object: &Object,
     id: Uuid,
     before: &Record,
     after: &Record,
-) -> Result<()> {
+) -> Result<Option<NewEvent>> {
     let mut columns = object.columns.iter().enumerate();
     if columns.any(|(index, column)| column.is_searchable() && before.cell(index) != after.cell(index)) {
-        connection.index_row(object.id, after.tail, document_of(object, after));
+        connection.index_row(object.id, after.tail(), document_of(object, after));
     }
     let diff = diff(object, before, after);
     let images = Images { before: before.json(), after: after.json(), diff: &diff };
-    if let Some(event) = context.event(object, id, "updated", &images, owner(object, after))? {
-        connection.emit(event).await?;
-    }
-    Ok(())
+    context.event(object, id, "updated", &images, owner(object, after))
 }
 
 /// What the search index holds of a stored record.
@@ -154,11 +188,13 @@ pub(super) async fn upsert(
     match before {
         Some(before) => {
             let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
-            record_change(connection, context, object, id, &before, &after).await?;
-            Ok(Upserted { json: after.into_json(), created: false })
+            if let Some(event) = record_change(connection, context, object, id, &before, &after)? {
+                connection.emit(event).await?;
+            }
+            Ok(Upserted { record: RecordAnswer::new(object, id, after)?, created: false })
         }
         // Another transaction inserted the record between the two statements; what it was like before is not known.
-        None if dialect == Dialect::Postgres && after.tail == Some(1) => {
+        None if dialect == Dialect::Postgres && after.tail() == Some(1) => {
             Err(Error::retry(Retry::Contended, "two upserts of one record"))
         }
         None => {
@@ -167,7 +203,7 @@ pub(super) async fn upsert(
             if let Some(event) = created_event(context, &plan.create)? {
                 connection.emit(event).await?;
             }
-            Ok(Upserted { json: after.into_json(), created: true })
+            Ok(Upserted { record: RecordAnswer::new(object, plan.create.id, after)?, created: true })
         }
     }
 }

@@ -95,8 +95,9 @@ impl BatchOperation {
                 object,
                 id: id.ok_or_else(|| lacks("id", &op))?,
                 changes: values.ok_or_else(|| lacks("values", &op))?,
+                condition: None,
             }),
-            "delete" => Ok(WriteRequest::Delete { object, id: id.ok_or_else(|| lacks("id", &op))? }),
+            "delete" => Ok(WriteRequest::Delete { object, id: id.ok_or_else(|| lacks("id", &op))?, condition: None }),
             _ => Err(Error::invalid_request(format!("A batch operation is create, update or delete; {op:?} is none."))),
         }
     }
@@ -130,13 +131,13 @@ async fn get(service: &Service, object: &str, id: &str, options: Option<&str>) -
         None => GetOptions::default(),
     };
     let expand = options.expand.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
-    service.app.get(&service.caller, object, id, &expand).await?.map(text).transpose()
+    service.app.get(&service.caller, object, id, &expand).await?.map(|record| text(record.json)).transpose()
 }
 
 /// `{ created, data }`.
 async fn upsert(service: &Service, object: &str, values: &str, target: &[String]) -> Result<String> {
     let upserted = service.app.upsert(&service.caller, object, parse_members(values)?, target).await?;
-    Ok(format!("{{\"created\":{},\"data\":{}}}", upserted.created, text(upserted.json)?))
+    Ok(format!("{{\"created\":{},\"data\":{}}}", upserted.created, text(upserted.record.json)?))
 }
 
 async fn change_links(service: &Service, object: &str, id: &str, key: &str, ids: &[String], change: LinkChange) -> Result<u32> {
@@ -155,8 +156,8 @@ async fn batch(service: &Service, operations: &str) -> Result<String> {
             out.push(b',');
         }
         match answer {
-            WriteAnswer::Created { json, .. } | WriteAnswer::Updated { json } => out.extend_from_slice(&json),
-            WriteAnswer::Deleted { .. } => out.extend_from_slice(b"true"),
+            WriteAnswer::Created(record) | WriteAnswer::Updated(record) => out.extend_from_slice(&record.json),
+            WriteAnswer::Deleted => out.extend_from_slice(b"true"),
             WriteAnswer::Missing => out.extend_from_slice(b"null"),
         }
     }
@@ -184,7 +185,7 @@ impl Host for CallState {
     async fn create(&mut self, object: String, values: String) -> Answer<String> {
         self.data(|service| async move {
             let members = run_sized(values.len(), || parse_members(&values))?;
-            service.app.create(&service.caller, &object, members).await.and_then(text)
+            service.app.create(&service.caller, &object, members).await.and_then(|record| text(record.json))
         })
         .await
     }
@@ -196,8 +197,8 @@ impl Host for CallState {
     async fn update(&mut self, object: String, id: String, changes: String) -> Answer<String> {
         self.data(|service| async move {
             let members = run_sized(changes.len(), || parse_members(&changes))?;
-            let updated = service.app.update(&service.caller, &object, &id, members).await?;
-            text(updated.ok_or_else(|| Error::not_found("record"))?)
+            let updated = service.app.update(&service.caller, &object, &id, members, None).await?;
+            text(updated.ok_or_else(|| Error::not_found("record"))?.json)
         })
         .await
     }
@@ -207,7 +208,7 @@ impl Host for CallState {
     }
 
     async fn delete(&mut self, object: String, id: String) -> Answer<bool> {
-        self.data(|service| async move { service.app.delete(&service.caller, &object, &id).await }).await
+        self.data(|service| async move { service.app.delete(&service.caller, &object, &id, None).await }).await
     }
 
     async fn delete_many(&mut self, object: String, ids: Vec<String>) -> Answer<Vec<String>> {

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_app::schema::{Code, Error, Result, time};
-use blockbase_app::{ActionCall, ActionOutcome, App, Caller, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock};
+use blockbase_app::{
+    ActionCall, ActionOutcome, App, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock,
+};
 use blockbase_telemetry::BlockUse;
 use tokio::time::{Instant, timeout_at};
 use wasmtime::component::Instance;
@@ -115,6 +117,8 @@ struct Asked<'a> {
     deadline: Instant,
     /// All of its time, for what is said of it.
     timeout: Duration,
+    /// Where what it used is counted.
+    usage: Option<Arc<HandlerUsage>>,
 }
 
 /// How a call ended, and what it used.
@@ -190,7 +194,7 @@ impl Inner {
 
     /// Makes a call in a new instance, once there is a place for it; the instance is gone afterwards. Whoever stops waiting ends it.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
-        let Asked { service, block, call_id, deadline, timeout } = asked;
+        let Asked { service, block, call_id, deadline, timeout, usage } = asked;
         let place = self.places.take(block, deadline, self.memory_bytes_max).await?;
         let remaining = deadline.saturating_duration_since(Instant::now());
         let state = CallState::new(service, call_id, self.means(remaining, &place));
@@ -224,6 +228,9 @@ impl Inner {
             Ended { outcome, memory_bytes: state.memory_bytes() }
         };
         let (ended, busy) = self.lanes.run(run).await;
+        if let Some(usage) = usage {
+            usage.used_memory(ended.memory_bytes);
+        }
         blockbase_telemetry::block_used(&BlockUse {
             block,
             busy,
@@ -252,7 +259,7 @@ impl Inner {
     /// What a component says that it handles: names and kinds.
     pub(super) async fn handlers(&self, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
         let (deadline, timeout) = (Instant::now() + REGISTRY_TIMEOUT, REGISTRY_TIMEOUT);
-        let asked = Asked { service: None, block, call_id: "install".to_owned(), deadline, timeout };
+        let asked = Asked { service: None, block, call_id: "install".to_owned(), deadline, timeout, usage: None };
         self.run(Arc::clone(loaded), asked, Handlers)
             .await
             .map_err(|error| invalid(format!("The block does not report its handlers: {}", error.message)))
@@ -261,12 +268,12 @@ impl Inner {
     pub(super) async fn call_action(self: &Arc<Self>, call: ActionCall) -> Result<ActionOutcome> {
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.app, &call.block, deadline).await?;
-        let ActionCall { app, block, action, input, caller, call_id, timeout } = call;
+        let ActionCall { app, block, action, input, caller, call_id, timeout, usage } = call;
         check_registered(loaded.actions.is_some(), "action", &action)?;
         let work = Action { context: context(&call_id, &caller, &block), name: action, input };
         let name = block.name().to_owned();
         let service = Some(Service { app, block, caller });
-        let asked = Asked { service, block: &name, call_id, deadline, timeout };
+        let asked = Asked { service, block: &name, call_id, deadline, timeout, usage: Some(usage) };
         let result = self.run(loaded, asked, work).await?.map_err(handler_error)?;
         if result.len() > RESULT_BYTES_MAX {
             return Err(Failed::Limit(LimitHit::Result).error(timeout));
@@ -280,14 +287,14 @@ impl Inner {
     pub(super) async fn receive_hook(self: &Arc<Self>, call: HookCall) -> Result<Option<HookResponse>> {
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.app, &call.block, deadline).await?;
-        let HookCall { app, block, hook, request, caller, call_id, timeout } = call;
+        let HookCall { app, block, hook, request, caller, call_id, timeout, usage } = call;
         check_registered(loaded.hooks.is_some(), "hook", &hook)?;
         let HookRequest { method, path, query, headers, body, remote_address } = request;
         let request = hooks::Request { method, path, query, headers, body: body.into(), remote_address };
         let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
         let name = block.name().to_owned();
         let service = Some(Service { app, block, caller });
-        let asked = Asked { service, block: &name, call_id, deadline, timeout };
+        let asked = Asked { service, block: &name, call_id, deadline, timeout, usage: Some(usage) };
         // Whatever code the handler gave it: the sender sees that the hook failed, and nothing else.
         let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
         let response = self.run(loaded, asked, work).await?.map_err(failed)?;
@@ -301,7 +308,7 @@ impl Inner {
     pub(super) async fn deliver_event(self: &Arc<Self>, call: EventCall) -> Result<()> {
         let deadline = Instant::now() + call.timeout;
         let loaded = self.ready(&call.app, &call.block, deadline).await?;
-        let EventCall { app, block, handler, event, attempt, config, caller, call_id, timeout } = call;
+        let EventCall { app, block, handler, event, attempt, config, caller, call_id, timeout, usage } = call;
         check_registered(loaded.subscriptions.is_some(), "subscription handler", &handler)?;
         let event = subscriptions::Event {
             id: event.id,
@@ -313,7 +320,7 @@ impl Inner {
         let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
         let name = block.name().to_owned();
         let service = Some(Service { app, block, caller });
-        let asked = Asked { service, block: &name, call_id, deadline, timeout };
+        let asked = Asked { service, block: &name, call_id, deadline, timeout, usage: Some(usage) };
         self.run(loaded, asked, work).await?.map_err(handler_error)
     }
 }

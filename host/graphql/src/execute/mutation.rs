@@ -12,6 +12,7 @@ use super::{Execution, id_of, missing_record, upserted_name, write_record};
 use crate::coerce::Arguments;
 use crate::collect::Selected;
 use crate::shape::{Answer, Place, RecordShape, Wanted};
+use crate::types::WRITTEN_NAME;
 
 impl<'d> Execution<'d> {
     pub(super) async fn create(
@@ -23,7 +24,7 @@ impl<'d> Execution<'d> {
     ) -> Result<()> {
         let (shape, wanted) = self.shape(object, selected)?;
         let record = self.app.create(self.caller, object.name(), members(arguments, "input")?).await?;
-        let record = self.with_related(object, record, &wanted).await?;
+        let record = self.with_related(object, record.json, &wanted).await?;
         write_record(answer, &shape, Some(&record), selected)
     }
 
@@ -36,8 +37,8 @@ impl<'d> Execution<'d> {
     ) -> Result<()> {
         let (shape, wanted) = self.shape(object, selected)?;
         let changes = changes(arguments)?;
-        let record = self.app.update(self.caller, object.name(), &id_of(arguments)?, changes).await?;
-        let record = self.with_related(object, record.ok_or_else(missing_record)?, &wanted).await?;
+        let record = self.app.update(self.caller, object.name(), &id_of(arguments)?, changes, None).await?;
+        let record = self.with_related(object, record.ok_or_else(missing_record)?.json, &wanted).await?;
         write_record(answer, &shape, Some(&record), selected)
     }
 
@@ -60,7 +61,7 @@ impl<'d> Execution<'d> {
         }
         let target: Vec<String> = arguments.read("onConflict")?.unwrap_or_default();
         let upserted = self.app.upsert(self.caller, object.name(), members(arguments, "input")?, &target).await?;
-        let record = self.with_related(object, upserted.json, &wanted).await?;
+        let record = self.with_related(object, upserted.record.json, &wanted).await?;
         let record = std::str::from_utf8(&record).map_err(Error::internal)?;
         let root = Place::root(selected.key);
         let begun = answer.json.len();
@@ -80,8 +81,32 @@ impl<'d> Execution<'d> {
     }
 
     pub(super) async fn delete(&self, object: &Arc<Object>, arguments: &Arguments, answer: &mut Answer) -> Result<()> {
-        let deleted = self.app.delete(self.caller, object.name(), &id_of(arguments)?).await?;
+        let deleted = self.app.delete(self.caller, object.name(), &id_of(arguments)?, None).await?;
         answer.json.extend_from_slice(if deleted { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    pub(super) async fn update_many(
+        &self,
+        object: &Arc<Object>,
+        selected: &Selected<'d>,
+        arguments: &mut Arguments,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        let changes = changes(arguments)?;
+        let ids: Vec<String> = arguments.read("ids")?.unwrap_or_default();
+        let written = self.app.update_many(self.caller, object.name(), &ids, &changes).await?;
+        let begun = answer.json.len();
+        answer.json.push(b'{');
+        for field in self.context().collect(&selected.sets, WRITTEN_NAME) {
+            answer.key(begun, field.key);
+            match field.field.name.node.as_str() {
+                "count" => answer.json.extend_from_slice(written.ids.len().to_string().as_bytes()),
+                "ids" => answer.json.extend_from_slice(written.ids_json().as_bytes()),
+                _ => answer.string(WRITTEN_NAME),
+            }
+        }
+        answer.json.push(b'}');
         Ok(())
     }
 
@@ -118,7 +143,7 @@ impl<'d> Execution<'d> {
         let Written { id } = serde_json::from_slice(&record).map_err(Error::internal)?;
         let read = self.app.get(self.caller, object.name(), id, &wanted.related()).await;
         let told = |error: Error| error.within("The record was written, but cannot be read with its related records");
-        read.map_err(told)?.ok_or_else(|| told(missing_record()))
+        Ok(read.map_err(told)?.ok_or_else(|| told(missing_record()))?.json)
     }
 }
 

@@ -108,7 +108,7 @@ impl<'d> Execution<'d> {
     ) -> Result<()> {
         let (shape, wanted) = self.shape(object, selected)?;
         let record = self.app.get(self.caller, object.name(), &id_of(arguments)?, &wanted.related()).await?;
-        write_record(answer, &shape, record.as_deref(), selected)
+        write_record(answer, &shape, record.as_ref().map(|record| record.json.as_slice()), selected)
     }
 
     pub(super) async fn aggregate(

@@ -64,6 +64,11 @@ fn words(tool: Tool) -> (&'static str, &'static str) {
         ),
         Tool::DeleteRecord => ("Delete a record", "Deletes one record by its id."),
         Tool::BulkCreateRecords => ("Create records", "Creates many records, all or none."),
+        Tool::BulkUpdateRecords => (
+            "Update records",
+            "Changes many records, all in the same way, or none of them. `data` is as in update_record. Ids that are not there are \
+             left out of the answer. With `dry_run` nothing is changed, and the answer is what would be.",
+        ),
         Tool::BulkDeleteRecords => {
             ("Delete records", "Deletes many records by their ids. Ids that are not there are left out of the answer.")
         }
@@ -79,7 +84,7 @@ fn hints(tool: Tool) -> Hints {
         Tool::ListObjects | Tool::GetObject | Tool::QueryData | Tool::GetRecord | Tool::AggregateData => READS,
         Tool::CreateRecord | Tool::BulkCreateRecords => ADDS,
         Tool::LinkRecords => ADDS_ONCE,
-        Tool::UpdateRecord => CHANGES,
+        Tool::UpdateRecord | Tool::BulkUpdateRecords => CHANGES,
         Tool::UpsertRecord | Tool::DeleteRecord | Tool::BulkDeleteRecords | Tool::UnlinkRecords => CHANGES_ONCE,
     }
 }
@@ -139,6 +144,15 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
                 json!({ "type": "array", "items": { "type": "object" }, "maxItems": most, "description": "The records." });
             exact(json!({ "object_name": object, "data": records }), &["object_name", "data"])
         }
+        Tool::BulkUpdateRecords => exact(
+            json!({
+                "object_name": object,
+                "ids": ids("The records' ids.", most),
+                "data": values("The columns to change in each of them."),
+                "dry_run": { "type": "boolean", "default": false, "description": "Whether to change nothing." },
+            }),
+            &["object_name", "ids", "data"],
+        ),
         Tool::BulkDeleteRecords => {
             exact(json!({ "object_name": object, "ids": ids("The records' ids.", most) }), &["object_name", "ids"])
         }
@@ -178,7 +192,7 @@ fn output(tool: Tool) -> Value {
             schema
         }
         Tool::DeleteRecord => data(exact(json!({ "deleted": { "type": "boolean" } }), &["deleted"])),
-        Tool::BulkCreateRecords | Tool::BulkDeleteRecords => written(),
+        Tool::BulkCreateRecords | Tool::BulkUpdateRecords | Tool::BulkDeleteRecords => written(),
         Tool::LinkRecords => counted("added"),
         Tool::UnlinkRecords => counted("removed"),
     }

@@ -24,13 +24,19 @@ const QUERY_PARAMETERS: [&str; 11] =
 pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<String, Refusal> {
     let caller = &call.invoked.caller;
     let arguments = call.arguments.as_deref();
-    if let Some(tool) = Tool::ALL.into_iter().find(|tool| tool.name() == name) {
+    let tool = Tool::ALL.into_iter().find(|tool| tool.name() == name);
+    if let Some(tool) = tool.filter(|tool| !tool.yields_to_actions()) {
         return Ok(run_tool(app, caller, tool, arguments).await?);
     }
     // Only those that the caller is shown, so that nobody learns of others by their names.
     let visible = app.visible(caller);
     let found = visible.actions.iter().find(|(block, place)| action_tool(block, *place) == name);
-    let Some((block, place)) = found else { return Err(Refusal::UnknownTool(name.to_owned())) };
+    let Some((block, place)) = found else {
+        return match tool {
+            Some(tool) => Ok(run_tool(app, caller, tool, arguments).await?),
+            None => Err(Refusal::UnknownTool(name.to_owned())),
+        };
+    };
     let input = arguments.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE).to_owned();
     let action = &block.manifest.actions[*place].name;
     let result = app.call_action(caller, block.name(), action, input, call.invoked.request_id.clone()).await?;
@@ -65,7 +71,7 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&Raw
             let mut arguments = take(&["object_name", "id", "expand"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
             let expand = arguments.optional::<String>("expand")?.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
-            data(app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?)
+            data(app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?.json)
         }
         Tool::AggregateData => {
             let mut arguments = take(&["object_name", "fn", "field", "search", "filters"])?;
@@ -75,19 +81,19 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&Raw
         Tool::CreateRecord => {
             let mut arguments = take(&["object_name", "data"])?;
             let object: String = arguments.required("object_name")?;
-            data(app.create(caller, &object, arguments.required::<Members>("data")?).await?)
+            data(app.create(caller, &object, arguments.required::<Members>("data")?).await?.json)
         }
         Tool::UpdateRecord => {
             let mut arguments = take(&["object_name", "id", "data"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
-            let updated = app.update(caller, &object, &id, arguments.required::<Members>("data")?).await?;
-            data(updated.ok_or_else(missing_record)?)
+            let updated = app.update(caller, &object, &id, arguments.required::<Members>("data")?, None).await?;
+            data(updated.ok_or_else(missing_record)?.json)
         }
         Tool::UpsertRecord => upsert(app, caller, take(&["object_name", "data", "on_conflict"])?).await,
         Tool::DeleteRecord => {
             let mut arguments = take(&["object_name", "id"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
-            match app.delete(caller, &object, &id).await? {
+            match app.delete(caller, &object, &id, None).await? {
                 true => Ok(r#"{"data":{"deleted":true}}"#.to_owned()),
                 false => Err(missing_record()),
             }
@@ -97,6 +103,17 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&Raw
             let object: String = arguments.required("object_name")?;
             let records: Vec<Members> = arguments.list("data", app.settings().bulk_records_max)?;
             Ok(app.create_many(caller, &object, records).await?.json())
+        }
+        Tool::BulkUpdateRecords => {
+            let mut arguments = take(&["object_name", "ids", "data", "dry_run"])?;
+            let object: String = arguments.required("object_name")?;
+            let ids: Vec<String> = arguments.list("ids", app.settings().bulk_records_max)?;
+            let changes: Members = arguments.required("data")?;
+            let updated = match arguments.optional("dry_run")?.unwrap_or(false) {
+                true => app.update_many_dry(caller, &object, &ids, &changes).await?,
+                false => app.update_many(caller, &object, &ids, &changes).await?,
+            };
+            Ok(updated.json())
         }
         Tool::BulkDeleteRecords => {
             let mut arguments = take(&["object_name", "ids"])?;
@@ -125,7 +142,7 @@ async fn upsert(app: &App, caller: &Caller, mut arguments: Arguments) -> Result<
     let object: String = arguments.required("object_name")?;
     let target: Vec<String> = arguments.list("on_conflict", TARGET_COLUMNS_MAX)?;
     let upserted = app.upsert(caller, &object, arguments.required::<Members>("data")?, &target).await?;
-    Ok(format!("{{\"data\":{},\"created\":{}}}", text(upserted.json)?, upserted.created))
+    Ok(format!("{{\"data\":{},\"created\":{}}}", text(upserted.record.json)?, upserted.created))
 }
 
 async fn change_links(app: &App, caller: &Caller, mut arguments: Arguments, change: LinkChange) -> Result<String> {

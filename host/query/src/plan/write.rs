@@ -32,12 +32,32 @@ pub struct CreatePlan {
     pub values: Vec<Value>,
     /// The record as JSON.
     pub json: Vec<u8>,
+    /// The row's first version. It is random: a record that is made anew under the id of a deleted one has other versions.
+    pub version: i64,
+}
+
+/// A number of 62 bits from the random part of an id that was made for this row.
+fn first_version(id: uuid::Uuid) -> i64 {
+    i64::try_from(id.as_u64_pair().1 & (u64::MAX >> 2)).unwrap_or(0)
 }
 
 impl CreatePlan {
+    /// `id` is new, and no other row's.
+    ///
     /// # Errors
     /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`.
-    pub fn new(object: &Arc<Object>, _access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
+    pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
+        CreatePlan::with_version(object, access, body, id, first_version(id), stamp)
+    }
+
+    fn with_version(
+        object: &Arc<Object>,
+        _access: &Access,
+        body: &Members,
+        id: uuid::Uuid,
+        version: i64,
+        stamp: &Stamp,
+    ) -> Result<CreatePlan> {
         let mut given: Vec<Option<Value>> = vec![None; object.columns.len()];
         for (index, raw) in writable(object, body)? {
             given[index] = Some(object.columns[index].value_of(raw)?);
@@ -58,7 +78,7 @@ impl CreatePlan {
         }
         let mut json = Vec::with_capacity(64 * values.len());
         write_record(&mut json, object.columns.iter().zip(&values));
-        Ok(CreatePlan { object: Arc::clone(object), id, values, json })
+        Ok(CreatePlan { object: Arc::clone(object), id, values, json, version })
     }
 
     /// What the search index holds of the record.
@@ -90,7 +110,7 @@ pub struct UpsertPlan {
 }
 
 impl UpsertPlan {
-    /// `may_create` and `may_update` are the decisions on the two outcomes.
+    /// `may_create` and `may_update` are the decisions on the two outcomes; `id` is new, for a record whose body gives none.
     ///
     /// # Errors
     /// `invalid_upsert_target` where `target` is none that the object declares or the body lacks one of its columns; else as
@@ -131,7 +151,8 @@ impl UpsertPlan {
             }
             _ => None,
         };
-        let create = CreatePlan::new(object, may_create, body, given_id.unwrap_or(id), &stamp)?;
+        let version = first_version(id);
+        let create = CreatePlan::with_version(object, may_create, body, given_id.unwrap_or(id), version, &stamp)?;
         let overwrites = writable(object, body)?.into_iter().map(|(index, _)| index).collect();
         let target = target.iter().map(|name| column_index(object, name)).collect::<Result<_>>()?;
         Ok(UpsertPlan { create, target, overwrites, scope: may_update.scope().clone(), stamp })
@@ -199,19 +220,34 @@ pub enum Assignment {
     Add(Value),
 }
 
-/// A partial update of one record.
+/// What an update does to a record, whichever it is.
 #[derive(Debug, Clone)]
-pub struct UpdatePlan {
-    pub record: RecordPlan,
+pub struct Change {
     /// Empty where the body named no column: nothing is written then.
     pub assignments: Vec<(usize, Assignment)>,
     pub stamp: Stamp,
 }
 
+/// A partial update of one record.
+#[derive(Debug, Clone)]
+pub struct UpdatePlan {
+    pub record: RecordPlan,
+    pub change: Change,
+}
+
 impl UpdatePlan {
     /// # Errors
-    /// As [`CreatePlan::new`]; `INVALID_ATOMIC_OP` for an operator of a wrong shape or on a column that is not numeric.
+    /// As [`Change::new`].
     pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: Stamp) -> Result<UpdatePlan> {
+        let change = Change::new(object, access, body, stamp)?;
+        Ok(UpdatePlan { record: RecordPlan::new(object, access, id), change })
+    }
+}
+
+impl Change {
+    /// # Errors
+    /// As [`CreatePlan::new`]; `INVALID_ATOMIC_OP` for an operator of a wrong shape or on a column that is not numeric.
+    pub fn new(object: &Object, _access: &Access, body: &Members, stamp: Stamp) -> Result<Change> {
         let mut assignments = Vec::new();
         for (index, raw) in writable(object, body)? {
             let column = &object.columns[index];
@@ -227,7 +263,7 @@ impl UpdatePlan {
             }
             assignments.push((index, assignment));
         }
-        Ok(UpdatePlan { record: RecordPlan::new(object, access, id), assignments, stamp })
+        Ok(Change { assignments, stamp })
     }
 }
 

@@ -19,11 +19,21 @@ use crate::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 /// Where SQLite has to sort, it sorts places of rows and reads the page's rows afterwards: it would keep whole rows otherwise,
 /// however large, for each that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
+    let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
+    rows(dialect, plan, plan.knows_total(dialect), Some(limit))
+}
+
+/// All rows of the plan, or those of its window, in its order.
+pub fn export(dialect: Dialect, plan: &ListPlan, limit: Option<u64>) -> Statement {
+    rows(dialect, plan, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
+}
+
+fn rows(dialect: Dialect, plan: &ListPlan, with_total: bool, limit: Option<i64>) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     let table = quote(plan.object.name());
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
-    if plan.knows_total(dialect) {
+    if with_total {
         let object = writer.bind(Param::from(plan.object.id));
         writer.sql.push_str(&format!(
             ", (SELECT CAST(coalesce(sum(rows), 0) AS BIGINT) FROM svc_counts WHERE object_id = {object}) AS svc_total"
@@ -45,9 +55,14 @@ pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
         .collect();
     writer.sql.push_str(" ORDER BY ");
     writer.sql.push_str(&keys.join(", "));
-    let limit = writer.bind(Param::from(i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count)));
+    // SQLite forgets the order of places that have no limit, and takes no offset without one.
+    let limit = limit.or_else(|| (dialect == Dialect::Sqlite).then_some(i64::MAX));
+    if let Some(limit) = limit {
+        let limit = writer.bind(Param::from(limit));
+        writer.sql.push_str(&format!(" LIMIT {limit}"));
+    }
     let offset = writer.bind(Param::from(i64::try_from(plan.paging.offset).unwrap_or(i64::MAX)));
-    writer.sql.push_str(&format!(" LIMIT {limit} OFFSET {offset}"));
+    writer.sql.push_str(&format!(" OFFSET {offset}"));
     if by_place {
         writer.sql.push_str(&rows_at_places(&table));
     }
@@ -115,13 +130,13 @@ fn aggregate_value(dialect: Dialect, function: Function, name: &str, ty: ColumnT
     }
 }
 
-/// The record, all columns; `for_update` locks its row where the engine has row locks.
+/// The record, all columns, and its version; `for_update` locks its row where the engine has row locks.
 pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     writer.sql.push_str("SELECT ");
     match for_update {
         true => writer.record_columns(&plan.object),
-        false => writer.columns(&plan.object, 0..plan.object.columns.len()),
+        false => writer.versioned_columns(&plan.object),
     }
     writer.sql.push_str(" FROM ");
     writer.sql.push_str(&quote(plan.object.name()));
@@ -132,7 +147,7 @@ pub fn get(dialect: Dialect, plan: &RecordPlan, for_update: bool) -> Statement {
     writer.finish()
 }
 
-/// Records by id, all columns; locked where the engine has row locks.
+/// Records by id, all columns, and their versions; locked where the engine has row locks.
 pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));

@@ -4,7 +4,7 @@ use blockbase_schema::{Column, Object};
 
 use super::param::{Param, Statement};
 use super::writer::Writer;
-use crate::ddl::CONVERTED_COLUMN;
+use crate::ddl::{CONVERTED_COLUMN, link_table};
 use crate::dialect::{Dialect, quote};
 
 /// One value of each row as JSON, in the order of ids: the rows after `after`, `most` of them.
@@ -46,6 +46,11 @@ pub fn count_nulls(dialect: Dialect, object: &Object, column: &Column) -> Statem
     let mut writer = Writer::new(dialect, object);
     writer.sql.push_str(&format!("SELECT count(*) FROM {} WHERE {} IS NULL", quote(object.name()), quote(&column.name)));
     writer.finish()
+}
+
+/// How many links a many_to_many relationship has.
+pub fn count_links(relationship_id: i64) -> Statement {
+    Statement { sql: format!("SELECT count(*) FROM {}", link_table(relationship_id)), params: Vec::new() }
 }
 
 /// The statement that adds the column for converted values.

@@ -4,9 +4,12 @@ use blockbase_schema::{Object, RelationShape, Value, system};
 
 use super::param::{Param, Statement};
 use super::writer::Writer;
-use crate::ddl::{edited_by_another, link_table};
+use crate::ddl::{VERSION_COLUMN, edited_by_another, link_table};
 use crate::dialect::{Dialect, quote};
-use crate::plan::{Assignment, CreatePlan, LinkPlan, UpdatePlan, UpsertPlan};
+use crate::plan::{Assignment, Change, CreatePlan, LinkPlan, RecordPlan, UpsertPlan};
+
+/// What each change of a row assigns beside its values.
+const RAISED_VERSION: &str = "svc_version = svc_version + 1";
 
 /// The new rows, all of one object, in one statement.
 pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statement {
@@ -23,10 +26,10 @@ pub fn restamp(dialect: Dialect, object: &Object) -> [String; 2] {
     let by_another = edited_by_another(dialect);
     [
         format!(
-            "UPDATE {table} SET {creator} = {to}, {editor} = CASE WHEN {editor} = {from} THEN {to} ELSE {editor} END \
-             WHERE {creator} = {from}"
+            "UPDATE {table} SET {creator} = {to}, {editor} = CASE WHEN {editor} = {from} THEN {to} ELSE {editor} END, \
+             {RAISED_VERSION} WHERE {creator} = {from}"
         ),
-        format!("UPDATE {table} SET {editor} = {to} WHERE {editor} = {from} AND {by_another}"),
+        format!("UPDATE {table} SET {editor} = {to}, {RAISED_VERSION} WHERE {editor} = {from} AND {by_another}"),
     ]
 }
 
@@ -42,11 +45,12 @@ pub fn ids_created_by(dialect: Dialect, object: &Object, limit: usize) -> String
 
 /// The values of a new row, to be bound to the statement that [`insert`] makes of one row.
 pub fn insert_params(plan: &CreatePlan) -> impl Iterator<Item = Param> {
-    plan.object.columns.iter().zip(&plan.values).map(|(column, value)| Param::of(column.ty, value.clone()))
+    let values = plan.object.columns.iter().zip(&plan.values).map(|(column, value)| Param::of(column.ty, value.clone()));
+    values.chain([Param::from(plan.version)])
 }
 
-/// The new row, or the change of the one that it conflicts with; answers with the row as it is afterwards, and on Postgres
-/// with one more boolean: whether it was changed. No row where the policy hides it.
+/// The new row, or the change of the one that it conflicts with; answers with the row as it is afterwards, its version, and on
+/// Postgres with one more boolean: whether it was changed. No row where the policy hides it.
 pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     let object = &plan.create.object;
     let mut writer = Writer::new(dialect, object);
@@ -56,6 +60,7 @@ pub fn upsert(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     for name in [system::UPDATED_AT, system::UPDATED_BY].map(quote) {
         sets.push(format!("{name} = excluded.{name}"));
     }
+    sets.push(format!("{VERSION_COLUMN} = {}.{VERSION_COLUMN} + 1", quote(object.name())));
     writer.sql.push_str(&format!(" ON CONFLICT ({}) DO UPDATE SET {}", names(&plan.target).join(", "), sets.join(", ")));
     let tests = writer.scope(object, &plan.scope);
     writer.wherever(&tests);
@@ -90,44 +95,39 @@ pub fn conflicting(dialect: Dialect, plan: &UpsertPlan) -> Statement {
     writer.finish()
 }
 
-/// The change, answering with the row as it is afterwards.
-pub fn update(dialect: Dialect, plan: &UpdatePlan) -> Statement {
-    let object = &plan.record.object;
+/// The change, answering with the row as it is afterwards. No row where the record has another version than `version` names.
+pub fn update(dialect: Dialect, record: &RecordPlan, change: &Change, version: Option<i64>) -> Statement {
+    let object = &record.object;
     let mut writer = Writer::new(dialect, object);
-    writer.sql.push_str("UPDATE ");
-    writer.sql.push_str(&quote(object.name()));
-    writer.sql.push_str(" SET ");
-    for (index, assignment) in &plan.assignments {
-        let column = &object.columns[*index];
-        let name = quote(&column.name);
-        let text = match assignment {
-            Assignment::Set(value) => {
-                let value = writer.bind(Param::of(column.ty, value.clone()));
-                format!("{name} = {value}, ")
-            }
-            Assignment::Add(amount) => {
-                let amount = writer.bind(Param::of(column.ty, amount.clone()));
-                format!("{name} = {name} + {amount}, ")
-            }
-        };
-        writer.sql.push_str(&text);
-    }
-    let now = writer.bind(Param::Datetime(Some(plan.stamp.now)));
-    let actor = writer.bind(Param::Text(plan.stamp.actor_id.clone()));
-    writer.sql.push_str(&format!("{} = {now}, {} = {actor}", quote(system::UPDATED_AT), quote(system::UPDATED_BY)));
-    writer.record(&plan.record);
+    writer.set(object, change);
+    let mut tests = writer.record_tests(record);
+    tests.extend(writer.version_test(version));
+    writer.wherever(&tests);
     writer.sql.push_str(" RETURNING ");
     writer.record_columns(object);
     writer.finish()
 }
 
-/// The removal of records that were looked at before.
-pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statement {
+/// The same change of several records, which the transaction holds already.
+pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
+    writer.set(object, change);
     let list = writer.bind(Param::UuidList(ids));
     let test = dialect.among("\"id\"", &list);
-    writer.sql.push_str(&format!("DELETE FROM {}", quote(object.name())));
     writer.wherever(&[test]);
+    writer.sql.push_str(" RETURNING ");
+    writer.record_columns(object);
+    writer.finish()
+}
+
+/// The removal of records that were looked at before; only of those of this `version`, where it names one.
+pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, version: Option<i64>) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let list = writer.bind(Param::UuidList(ids));
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.version_test(version));
+    writer.sql.push_str(&format!("DELETE FROM {}", quote(object.name())));
+    writer.wherever(&tests);
     writer.finish()
 }
 
@@ -247,5 +247,38 @@ pub(super) fn link_sides(is_source: bool) -> (&'static str, &'static str) {
     match is_source {
         true => ("source_id", "target_id"),
         false => ("target_id", "source_id"),
+    }
+}
+
+impl Writer {
+    /// `UPDATE … SET …`: the assignments, the stamps, the version.
+    fn set(&mut self, object: &Object, change: &Change) {
+        self.sql.push_str("UPDATE ");
+        self.sql.push_str(&quote(object.name()));
+        self.sql.push_str(" SET ");
+        for (index, assignment) in &change.assignments {
+            let column = &object.columns[*index];
+            let name = quote(&column.name);
+            let text = match assignment {
+                Assignment::Set(value) => {
+                    let value = self.bind(Param::of(column.ty, value.clone()));
+                    format!("{name} = {value}, ")
+                }
+                Assignment::Add(amount) => {
+                    let amount = self.bind(Param::of(column.ty, amount.clone()));
+                    format!("{name} = {name} + {amount}, ")
+                }
+            };
+            self.sql.push_str(&text);
+        }
+        let now = self.bind(Param::Datetime(Some(change.stamp.now)));
+        let actor = self.bind(Param::Text(change.stamp.actor_id.clone()));
+        let (at, by) = (quote(system::UPDATED_AT), quote(system::UPDATED_BY));
+        self.sql.push_str(&format!("{at} = {now}, {by} = {actor}, {RAISED_VERSION}"));
+    }
+
+    fn version_test(&mut self, version: Option<i64>) -> Option<String> {
+        let version = self.bind(Param::from(version?));
+        Some(format!("{VERSION_COLUMN} = {version}"))
     }
 }

@@ -5,7 +5,7 @@ use blockbase_schema::{Column, ColumnType, Object, Value, system};
 use super::param::{Param, Statement};
 use super::search::{like_pattern, trigram_query};
 use crate::access::Scope;
-use crate::ddl::search_table;
+use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
 use crate::operator::Operator;
 use crate::plan::{CreatePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
@@ -42,9 +42,16 @@ impl Writer {
         Statement { sql: self.sql, params: self.params }
     }
 
-    /// All columns, and on SQLite the rowid that the search index knows the row by.
-    pub(super) fn record_columns(&mut self, object: &Object) {
+    /// All columns, and behind them the row's version.
+    pub(super) fn versioned_columns(&mut self, object: &Object) {
         self.columns(object, 0..object.columns.len());
+        self.sql.push_str(", ");
+        self.sql.push_str(VERSION_COLUMN);
+    }
+
+    /// The same, and on SQLite the rowid that the search index knows the row by.
+    pub(super) fn record_columns(&mut self, object: &Object) {
+        self.versioned_columns(object);
         if self.dialect == Dialect::Sqlite {
             self.sql.push_str(", svc_rowid");
         }
@@ -54,17 +61,17 @@ impl Writer {
         self.sql.push_str("INSERT INTO ");
         self.sql.push_str(&quote(object.name()));
         self.sql.push_str(" (");
-        self.columns(object, 0..object.columns.len());
+        self.versioned_columns(object);
         self.sql.push_str(") VALUES ");
         for (row, plan) in rows.iter().enumerate() {
             self.sql.push_str(if row > 0 { ", (" } else { "(" });
-            for (place, (column, value)) in object.columns.iter().zip(&plan.values).enumerate() {
-                if place > 0 {
-                    self.sql.push_str(", ");
-                }
+            for (column, value) in object.columns.iter().zip(&plan.values) {
                 let placeholder = self.bind(Param::of(column.ty, value.clone()));
                 self.sql.push_str(&placeholder);
+                self.sql.push_str(", ");
             }
+            let version = self.bind(Param::from(plan.version));
+            self.sql.push_str(&version);
             self.sql.push(')');
         }
     }
@@ -93,10 +100,15 @@ impl Writer {
     }
 
     pub(super) fn record(&mut self, plan: &RecordPlan) {
+        let tests = self.record_tests(plan);
+        self.wherever(&tests);
+    }
+
+    pub(super) fn record_tests(&mut self, plan: &RecordPlan) -> Vec<String> {
         let id = self.bind(Param::Uuid(Some(plan.id)));
         let mut tests = vec![format!("\"id\" = {id}")];
         tests.extend(self.scope(&plan.object, &plan.scope));
-        self.wherever(&tests);
+        tests
     }
 
     pub(super) fn wherever(&mut self, tests: &[String]) {

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use super::expansion;
 use crate::AppState;
 use crate::admission::{Granted, NewRecord};
 use crate::body::JsonMembers;
@@ -18,14 +19,15 @@ pub(crate) async fn handle(
     query: QueryPairs,
     JsonMembers(values): JsonMembers,
 ) -> Result<Response, ApiError> {
+    let expand = expansion::of_write(&state, &caller, &object, &query).await?;
     let Some(target) = query.get("on_conflict") else {
-        return Ok(render::data_bytes(StatusCode::CREATED, &state.app.create(&caller, &object, values).await?));
+        let created = state.app.create(&caller, &object, values).await?;
+        let record = state.app.with_related(&caller, &object, created, &expand).await;
+        return Ok(render::record(StatusCode::CREATED, &record, &state.app));
     };
     let target: Vec<String> = target.split(',').map(|name| name.trim().to_owned()).collect();
     let upserted = state.app.upsert(&caller, &object, values, &target).await?;
     let status = if upserted.created { StatusCode::CREATED } else { StatusCode::OK };
-    let mut json = b"{\"data\":".to_vec();
-    json.extend_from_slice(&upserted.json);
-    json.extend_from_slice(format!(",\"created\":{}}}", upserted.created).as_bytes());
-    Ok(render::json_bytes(status, json))
+    let record = state.app.with_related(&caller, &object, upserted.record, &expand).await;
+    Ok(render::upserted(status, &record, upserted.created, &state.app))
 }

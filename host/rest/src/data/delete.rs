@@ -1,20 +1,22 @@
-//! `DELETE /api/v1/data/:object/:id`.
+//! `DELETE /api/v1/data/:object/:id`, with `If-Match` only the state that it names.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use blockbase_app::schema::Error;
 
 use crate::AppState;
-use crate::admission::{Delete, Granted, Records};
+use crate::admission::{Delete, Granted, OneRecord};
 use crate::error::ApiError;
 use crate::extract::PathParts;
+use crate::precondition::IfMatch;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
-    Granted(caller, ..): Granted<Records<Delete>>,
+    Granted(caller, ..): Granted<OneRecord<Delete>>,
     PathParts((object, id)): PathParts<(String, String)>,
+    IfMatch(condition): IfMatch,
 ) -> Result<StatusCode, ApiError> {
-    match state.app.delete(&caller, &object, &id).await? {
+    match state.app.delete(&caller, &object, &id, condition).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(Error::not_found("record").into()),
     }

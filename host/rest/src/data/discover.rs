@@ -1,20 +1,28 @@
 //! `GET /api/v1/data`: the objects that the caller may read, with their endpoints.
 
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde_json::json;
 
 use crate::AppState;
+use crate::error::ApiError;
 use crate::extract::Authenticated;
+use crate::precondition::refuse_if_match;
 use crate::render;
 
-pub(crate) async fn handle(State(state): State<AppState>, Authenticated(caller): Authenticated) -> Response {
-    const ENDPOINTS: [(&str, &str); 11] = [
+pub(crate) async fn handle(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    refuse_if_match(&headers)?;
+    const ENDPOINTS: [(&str, &str); 12] = [
         ("GET", ""),
         ("POST", ""),
         ("GET", "/aggregate"),
         ("POST", "/bulk"),
+        ("PATCH", "/bulk"),
         ("DELETE", "/bulk"),
         ("GET", "/:id"),
         ("PATCH", "/:id"),
@@ -35,5 +43,5 @@ pub(crate) async fn handle(State(state): State<AppState>, Authenticated(caller):
             json!({ "name": name, "endpoints": endpoints })
         })
         .collect();
-    render::data(StatusCode::OK, &objects)
+    Ok(render::data(StatusCode::OK, &objects))
 }

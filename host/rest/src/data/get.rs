@@ -3,13 +3,14 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::expand_paths;
 use blockbase_app::schema::Error;
 
+use super::expansion;
 use crate::AppState;
 use crate::admission::{Granted, Read, Records};
 use crate::error::ApiError;
 use crate::extract::{PathParts, QueryPairs};
+use crate::precondition::IfNoneMatch;
 use crate::render;
 
 pub(crate) async fn handle(
@@ -17,10 +18,13 @@ pub(crate) async fn handle(
     Granted(caller, ..): Granted<Records<Read>>,
     PathParts((object, id)): PathParts<(String, String)>,
     query: QueryPairs,
+    known: IfNoneMatch,
 ) -> Result<Response, ApiError> {
-    let expand = query.get("expand").map(expand_paths).transpose()?.unwrap_or_default();
-    match state.app.get(&caller, &object, &id, &expand).await? {
-        Some(record) => Ok(render::data_bytes(StatusCode::OK, &record)),
-        None => Err(Error::not_found("record").into()),
+    let expand = expansion::of_read(&query)?;
+    let record = state.app.get(&caller, &object, &id, &expand).await?.ok_or_else(|| Error::not_found("record"))?;
+    // The ETag is the record's own: related records change without it.
+    match expand.is_empty() {
+        true => Ok(render::record_unless_known(&record, &known, &state.app)),
+        false => Ok(render::record(StatusCode::OK, &record, &state.app)),
     }
 }

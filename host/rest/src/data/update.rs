@@ -1,25 +1,32 @@
-//! `PATCH /api/v1/data/:object/:id`: the columns that the body names, atomic operators among them.
+//! `PATCH /api/v1/data/:object/:id`: the columns that the body names, atomic operators among them; with `If-Match` only the state
+//! that it names.
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use blockbase_app::schema::Error;
 
+use super::expansion;
 use crate::AppState;
-use crate::admission::{Granted, Records, Update};
+use crate::admission::{Granted, OneRecord, Update};
 use crate::body::JsonMembers;
 use crate::error::ApiError;
-use crate::extract::PathParts;
+use crate::extract::{PathParts, QueryPairs};
+use crate::precondition::IfMatch;
 use crate::render;
 
 pub(crate) async fn handle(
     State(state): State<AppState>,
-    Granted(caller, ..): Granted<Records<Update>>,
+    Granted(caller, ..): Granted<OneRecord<Update>>,
     PathParts((object, id)): PathParts<(String, String)>,
+    query: QueryPairs,
+    IfMatch(condition): IfMatch,
     JsonMembers(changes): JsonMembers,
 ) -> Result<Response, ApiError> {
-    match state.app.update(&caller, &object, &id, changes).await? {
-        Some(record) => Ok(render::data_bytes(StatusCode::OK, &record)),
-        None => Err(Error::not_found("record").into()),
-    }
+    let expand = expansion::of_write(&state, &caller, &object, &query).await?;
+    let Some(updated) = state.app.update(&caller, &object, &id, changes, condition).await? else {
+        return Err(Error::not_found("record").into());
+    };
+    let record = state.app.with_related(&caller, &object, updated, &expand).await;
+    Ok(render::record(StatusCode::OK, &record, &state.app))
 }

@@ -9,6 +9,11 @@ use super::operation::{Operation, Paths, path_parameter, query_parameter};
 /// How an action of a grant may be named.
 const ACTIONS: [&str; 5] = ["create", "read", "update", "delete", "manage"];
 
+/// Which rows an action reaches.
+fn reach() -> Value {
+    json!({ "type": ["string", "null"], "enum": ["all", "own", null] })
+}
+
 fn list_of(item: Value) -> Value {
     json!({ "type": "array", "items": item })
 }
@@ -116,6 +121,26 @@ pub(super) fn schemas() -> Value {
             "banned": { "type": "boolean" },
             "roles": list_of(exact_object(json!({ "id": id(), "name": text }))),
         })),
+        "SvcRolePermissions": exact_object(json!({
+            "roleId": id(),
+            "name": text,
+            "resources": list_of(exact_object(json!({
+                "resource": text, "create": reach(), "read": reach(), "update": reach(), "delete": reach(), "manage": reach(),
+            }))),
+        })),
+        "SvcUserSession": exact_object(json!({
+            "id": id(),
+            "createdAt": instant(),
+            "expiresAt": instant(),
+            "lastSeenAt": {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "When it was used last, to within five minutes; null where that is not known.",
+            },
+            "ipAddress": maybe_text,
+            "userAgent": maybe_text,
+            "current": { "type": "boolean", "description": "Whether the request came with this session." },
+        })),
         "SvcApiKey": exact_object(json!({
             "id": id(),
             "name": text,
@@ -159,6 +184,15 @@ fn roles(paths: &mut Paths) {
     let base = "/api/v1/roles/{id}";
     let get = operation("roles", "get", "Get a role").parameter(role()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The role.", schema("SvcRole")));
+    let permissions = operation("roles", "getPermissions", "Get what a role gives in effect")
+        .describe(
+            "What a session of somebody who has the role may do: its own grants, those on `*`, and those of the role `public`. Objects that \
+             the caller may not know of are left out. Needs read on `roles`.",
+        )
+        .parameter(role())
+        .problems(&[400, 404])
+        .answers_data(200, "The rights by resource and action.", schema("SvcRolePermissions"));
+    paths.add("get", "/api/v1/roles/{id}/permissions", permissions);
     let update = operation("roles", "update", "Change a role")
         .describe(
             "`permissions` replaces the list. The caller has to hold what the role gives before and after, and what the users hold who have it: else 403.",
@@ -193,6 +227,7 @@ fn users(paths: &mut Paths) {
     });
     let list = operation("users", "list", "List the users, newest first")
         .parameter(search)
+        .parameter(query_parameter("role", "Only users who have the role of this id or name.", json!({ "type": "string" })))
         .parameters(paging_parameters())
         .problems(&[400])
         .answers(200, "A page of users.", page);
@@ -234,6 +269,24 @@ fn users(paths: &mut Paths) {
         .problems(&[400, 404, 409])
         .answers_nothing(204, "The user is gone.");
     paths.add("delete", base, delete);
+    let sessions = "/api/v1/users/{id}/sessions";
+    let list = operation("users", "listSessions", "List a user's sessions, newest first").parameter(user()).problems(&[400, 404]);
+    paths.add("get", sessions, list.answers_data(200, "The sessions that have not expired.", list_of(schema("SvcUserSession"))));
+    let end_all = operation("users", "endSessions", "End all sessions of a user")
+        .describe(
+            "The caller's own too, where it is one of them. Open streams end with them. Needs update on `users`; a user who holds more than \
+             the caller is 403.",
+        )
+        .parameter(user())
+        .problems(&[400, 404])
+        .answers_data(200, "How many ended.", exact_object(json!({ "count": { "type": "integer", "format": "int64" } })));
+    paths.add("delete", sessions, end_all);
+    let end = operation("users", "endSession", "End a session of a user")
+        .describe("Open streams end with it. Needs update on `users`; a user who holds more than the caller is 403.")
+        .parameters([user(), path_parameter("session", "The session's id.", json!({ "type": "string" }))])
+        .problems(&[400, 404])
+        .answers_nothing(204, "The session has ended.");
+    paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
     let role_id = json!({ "type": "string", "description": "The role's id, or its name." });
     let give = operation("users", "giveRole", "Give a user a role")
         .describe("Needs update on `users`, every right that the role gives, and every right that the user holds. A user has 100 roles at most: 409.")

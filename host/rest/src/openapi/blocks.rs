@@ -6,6 +6,8 @@ use super::accounts::suspended;
 use super::components::{exact_object, instant, schema};
 use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
+const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
+
 pub(super) fn schemas() -> Value {
     let any_object = json!({ "type": "object" });
     let strings = json!({ "type": "array", "items": { "type": "string" } });
@@ -60,7 +62,79 @@ pub(super) fn schemas() -> Value {
             }))),
         })),
         "SvcBlockLogLine": exact_object(json!({
-            "at": instant(), "level": text, "message": text, "fields": {}, "callId": text,
+            "id": { "type": "string", "description": "Grows from line to line." },
+            "at": instant(),
+            "level": { "type": "string", "enum": LEVELS },
+            "message": text,
+            "fields": {},
+            "callId": text,
+        })),
+        "SvcHandlerUsage": exact_object(json!({
+            "name": text,
+            "calls": { "type": "integer", "format": "int64" },
+            "failed": { "type": "integer", "format": "int64", "description": "Calls whose client left are among them." },
+            "timeMsTotal": { "type": "number" },
+            "timeMsP50": { "type": ["number", "null"], "description": "Null while there were no calls." },
+            "timeMsP95": { "type": ["number", "null"] },
+            "memoryBytesMax": { "type": "integer", "format": "int64", "description": "The most linear memory of one call." },
+        })),
+        "SvcBlockInspection": exact_object(json!({
+            "manifest": any_object,
+            "permissions": schema("SvcBlockPermissions"),
+            "sizeBytes": { "type": "integer", "format": "int64" },
+            "sha256": { "type": "string", "pattern": "^[0-9a-f]{64}$" },
+            "installed": {
+                "anyOf": [
+                    exact_object(json!({
+                        "version": text,
+                        "digest": text,
+                        "permissions": {
+                            "anyOf": [schema("SvcBlockPermissions"), { "type": "null" }],
+                            "description": "Null without read on `blocks`.",
+                        },
+                    })),
+                    { "type": "null" },
+                ],
+                "description": "The version that serves now; null where the block is not installed.",
+            },
+            "differences": list(exact_object(json!({
+                "part": {
+                    "type": "string",
+                    "enum": [
+                        "version", "data", "secrets", "http", "actions", "hooks", "subscriptions", "webhooks", "resources",
+                        "requires", "config",
+                    ],
+                },
+                "name": text,
+                "change": { "type": "string", "enum": ["added", "removed", "changed"] },
+                "before": { "description": "As the installed version has it; null where it has none, and without read on `blocks`." },
+                "after": { "description": "As the new version has it; null where it has none." },
+                "needsConsent": { "type": "boolean", "description": "Whether an upgrade needs `allowNewPermissions` for it." },
+            }))),
+            "newPermissions": {
+                "type": ["object", "null"],
+                "description": "What an upgrade asks for beyond the installed version; null where none is installed.",
+            },
+            "problems": list(exact_object(json!({ "error": text, "message": text }))),
+        })),
+        "SvcReplayed": exact_object(json!({
+            "ok": { "type": "boolean" },
+            "error": {
+                "type": ["object", "null"],
+                "properties": { "error": text, "message": text },
+                "required": ["error", "message"],
+                "description": "Why the handler failed.",
+            },
+            "durationMs": { "type": "number" },
+            "callId": text,
+            "consumer": { "type": "string", "description": "The consumer group whose configuration counted." },
+            "logs": {
+                "type": ["array", "null"],
+                "items": exact_object(json!({
+                    "at": instant(), "level": { "type": "string", "enum": LEVELS }, "message": text, "fields": {}, "callId": text,
+                })),
+                "description": "What the call logged; null without read on `blocks`.",
+            },
         })),
     })
 }
@@ -157,16 +231,86 @@ pub(super) fn describe(paths: &mut Paths) {
         .answers_nothing(204, "The secret is gone.");
     paths.add("delete", "/api/v1/blocks/{block}/secrets/{name}", delete_secret);
 
-    let level = query_parameter("level", "Only lines of this level.", json!({ "type": "string" }));
+    let inspect = operation("inspect", "Look at a packed block without installing it")
+        .describe(
+            "What an install would ask for, what an upgrade would change, and what an install by the caller would be refused with. Needs \
+             create on `blocks`. What was compiled is kept for ten minutes, so that the install of the same file does not compile again.",
+        )
+        .body("application/wasm", json!({ "contentMediaType": "application/wasm" }))
+        .answers_data(200, "What the file is.", schema("SvcBlockInspection"));
+    paths.add("post", "/api/v1/blocks/inspect", inspect);
+    let of_handlers = || list("SvcHandlerUsage");
+    let used = exact_object(json!({
+        "since": instant(), "actions": of_handlers(), "hooks": of_handlers(), "handlers": of_handlers(),
+    }));
+    let usage = operation("getUsage", "Get what a block's calls used on this instance since it started")
+        .parameter(block())
+        .problems(&[400, 404])
+        .answers_data(200, "The use of each handler that the block declares.", used);
+    paths.add("get", "/api/v1/blocks/{block}/usage", usage);
+    let body = json!({
+        "type": "object",
+        "properties": {
+            "eventId": { "type": "string", "description": "The id of an event of the outbox." },
+            "consumer": {
+                "type": "string",
+                "description": "The consumer group whose configuration counts. Without it, the first whose topic matches.",
+            },
+        },
+        "required": ["eventId"],
+        "additionalProperties": false,
+    });
+    let replay = operation("replayEvent", "Hand a recorded event to a block's handler once more")
+        .describe(
+            "Needs update on `blocks`, read on `events` and the right to see the event. The call is an ordinary one, and what it does is \
+             real; the ledger is left as it is. 409 where a delivery would not bring the handler this event.",
+        )
+        .parameters([block(), path_parameter("handler", "The handler's name.", json!({ "type": "string" }))])
+        .json_body(body)
+        .problems(&[404, 409])
+        .answers_data(200, "How the handler ended.", schema("SvcReplayed"));
+    paths.add("post", "/api/v1/blocks/{block}/handlers/{handler}/replay", replay);
+
+    let parameters = [
+        query_parameter(
+            "level",
+            "Only lines of this level, or of these, separated by commas: `error`, `warn`, `info`, `debug`, `trace`.",
+            json!({ "type": "string" }),
+        ),
+        query_parameter(
+            "search",
+            "Only lines whose message or fields contain this, whatever its case.",
+            json!({ "type": "string" }),
+        ),
+        query_parameter("since", "Only lines from this instant on.", json!({ "type": "string", "format": "date-time" })),
+        query_parameter(
+            "after",
+            "The `cursor` of an earlier answer: only what came after it, the oldest first. Nothing is left out and nothing comes twice.",
+            json!({ "type": "string", "pattern": "^[0-9]{1,19}$" }),
+        ),
+    ];
     let limit = query_parameter(
         "limit",
         "Lines at most; 100 by default, and never more than 1000.",
         json!({ "type": "integer", "format": "int64", "minimum": 1 }),
     );
     let logs = operation("listLogs", "List what a block logged, newest first")
-        .parameters([block(), level, limit])
+        .parameter(block())
+        .parameters(parameters)
+        .parameter(limit)
         .problems(&[400, 404])
-        .answers_data(200, "The lines.", list("SvcBlockLogLine"));
+        .answers(
+            200,
+            "The lines.",
+            exact_object(json!({
+                "data": list("SvcBlockLogLine"),
+                "cursor": { "type": "string", "description": "Give it back as `after` for what comes next." },
+                "missed": {
+                    "type": "boolean",
+                    "description": "Whether lines after the cursor may be gone already: the last 1,000 of a block are kept.",
+                },
+            })),
+        );
     paths.add("get", "/api/v1/blocks/{block}/logs", logs);
 }
 

@@ -37,7 +37,7 @@ pub(super) fn schema(name: &str) -> Value {
 }
 
 /// Statuses that are errors everywhere: the component's name, and when they are answered.
-const PROBLEMS: [(u16, &str, &str); 14] = [
+const PROBLEMS: [(u16, &str, &str); 15] = [
     (400, "BadRequest", "The request is malformed, names something that does not exist, or breaks a rule."),
     (401, "Unauthorized", "The credential is missing or does not hold."),
     (
@@ -47,6 +47,7 @@ const PROBLEMS: [(u16, &str, &str); 14] = [
     ),
     (404, "NotFound", "There is no such thing within the caller's reach."),
     (409, "Conflict", "What is there already stands against the change."),
+    (412, "PreconditionFailed", "The record is in another state than the one that `If-Match` names. Read it again."),
     (
         413,
         "PayloadTooLarge",
@@ -67,7 +68,7 @@ const PROBLEMS: [(u16, &str, &str); 14] = [
         "StorageFull",
         "Too little room is left where the database lies. Reads go on, and so do deletions of records and objects.",
     ),
-    (304, "NotModified", "The document is the one that `If-None-Match` names."),
+    (304, "NotModified", "The answer is the one that `If-None-Match` names."),
 ];
 
 /// The shared response of a status.
@@ -186,6 +187,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         super::accounts::schemas(),
         super::events::schemas(),
         super::tasks::schemas(),
+        super::settings::schemas(),
     ] {
         schemas.extend(more.as_object().cloned().unwrap_or_default());
     }

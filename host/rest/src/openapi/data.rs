@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::components::{Components, exact_object, schema};
 use super::filters;
-use super::operation::{Caller, Operation, Paths, path_parameter, query_parameter};
+use super::operation::{Caller, Operation, Paths, data_of, header_parameter, path_parameter, query_parameter};
 use super::records;
 
 /// The object's tag, under which documentation gathers its operations.
@@ -53,6 +53,10 @@ impl Described<'_> {
 
     fn record(&self) -> Value {
         schema(&self.type_name)
+    }
+
+    fn updates(&self) -> Value {
+        schema(&format!("{}UpdateInput", self.type_name))
     }
 }
 
@@ -111,10 +115,10 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .parameters(filters::of_aggregate(components, object, type_name))
         .answers_data(200, "The value.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
-    paths.add("post", base, create(described));
+    paths.add("post", base, create(described, keys));
 }
 
-fn create(described: &Described<'_>) -> Operation {
+fn create(described: &Described<'_>, keys: &[&str]) -> Operation {
     let Described { object, type_name, .. } = described;
     let targets = object.unique_target_names();
     let text = format!(
@@ -138,11 +142,11 @@ fn create(described: &Described<'_>) -> Operation {
     described
         .operation("create", format!("Create a record of {}", object.name()))
         .describe("Creates a record; with `on_conflict` it changes the one that it would duplicate, in one statement.")
-        .parameter(on_conflict)
+        .parameters([on_conflict, filters::expand(keys)])
         .json_body(schema(&format!("{type_name}CreateInput")))
         .problems(&[409])
-        .answers(200, "With `on_conflict`: the record that was changed.", upserted(&changed))
-        .answers(201, "The new record.", upserted(&created))
+        .answers_tagged(200, "With `on_conflict`: the record that was changed.", upserted(&changed))
+        .answers_tagged(201, "The new record.", upserted(&created))
 }
 
 fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
@@ -156,9 +160,25 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
         .problems(&[409])
         .answers(201, "The new records' ids, in the order of the body.", schema("SvcWritten"));
     paths.add("post", path.clone(), create);
+    let dry_run = || {
+        let text = "Answers what would be written, and writes nothing. Only the values themselves are checked.";
+        query_parameter("dryRun", text, json!({ "type": "boolean", "default": false }))
+    };
+    let mut changes = described.ids();
+    changes["properties"]["values"] = described.updates();
+    changes["required"] = json!(["ids", "values"]);
+    let update = described
+        .operation("bulkUpdate", format!("Change many records of {name}"))
+        .describe("Gives all of them the same values, or none. Ids that are not there are passed over.")
+        .parameter(dry_run())
+        .json_body(changes)
+        .problems(&[409])
+        .answers(200, "Ids of the records that were changed, in the order of the body.", schema("SvcWritten"));
+    paths.add("patch", path.clone(), update);
     let delete = described
         .operation("bulkDelete", format!("Delete many records of {name}"))
         .describe("Ids that are not there are passed over. Where one is still referenced, none is deleted.")
+        .parameter(dry_run())
         .json_body(described.ids())
         .problems(&[409])
         .answers(200, "Ids of the records that were deleted.", schema("SvcWritten"));
@@ -170,28 +190,45 @@ fn id_parameter() -> Value {
     path_parameter("id", "The record's id.", json!({ "type": "string", "format": "uuid" }))
 }
 
+/// The condition of a change.
+fn if_match() -> Value {
+    let text = "One `ETag` of an answer with this record, quotes included, or `*`. Where the record is in another state, nothing \
+                is written and the answer is 412.";
+    header_parameter(
+        "If-Match",
+        text,
+        json!({ "type": "string", "pattern": IF_MATCH, "examples": ["\"hZ3bUxVfKq0p1yQm7dEw2A\"", "*"] }),
+    )
+}
+
+/// One strong ETag, or `*`.
+const IF_MATCH: &str = "^(\\*|\"[^\"\\s]+\")$";
+
 fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) {
     let path = format!("{base}/{{id}}");
     let name = described.object.name();
+    let known = "An `ETag` of this record. Where it is in that state still, the answer is 304; with `expand` it is always 200.";
+    let known = header_parameter("If-None-Match", known, json!({ "type": "string" }));
     let get = described
         .operation("get", format!("Get a record of {name}"))
-        .parameters([id_parameter(), filters::expand(keys)])
-        .describe("With `expand` its related records come along.")
-        .answers_data(200, "The record.", described.record());
+        .parameters([id_parameter(), filters::expand(keys), known])
+        .describe("With `expand` its related records come along. The `ETag` is of the record alone.")
+        .problems(&[304])
+        .answers_tagged(200, "The record.", data_of(described.record()));
     paths.add("get", path.clone(), get);
     let update = described
         .operation("update", format!("Change a record of {name}"))
         .describe("Changes the fields that the body names. Numbers may also be changed by an amount, in the statement itself.")
-        .parameter(id_parameter())
-        .json_body(schema(&format!("{}UpdateInput", described.type_name)))
-        .problems(&[409])
-        .answers_data(200, "The record as it is now.", described.record());
+        .parameters([id_parameter(), filters::expand(keys), if_match()])
+        .json_body(described.updates())
+        .problems(&[409, 412])
+        .answers_tagged(200, "The record as it is now.", data_of(described.record()));
     paths.add("patch", path.clone(), update);
     let delete = described
         .operation("delete", format!("Delete a record of {name}"))
         .describe("Records that refer to it stand against it, go with it or lose their reference, as each relationship says.")
-        .parameter(id_parameter())
-        .problems(&[409])
+        .parameters([id_parameter(), if_match()])
+        .problems(&[409, 412])
         .answers_nothing(204, "The record is deleted.");
     paths.add("delete", path, delete);
 }

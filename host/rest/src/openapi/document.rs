@@ -6,7 +6,7 @@ use blockbase_app::Visible;
 use serde_json::{Map, Value, json};
 
 use super::operation::Paths;
-use super::{accounts, actions, auth, blocks, components, data, events, graphql, mcp, platform, schema_api, tasks};
+use super::{accounts, actions, auth, blocks, components, data, events, graphql, mcp, me, platform, schema_api, settings, tasks};
 
 /// What the document tells of the service's settings.
 pub(super) struct Service {
@@ -41,7 +41,7 @@ const TAGS: [(&str, &str); 15] = [
     ("users", "Users as those see them who look after them."),
     ("apiKeys", "Keys for programs, with the rights of one role."),
     ("tasks", "What the service does by itself, on a schedule."),
-    ("service", "This document, and whether the server lives."),
+    ("service", "This document, how the server is configured, and how it is."),
 ];
 
 /// The document of what is visible.
@@ -58,11 +58,13 @@ pub(super) fn build(visible: &Visible, service: &Service) -> Value {
     actions::describe(&mut paths, &mut components, &visible.actions);
     schema_api::describe(&mut paths);
     platform::describe(&mut paths);
+    settings::describe(&mut paths);
     blocks::describe(&mut paths);
     blocks::describe_hooks(&mut paths);
     graphql::describe(&mut paths);
     mcp::describe(&mut paths);
     auth::describe(&mut paths);
+    me::describe(&mut paths);
     accounts::describe(&mut paths);
     events::describe(&mut paths);
     tasks::describe(&mut paths);

@@ -76,6 +76,13 @@ impl Operation {
         self.response(status, json!({ "description": description, "headers": headers(&[]), "content": content }))
     }
 
+    /// The same with an `ETag`.
+    pub(super) fn answers_tagged(self, status: u16, description: &str, schema: Value) -> Operation {
+        let content = json!({ "application/json": { "schema": schema } });
+        let headers = headers(&[("ETag", "ETag")]);
+        self.response(status, json!({ "description": description, "headers": headers, "content": content }))
+    }
+
     /// An answer `{ "data": … }`.
     pub(super) fn answers_data(self, status: u16, description: &str, schema: Value) -> Operation {
         self.answers(status, description, data_of(schema))
@@ -143,6 +150,10 @@ pub(super) fn headers(names: &[(&str, &str)]) -> Value {
 /// A variable part of a path.
 pub(super) fn path_parameter(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
+}
+
+pub(super) fn header_parameter(name: &str, description: &str, schema: Value) -> Value {
+    json!({ "name": name, "in": "header", "description": description, "schema": schema })
 }
 
 pub(super) fn query_parameter(name: &str, description: &str, schema: Value) -> Value {

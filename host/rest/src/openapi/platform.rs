@@ -3,15 +3,10 @@
 use serde_json::json;
 
 use super::components::schema;
-use super::operation::{Caller, Operation, Paths, headers};
+use super::operation::{Caller, Operation, Paths, header_parameter, headers};
 
 pub(super) fn describe(paths: &mut Paths) {
-    let known = json!({
-        "name": "If-None-Match",
-        "in": "header",
-        "description": "The `ETag` of a document that is there already.",
-        "schema": { "type": "string" },
-    });
+    let known = header_parameter("If-None-Match", "The `ETag` of a document that is there already.", json!({ "type": "string" }));
     let tagged = [("ETag", "ETag"), ("Cache-Control", "CacheControl"), ("Vary", "Vary")];
     let document = json!({ "application/json": { "schema": { "type": "object" } } });
     let openapi = Operation::new("service.openapi", "service", "Get this document")

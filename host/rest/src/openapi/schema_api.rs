@@ -101,6 +101,40 @@ pub(super) fn schemas() -> Value {
             &["name", "kind", "source", "target"],
             relationship(json!({}), json!({ "type": ["string", "null"], "enum": [on_delete[0], on_delete[1], on_delete[2], null] })),
         ),
+        "SvcDependent": exact_object(json!({
+            "kind": {
+                "type": "string",
+                "enum": ["relationship", "unique", "index", "role", "webhook", "subscription", "block", "task"],
+            },
+            "name": { "type": "string" },
+            "id": {
+                "type": ["string", "null"],
+                "description": "What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none.",
+            },
+            "detail": { "type": "string", "description": "How it depends on it, for people." },
+        })),
+        "SvcChangePlan": exact_object(json!({
+            "destructive": { "type": "boolean", "description": "Whether it takes a table, a column or links away, whatever they hold." },
+            "rows": { "type": "integer", "format": "int64", "description": "The sum of `lost`." },
+            "lost": list_of(exact_object(json!({
+                "what": { "type": "string", "enum": ["records", "values", "links"] },
+                "object": { "type": "string" },
+                "name": { "type": ["string", "null"], "description": "The column whose values go, or the relationship whose links go." },
+                "rows": { "type": "integer", "format": "int64" },
+            }))),
+            "breaking": list_of(exact_object(json!({
+                "rule": {
+                    "type": "string",
+                    "description": "`required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length`: several are separated by commas.",
+                },
+                "object": { "type": "string" },
+                "field": { "type": "string" },
+                "rows": { "type": "integer", "format": "int64" },
+                "message": { "type": "string" },
+            }))),
+            "dependents": list_of(schema("SvcDependent")),
+            "hidden": hidden(),
+        })),
         "SvcMigration": exact_object(json!({
             "version": { "type": "integer", "format": "int64" },
             "change": { "type": "object", "description": "`op` and what it changed." },
@@ -109,6 +143,29 @@ pub(super) fn schemas() -> Value {
         })),
     })
 }
+
+fn list_of(item: Value) -> Value {
+    json!({ "type": "array", "items": item })
+}
+
+fn hidden() -> Value {
+    json!({ "type": "integer", "minimum": 0, "description": "How many dependents there are that the caller may not read." })
+}
+
+fn dry_run() -> Value {
+    query_parameter(
+        "dryRun",
+        "Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object.",
+        json!({ "type": "boolean", "default": false }),
+    )
+}
+
+/// What is there after the change, or its plan.
+fn or_plan(thing: &str) -> Value {
+    json!({ "anyOf": [schema(thing), schema("SvcChangePlan")] })
+}
+
+const PLANNED: &str = "With `dryRun`: what the change would do.";
 
 fn operation(verb: &str, summary: &str) -> Operation {
     Operation::new(format!("schema.{verb}"), "schema", summary).describe(format!("{summary}. Needs the permission on `objects`."))
@@ -129,7 +186,17 @@ pub(super) fn describe(paths: &mut Paths) {
     }));
     let get = operation("get", "Get the whole schema").answers_data(200, "The schema at one version.", whole);
     paths.add("get", "/api/v1/schema", get);
-    let migrations = operation("listMigrations", "List the schema's changes, newest first");
+    let migrations = operation("listMigrations", "List the schema's changes, newest first")
+        .parameters([
+            query_parameter("object", "Only changes that touched this object.", json!({ "type": "string" })),
+            query_parameter("before", "Only versions below this.", json!({ "type": "integer", "format": "int64", "minimum": 1 })),
+            query_parameter(
+                "limit",
+                "Changes at most; all where it is left out, and never more than 1000 where it is given.",
+                json!({ "type": "integer", "format": "int64", "minimum": 1 }),
+            ),
+        ])
+        .problems(&[400]);
     paths.add("get", "/api/v1/schema/migrations", migrations.answers_data(200, "The changes.", list("SvcMigration")));
 }
 
@@ -138,7 +205,9 @@ fn objects(paths: &mut Paths) {
     let base = "/api/v1/objects";
     paths.add("get", base, operation("listObjects", "List all objects").answers_data(200, "The objects.", list("SvcObject")));
     let create = operation("createObject", "Create an object, usable at once")
+        .parameter(dry_run())
         .json_body(schema("SvcObjectInput"))
+        .answers_data(200, PLANNED, schema("SvcChangePlan"))
         .problems(&[409])
         .answers_data(201, "The new object.", schema("SvcObject"));
     paths.add("post", base, create);
@@ -150,10 +219,10 @@ fn objects(paths: &mut Paths) {
     );
     paths.add("get", base, get);
     let update = operation("updateObject", "Change an object's label, description, constraints and indexes")
-        .parameter(object())
+        .parameters([object(), dry_run()])
         .json_body(schema("SvcObjectChanges"))
         .problems(&[404])
-        .answers_data(200, "The object as it is now.", schema("SvcObject"));
+        .answers_data(200, "The object as it is now, or with `dryRun` what the change would do.", or_plan("SvcObject"));
     paths.add("patch", base, update);
     let cascade = query_parameter(
         "cascade",
@@ -161,31 +230,49 @@ fn objects(paths: &mut Paths) {
         json!({ "type": "boolean" }),
     );
     let delete = operation("deleteObject", "Delete an object with its records")
-        .parameters([object(), cascade])
+        .parameters([object(), cascade, dry_run()])
         .problems(&[400, 404, 409])
+        .answers_data(200, PLANNED, schema("SvcChangePlan"))
         .answers_nothing(204, "The object is deleted.");
     paths.add("delete", base, delete);
+    let field = query_parameter(
+        "field",
+        "Of this field alone, or of the column of a relationship, such as `owner_id`.",
+        json!({ "type": "string" }),
+    );
+    let dependents = operation("listDependents", "List what depends on an object, or on a field of it")
+        .describe(
+            "Needs read on `objects`. Roles are listed for those who may read `roles`, webhooks for readers of `webhooks`, subscriptions of \
+             `events`, blocks of `blocks`, tasks of `tasks`; the others are counted. What names no object, such as a role with `*`, is \
+             left out.",
+        )
+        .parameters([object(), field])
+        .problems(&[400, 404])
+        .answers(200, "The dependents.", exact_object(json!({ "data": list("SvcDependent"), "hidden": hidden() })));
+    paths.add("get", "/api/v1/objects/{name}/dependents", dependents);
 }
 
 fn fields(paths: &mut Paths) {
     let object = || path_parameter("name", "The object's name.", json!({ "type": "string" }));
     let field = || path_parameter("field", "The field's name.", json!({ "type": "string" }));
     let add = operation("addField", "Add a field to an object")
-        .parameter(object())
+        .parameters([object(), dry_run()])
         .json_body(schema("SvcFieldInput"))
         .problems(&[404])
+        .answers_data(200, PLANNED, schema("SvcChangePlan"))
         .answers_data(201, "The new field.", schema("SvcField"));
     paths.add("post", "/api/v1/objects/{name}/fields", add);
     let base = "/api/v1/objects/{name}/fields/{field}";
     let alter = operation("alterField", "Change a field, or rename it by its name")
-        .parameters([object(), field()])
+        .parameters([object(), field(), dry_run()])
         .json_body(schema("SvcFieldChanges"))
         .problems(&[404])
-        .answers_data(200, "The field as it is now.", schema("SvcField"));
+        .answers_data(200, "The field as it is now, or with `dryRun` what the change would do.", or_plan("SvcField"));
     paths.add("patch", base, alter);
     let drop = operation("dropField", "Drop a field with its values")
-        .parameters([object(), field()])
+        .parameters([object(), field(), dry_run()])
         .problems(&[400, 404])
+        .answers_data(200, PLANNED, schema("SvcChangePlan"))
         .answers_nothing(204, "The field is gone.");
     paths.add("delete", base, drop);
 }
@@ -194,16 +281,17 @@ fn relationships(paths: &mut Paths) {
     let base = "/api/v1/relationships";
     let all = operation("listRelationships", "List all relationships");
     paths.add("get", base, all.answers_data(200, "The relationships.", list("SvcRelationship")));
-    let create = operation("createRelationship", "Relate two objects").json_body(schema("SvcRelationshipInput")).answers_data(
-        201,
-        "The new relationship.",
-        schema("SvcRelationship"),
-    );
+    let create = operation("createRelationship", "Relate two objects")
+        .parameter(dry_run())
+        .json_body(schema("SvcRelationshipInput"))
+        .answers_data(200, PLANNED, schema("SvcChangePlan"))
+        .answers_data(201, "The new relationship.", schema("SvcRelationship"));
     paths.add("post", base, create);
     let id = path_parameter("id", "The relationship's number.", json!({ "type": "integer", "format": "int64" }));
     let delete = operation("deleteRelationship", "Delete a relationship with its column or links")
-        .parameter(id)
+        .parameters([id, dry_run()])
         .problems(&[400, 404])
+        .answers_data(200, PLANNED, schema("SvcChangePlan"))
         .answers_nothing(204, "The relationship is deleted.");
     paths.add("delete", "/api/v1/relationships/{id}", delete);
 }

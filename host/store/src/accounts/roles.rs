@@ -1,6 +1,6 @@
 //! Roles, and who has them.
 
-use blockbase_query::Dialect;
+use blockbase_query::{Dialect, Statement};
 
 use crate::connection::Connection;
 use crate::error::DbError;
@@ -73,6 +73,16 @@ impl Connection {
         let rows =
             self.fetch(concat!("SELECT ", role_columns!(), " FROM svc_roles r ORDER BY r.created_at, r.id"), Vec::new()).await?;
         rows.iter().map(|row| role(row, 0)).collect()
+    }
+
+    /// Ids of the roles that have a grant on a resource by its name, the oldest first.
+    pub async fn roles_naming(&mut self, resource: &str) -> Result<Vec<String>, DbError> {
+        // As grants are written; a resource's name needs no escape in JSON.
+        let text = format!("\"resource\":\"{resource}\"");
+        let holds = self.dialect().contains("permissions", "$1", false);
+        let sql = self.spell(format!("SELECT id FROM svc_roles WHERE {holds} ORDER BY created_at, id"));
+        let rows = self.fetch_rows(Statement { sql, params: vec![text.into()] }).await?;
+        rows.iter().map(|row| row.text(0)).collect()
     }
 
     /// How many roles there are.

@@ -30,6 +30,8 @@ pub struct SessionRow {
     pub updated_at: i64,
     pub ip_address: Option<String>,
     pub user_agent: Option<String>,
+    /// When it was used last, to within some minutes; `None` where that was not noted yet.
+    pub last_seen_at: Option<i64>,
 }
 
 /// A session with whom it belongs to.
@@ -51,6 +53,7 @@ fn session(row: &Row) -> Result<SessionRow, DbError> {
         updated_at: row.integer(4)?,
         ip_address: row.optional_text(5)?,
         user_agent: row.optional_text(6)?,
+        last_seen_at: row.optional_integer(7)?,
     })
 }
 
@@ -58,7 +61,7 @@ impl Connection {
     pub async fn insert_session(&mut self, session: NewSession) -> Result<(), DbError> {
         self.run(
             "INSERT INTO svc_sessions (id, token_hash, user_id, expires_at, created_at, updated_at, ip_address, user_agent, \
-             is_bootstrap) VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8)",
+             is_bootstrap, last_seen_at) VALUES ($1, $2, $3, $4, $5, $5, $6, $7, $8, $5)",
             vec![
                 session.id.into(),
                 session.token_hash.into(),
@@ -79,7 +82,7 @@ impl Connection {
         let rows = self
             .fetch(
                 concat!(
-                    "SELECT s.id, s.user_id, s.expires_at, s.created_at, s.updated_at, s.ip_address, s.user_agent, ",
+                    "SELECT s.id, s.user_id, s.expires_at, s.created_at, s.updated_at, s.ip_address, s.user_agent, s.last_seen_at, ",
                     user_columns!(),
                     ", (s.is_bootstrap AND EXISTS (SELECT 1 FROM svc_pending_claims p WHERE p.user_id = s.user_id)) \
                      FROM svc_sessions s JOIN svc_users u ON u.id = s.user_id WHERE s.token_hash = $1 AND s.expires_at > $2"
@@ -88,7 +91,7 @@ impl Connection {
             )
             .await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        let (session, user, pending_claim) = (session(row)?, user(row, 7)?, row.boolean(16)?);
+        let (session, user, pending_claim) = (session(row)?, user(row, 8)?, row.boolean(17)?);
         let roles = self.roles_of(&user.id).await?;
         Ok(Some(SessionHolder { session, user, roles, pending_claim }))
     }
@@ -97,7 +100,7 @@ impl Connection {
     pub async fn sessions_of(&mut self, user_id: &str, now: i64) -> Result<Vec<SessionRow>, DbError> {
         let rows = self
             .fetch(
-                "SELECT id, user_id, expires_at, created_at, updated_at, ip_address, user_agent FROM svc_sessions \
+                "SELECT id, user_id, expires_at, created_at, updated_at, ip_address, user_agent, last_seen_at FROM svc_sessions \
                  WHERE user_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC",
                 vec![user_id.into(), now.into()],
             )
@@ -125,6 +128,17 @@ impl Connection {
             vec![user_id.into(), kept.unwrap_or_default().into()],
         )
         .await
+    }
+
+    /// Ends one session of a user, by its id alone. `false` where the user has none of this id.
+    pub async fn end_session(&mut self, user_id: &str, id: &str) -> Result<bool, DbError> {
+        let sql = "DELETE FROM svc_sessions WHERE user_id = $1 AND id = $2";
+        Ok(self.run(sql, vec![user_id.into(), id.into()]).await? == 1)
+    }
+
+    /// Notes when a session was used last.
+    pub async fn touch_session(&mut self, id: &str, now: i64) -> Result<(), DbError> {
+        self.run("UPDATE svc_sessions SET last_seen_at = $2 WHERE id = $1", vec![id.into(), now.into()]).await.map(|_| ())
     }
 
     /// Puts off a session's end.

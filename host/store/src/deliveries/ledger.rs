@@ -159,6 +159,16 @@ impl Connection {
         Ok(reset)
     }
 
+    /// How many of the newest 100,000 deliveries that have failed are tried again, and how many are given up.
+    pub async fn failed_deliveries(&mut self) -> Result<(i64, i64), DbError> {
+        let sql = "SELECT count(*), CAST(coalesce(sum(CASE WHEN dead THEN 1 ELSE 0 END), 0) AS BIGINT) FROM \
+                   (SELECT dead FROM svc_deliveries WHERE status = 'failed' ORDER BY event_seq DESC LIMIT 100000) AS counted";
+        let rows = self.fetch(sql, Vec::new()).await?;
+        let row = rows.first().ok_or_else(|| DbError::Other("a count gave no row".into()))?;
+        let (all, dead) = (row.integer(0)?, row.integer(1)?);
+        Ok((all - dead, dead))
+    }
+
     /// How much each group that is behind has to get, counted up to 100,000, and when the oldest of it happened.
     pub async fn queue_depths(&mut self) -> Result<(Vec<QueueDepth>, Option<i64>), DbError> {
         let mut depths = Vec::new();

@@ -10,6 +10,7 @@ use sqlx::{Arguments, Column as _, Row as _, TypeInfo, ValueRef};
 use uuid::Uuid;
 
 use crate::error::DbError;
+use crate::record::Beyond;
 use crate::row::{Cell, Row};
 
 /// The table of Postgres' errors. Constraints carry names made of catalogue numbers, so no message is read.
@@ -137,12 +138,12 @@ pub(super) fn check_types(row: Option<&PgRow>, types: impl Iterator<Item = Colum
     Ok(())
 }
 
-/// The flag that a statement selects behind its columns.
-pub(super) fn tail(row: &PgRow, columns: usize) -> Result<Option<i64>, DbError> {
-    match row.columns().len() > columns {
-        true => row.try_get::<bool, _>(columns).map(|flag| Some(i64::from(flag))).map_err(db_error),
-        false => Ok(None),
-    }
+/// The version and the flag that a statement selects behind its columns.
+pub(super) fn beyond(row: &PgRow, columns: usize) -> Result<Beyond, DbError> {
+    let width = row.columns().len();
+    let version = (width > columns).then(|| row.try_get::<i64, _>(columns)).transpose().map_err(db_error)?;
+    let flag = (width > columns + 1).then(|| row.try_get::<bool, _>(columns + 1)).transpose().map_err(db_error)?;
+    Ok(Beyond { version, tail: flag.map(i64::from) })
 }
 
 /// The number that a list selects behind its columns.

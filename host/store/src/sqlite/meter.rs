@@ -46,7 +46,12 @@ impl Meter {
 
     /// Begins a read that goes on until `abandoned` is raised or its time is over.
     pub(super) fn begin_scan(&self, abandoned: Arc<AtomicBool>) {
-        *self.0.lock() = Limit::Scan { abandoned, end: Instant::now() + SCAN_TIME_MAX };
+        self.begin_scan_of(abandoned, SCAN_TIME_MAX);
+    }
+
+    /// The same for a read that may take so long.
+    pub(super) fn begin_scan_of(&self, abandoned: Arc<AtomicBool>, time_max: Duration) {
+        *self.0.lock() = Limit::Scan { abandoned, end: Instant::now() + time_max };
     }
 
     /// Ends a read: whether it went past its budget.

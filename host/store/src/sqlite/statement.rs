@@ -9,8 +9,9 @@ use rusqlite::{Connection as Driver, ErrorCode, Rows, ffi};
 
 use crate::connection::{Connection, Inner};
 use crate::error::DbError;
-use crate::record::{Page, Record, RecordWriter};
+use crate::record::{Beyond, Page, Record, RecordWriter, SpooledRows};
 use crate::row::{Cell, Row};
+use crate::spool::{Spool, Unwanted};
 
 use super::Session;
 use super::meter::Spent;
@@ -136,7 +137,7 @@ pub(crate) fn execute(driver: &mut Driver, statement: &Statement) -> Result<u64,
 pub(crate) fn fetch(driver: &mut Driver, statement: &Statement) -> Result<Vec<Row>, DbError> {
     query(driver, statement, |rows| {
         let mut found = Vec::new();
-        let width = rows.as_ref().map_or(0, |statement| statement.column_count());
+        let width = width_of(rows);
         while let Some(row) = rows.next().map_err(db_error)? {
             let mut cells = Vec::with_capacity(width);
             for index in 0..width {
@@ -197,10 +198,10 @@ fn bytes_of(value: ValueRef<'_>) -> usize {
 
 pub(crate) fn fetch_record(driver: &mut Driver, statement: &Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
     query(driver, statement, |rows| {
-        let tail = tail_of(rows, columns.len());
+        let width = width_of(rows);
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
         let writer = RecordWriter::new(columns, 0, 1, usize::MAX);
-        let record = record_of(&writer, row, 0, tail, |index| columns[index].ty)?;
+        let record = record_of(&writer, row, 0, width, columns.len(), |index| columns[index].ty)?;
         // An UPDATE … RETURNING does its work when it is stepped to its end.
         while rows.next().map_err(db_error)?.is_some() {}
         Ok(Some(record))
@@ -216,11 +217,11 @@ pub(crate) fn fetch_records(
 ) -> Result<Vec<Record>, DbError> {
     let meter = Arc::clone(&session.meter);
     query(session, statement, |rows| {
-        let tail = tail_of(rows, columns.len());
+        let width = width_of(rows);
         let writer = RecordWriter::new(columns.iter().copied(), 0, 0, usize::MAX);
         let (mut records, mut bytes) = (Vec::new(), 0);
         while let Some(row) = rows.next().map_err(db_error)? {
-            let record = record_of(&writer, row, hidden, tail, |index| columns[index].ty)?;
+            let record = record_of(&writer, row, hidden, width, columns.len(), |index| columns[index].ty)?;
             meter.bytes(record.bytes())?;
             bytes += record.bytes();
             if bytes > bytes_max {
@@ -232,20 +233,50 @@ pub(crate) fn fetch_records(
     })
 }
 
-/// The place of the integer that a statement selects behind its columns.
-fn tail_of(rows: &Rows<'_>, columns: usize) -> Option<usize> {
-    rows.as_ref().filter(|statement| statement.column_count() > columns).map(|_| columns)
+/// Puts rows into a spool, on a thread that may wait for its client.
+pub(crate) fn spool_rows(
+    session: &mut Session,
+    statement: &Statement,
+    columns: &[&Column],
+    mut spooled: SpooledRows<'_>,
+    spool: &Spool,
+) -> Result<(), DbError> {
+    let meter = Arc::clone(&session.meter);
+    let put = |bytes| spool.put_blocking(bytes).map_err(|Unwanted| DbError::Interrupted);
+    query(session, statement, |rows| {
+        while let Some(row) = rows.next().map_err(db_error)? {
+            let bytes = spooled.row(|index, out| write_cell(out, columns[index].ty, row.get_ref(index).map_err(db_error)?))?;
+            meter.bytes(bytes)?;
+            if let Some(bytes) = spooled.due() {
+                put(bytes)?;
+            }
+        }
+        spooled.rest().map_or(Ok(()), put)
+    })
 }
 
+/// How many columns a statement answers with.
+fn width_of(rows: &Rows<'_>) -> usize {
+    rows.as_ref().map_or(0, |statement| statement.column_count())
+}
+
+/// The place of the integer that a list selects behind its columns.
+fn tail_of(rows: &Rows<'_>, columns: usize) -> Option<usize> {
+    Some(columns).filter(|place| *place < width_of(rows))
+}
+
+/// `columns` of the row's `width` columns are the record's.
 fn record_of(
     writer: &RecordWriter,
     row: &rusqlite::Row<'_>,
     hidden: usize,
-    tail: Option<usize>,
+    width: usize,
+    columns: usize,
     ty: impl Fn(usize) -> ColumnType,
 ) -> Result<Record, DbError> {
-    let tail = tail.map(|index| row.get::<_, i64>(index)).transpose().map_err(db_error)?;
-    writer.record(hidden, tail, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
+    let number = |place: usize| (place < width).then(|| row.get::<_, i64>(place)).transpose().map_err(db_error);
+    let beyond = Beyond { version: number(columns)?, tail: number(columns + 1)? };
+    writer.record(hidden, beyond, |index, out| write_cell(out, ty(index), row.get_ref(index).map_err(db_error)?))
 }
 
 fn utf8(text: &[u8]) -> Result<&str, DbError> {

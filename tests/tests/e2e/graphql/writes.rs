@@ -43,6 +43,48 @@ on_both_engines! {
         assert_eq!(events[0].1["actor"]["via"], "session");
     }
 
+    async fn many_records_are_changed_alike(server: Server) {
+        let admin = server.admin().await;
+        define(&admin).await;
+        let mut ids = Vec::new();
+        for number in 0..3 {
+            ids.push(admin.make("task", json!({ "title": "t", "priority": number })).await);
+        }
+        let many = "mutation($ids: [ID!]!, $input: TaskUpdateInput, $by: TaskIncrementInput) {
+            update_task_many(ids: $ids, input: $input, increment: $by) { ids count again: count } }";
+        let missing = "0190d5ae-0000-7000-8000-000000000000";
+        let some = json!({ "ids": [ids[1], missing, ids[0], ids[1]], "input": { "title": "new", "status": "open" }, "by": { "priority": 2 } });
+        let expected = json!({ "update_task_many": { "ids": [ids[1], ids[0]], "count": 2, "again": 2 } });
+        assert_eq!(data(&admin, many, some).await, expected);
+        let tasks = data(&admin, "{ task(sort: { field: \"id\" }) { data { title priority status } } }", Value::Null).await;
+        let task = |title: &str, priority: i64, status: Value| json!({ "title": title, "priority": priority, "status": status });
+        assert_eq!(tasks["task"]["data"], json!([task("new", 2, json!("open")), task("new", 3, json!("open")), task("t", 2, Value::Null)]));
+        let topics = admin.outbox("task").await.into_iter().filter(|(topic, _)| topic == "data.task.updated").count();
+        assert_eq!(topics, 2);
+        // One id stands for a list of it, and nothing to change changes nothing.
+        let one = data(&admin, many, json!({ "ids": ids[2] })).await;
+        assert_eq!(one, json!({ "update_task_many": { "ids": [ids[2]], "count": 1, "again": 1 } }));
+        for (variables, code) in [
+            (json!({ "ids": ids, "by": { "priority": 9 } }), "CONSTRAINT_VIOLATION"),
+            (json!({ "ids": ids, "input": { "priority": 1 }, "by": { "priority": 1 } }), "INVALID_ATOMIC_OP"),
+            (json!({ "ids": ids, "input": { "project_id": missing } }), "foreign_key_violation"),
+            (json!({ "ids": ids, "input": { "title": null } }), "not_null_violation"),
+            (json!({ "ids": ids, "input": { "nope": 1 } }), "unknown_field"),
+            (json!({ "ids": ["x"] }), "invalid_value"),
+            (json!({ "ids": vec![missing; 1001] }), "invalid_request"),
+        ] {
+            assert_eq!(codes(&server, Some(&admin.token), many, variables.clone()).await, [code], "{variables}");
+        }
+        for bad in ["{ update_task_many(input: {}) { count } }", "{ update_task_many(ids: []) }", "{ update_task_many(ids: [], input: {}) { title } }"] {
+            assert!(!codes(&server, Some(&admin.token), &format!("mutation {bad}"), Value::Null).await.is_empty(), "{bad}");
+        }
+        assert_eq!(codes(&server, None, many, json!({ "ids": ids })).await, ["unauthorized"]);
+        // An object without numbers has nothing to add to.
+        let tag = admin.make("tag", json!({ "label": "a" })).await;
+        let tags = format!("mutation {{ update_tag_many(ids: [\"{tag}\"], input: {{ label: \"b\" }}) {{ count }} }}");
+        assert_eq!(data(&admin, &tags, Value::Null).await, json!({ "update_tag_many": { "count": 1 } }));
+    }
+
     async fn values_are_coerced_as_the_specification_says(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;

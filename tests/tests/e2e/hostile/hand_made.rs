@@ -6,7 +6,7 @@ use wit_component::StringEncoding;
 use wit_parser::Resolve;
 
 /// A core module with one action `go` and one hook `go`, which answer null and nothing; parts of it can be replaced.
-pub(super) struct HandMade {
+pub(crate) struct HandMade {
     pub imports: &'static str,
     /// Further memories, tables, functions and data.
     pub fields: String,
@@ -36,7 +36,7 @@ impl Default for HandMade {
 
 impl HandMade {
     /// The module with its parts.
-    pub(super) fn module(&self) -> Vec<u8> {
+    pub(crate) fn module(&self) -> Vec<u8> {
         let HandMade { imports, fields, realloc, handlers, call, receive } = self;
         let text = format!(
             r#"(module
@@ -64,17 +64,17 @@ impl HandMade {
     }
 
     /// The packed file.
-    pub(super) async fn packed(&self, name: &str) -> Vec<u8> {
+    pub(crate) async fn packed(&self, name: &str) -> Vec<u8> {
         self.packed_with(name, json!({})).await
     }
 
     /// The packed file, with further keys of the manifest.
-    pub(super) async fn packed_with(&self, name: &str, changes: Value) -> Vec<u8> {
+    pub(crate) async fn packed_with(&self, name: &str, changes: Value) -> Vec<u8> {
         packed(self.module(), name, changes).await
     }
 
     /// The packed file of a component that means other types by the same names.
-    pub(super) async fn packed_with_wit(&self, name: &str, change: impl FnOnce(&str) -> String) -> Vec<u8> {
+    pub(crate) async fn packed_with_wit(&self, name: &str, change: impl FnOnce(&str) -> String) -> Vec<u8> {
         let wit = std::fs::read_to_string(checkout().join("wit/blockbase-block-0.1.0/block.wit")).unwrap();
         let changed = change(&wit);
         assert_ne!(changed, wit);
@@ -88,7 +88,7 @@ impl HandMade {
 }
 
 /// The packed file of a module or component with the action `go` and the hook `go`.
-pub(super) async fn packed(wasm: Vec<u8>, name: &str, changes: Value) -> Vec<u8> {
+pub(crate) async fn packed(wasm: Vec<u8>, name: &str, changes: Value) -> Vec<u8> {
     let mut manifest = json!({
         "name": name, "version": "0.1.0", "description": "Made by hand.",
         "actions": [{ "name": "go" }], "hooks": [{ "name": "go" }],

@@ -4,18 +4,18 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Engine, on_both_engines};
+use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::hand_made::HandMade;
-use super::{call, expect_limit, good, impatient, install, memory_comes_back, resident_kilobytes, staying_ready, until};
+use super::{call, expect_limit, good, install, memory_comes_back, resident_kilobytes, staying_ready, until};
 
 const MEGABYTE: usize = 1024 * 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_is_counted_over_all_memories_and_comes_back() {
-    let server = impatient(Engine::Sqlite).start().await;
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
     // Three memories beside the first one, which grow in turns until one cannot.
@@ -49,7 +49,7 @@ async fn memory_is_counted_over_all_memories_and_comes_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_that_is_too_large_from_the_start_is_refused() {
-    let server = impatient(Engine::Sqlite).env("SVC_BLOCK_MEMORY_MB", "16").start().await;
+    let server = ServerBuilder::new(Engine::Sqlite).env("SVC_BLOCK_MEMORY_MB", "16").start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
     let of = |fields: &str| HandMade { fields: fields.to_owned(), ..HandMade::default() };
@@ -73,7 +73,7 @@ async fn a_component_that_is_too_large_from_the_start_is_refused() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tables_handles_and_host_calls_are_counted() {
-    let server = impatient(Engine::Sqlite).start().await;
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
     let grows = HandMade {
@@ -101,7 +101,7 @@ async fn tables_handles_and_host_calls_are_counted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_call_hands_over_is_bounded_both_ways() {
-    let server = impatient(Engine::Sqlite).start().await;
+    let server = ServerBuilder::new(Engine::Sqlite).start().await;
     let admin = server.admin().await;
     install(&admin, "", json!({})).await;
     good(&admin).await;

@@ -123,6 +123,15 @@ on_both_engines! {
         let made = client.call_text("bulk_create_records", &format!(r#"{{"object_name":"task","data":{records}}}"#)).await;
         let ids = made.document()["ids"].clone();
         same(&made.text, &by_rest("POST", "task/bulk", &format!(r#"{{"data":{records}}}"#)).await.text);
+        let changes = r#"{"title":"b3","count":{"$inc":2},"exact":0.5}"#;
+        let arguments = |more: &str| format!(r#"{{"object_name":"task","ids":{ids},"data":{changes}{more}}}"#);
+        let tried = client.call_text("bulk_update_records", &arguments(r#","dry_run":true"#)).await;
+        assert_eq!((tried.document(), &tried.text), (json!({ "count": 2, "ids": ids }), &made.text));
+        assert_eq!(admin.get("/api/v1/data/task?title=b3").await.json()["pagination"]["totalCount"], 0);
+        let changed = client.call_text("bulk_update_records", &arguments("")).await;
+        assert_eq!((changed.document(), &changed.text), (json!({ "count": 2, "ids": ids }), &made.text));
+        assert_eq!(by_rest("PATCH", "task/bulk", &format!(r#"{{"ids":{ids},"values":{changes}}}"#)).await.text, made.text);
+        assert_eq!(admin.get("/api/v1/data/task?title=b3&exact=0.5").await.json()["pagination"]["totalCount"], 2);
         let gone = client.call("bulk_delete_records", json!({ "object_name": "task", "ids": ids })).await;
         assert_eq!((gone.document(), gone.text), (json!({ "count": 2, "ids": ids }), made.text));
 
@@ -168,6 +177,9 @@ on_both_engines! {
             ("update_record", task(json!({ "id": id, "data": { "title": { "$inc": 1 } } })), "PATCH", &format!("task/{id}"), json!({ "title": { "$inc": 1 } })),
             ("upsert_record", task(json!({ "data": { "title": "b" }, "on_conflict": ["title"] })), "POST", "task?on_conflict=title", json!({ "title": "b" })),
             ("bulk_create_records", task(json!({ "data": [{ "title": "b" }, {}] })), "POST", "task/bulk", json!({ "data": [{ "title": "b" }, {}] })),
+            ("bulk_update_records", task(json!({ "ids": ["x"], "data": {} })), "PATCH", "task/bulk", json!({ "ids": ["x"], "values": {} })),
+            ("bulk_update_records", task(json!({ "ids": [id], "data": { "count": -1 } })), "PATCH", "task/bulk", json!({ "ids": [id], "values": { "count": -1 } })),
+            ("bulk_update_records", task(json!({ "ids": [id], "data": { "title": { "$inc": 1 } } })), "PATCH", "task/bulk", json!({ "ids": [id], "values": { "title": { "$inc": 1 } } })),
             ("bulk_delete_records", task(json!({ "ids": ["x"] })), "DELETE", "task/bulk", json!({ "ids": ["x"] })),
             ("link_records", task(json!({ "id": id, "relation": "labels", "ids": [nothing] })), "POST", &format!("task/{id}/links/labels"), json!({ "ids": [nothing] })),
             ("link_records", task(json!({ "id": id, "relation": "owner", "ids": [nothing] })), "POST", &format!("task/{id}/links/owner"), json!({ "ids": [nothing] })),

@@ -30,6 +30,7 @@ pub(super) fn input(operation: &Operation, filled: impl Fn(&str) -> String) -> V
             let changes = filled(&Operation::changes(values, increments).json());
             json!({ "op": "update", "id": filled(id), "json": changes })
         }
+        Action::UpdateMany { .. } => unreachable!("blocks have no update of many records"),
         Action::Upsert { values, target } => {
             json!({ "op": "upsert", "json": filled(&values.json()), "on_conflict": target })
         }
@@ -65,6 +66,7 @@ pub(super) fn document(operation: &Operation, done: &str) -> Answer {
             format!("{{\"data\":{{\"fn\":\"{function}\",\"field\":{field},\"value\":{value},\"filteredCount\":{count}}}}}")
         }
         Action::CreateMany(_) | Action::DeleteMany { .. } => ids(),
+        Action::UpdateMany { .. } => unreachable!("blocks have no update of many records"),
         Action::Link { adds: true, .. } => format!("{{\"data\":{{\"added\":{done}}}}}"),
         Action::Link { .. } => format!("{{\"data\":{{\"removed\":{done}}}}}"),
     })

@@ -319,6 +319,16 @@ impl Draw {
     }
 
     fn update(&mut self, object: &str) -> Action {
+        let (values, increments) = self.changes(object);
+        Action::Update { id: self.id(object), values, increments }
+    }
+
+    fn update_many(&mut self, object: &str) -> Action {
+        let (values, increments) = self.changes(object);
+        Action::UpdateMany { ids: self.ids(object), values, increments }
+    }
+
+    fn changes(&mut self, object: &str) -> (Members, Vec<Increment>) {
         let faulty = self.one_in(6);
         let mut values = self.record(object, true, faulty);
         let mut increments = Vec::new();
@@ -345,7 +355,7 @@ impl Draw {
                 increments.push(Increment { field: name.to_owned(), operator, amount: amount.to_owned() });
             }
         }
-        Action::Update { id: self.id(object), values, increments }
+        (values, increments)
     }
 
     fn upsert(&mut self, object: &str) -> Action {
@@ -414,7 +424,8 @@ impl Draw {
                 }
                 Action::CreateMany(records)
             }
-            34..48 => self.update(object),
+            34..45 => self.update(object),
+            45..48 => self.update_many(object),
             48..53 => Action::Delete { id: self.id(object) },
             53..56 => Action::DeleteMany { ids: self.ids(object) },
             56..64 => return self.link(),

@@ -19,22 +19,30 @@ pub(super) enum Way {
 /// Which way an operation takes.
 pub(super) fn way(surface: Surface, operation: &Operation) -> Way {
     match (surface, &operation.action) {
+        // The first version of the block interface has no update of many records.
+        (Surface::Block, Action::UpdateMany { .. }) => Way::StandIn,
         (Surface::Rest | Surface::Mcp | Surface::Block, _) => Way::Own,
-        // GraphQL has no bulk operations; several mutations in one document would not be all or none.
+        // GraphQL creates and deletes records one by one; several mutations in one document would not be all or none.
         (_, Action::CreateMany(_) | Action::DeleteMany { .. }) => Way::StandIn,
         // Its inputs have no system columns, which the other surfaces drop, but for the `id` of an upsert.
-        (_, Action::Create(values) | Action::Update { values, .. } | Action::Upsert { values, .. })
-            if has_system_column(values) =>
-        {
-            Way::StandIn
-        }
+        (
+            _,
+            Action::Create(values)
+            | Action::Update { values, .. }
+            | Action::UpdateMany { values, .. }
+            | Action::Upsert { values, .. },
+        ) if has_system_column(values) => Way::StandIn,
         // It has no fields for an object that there is not; reading it is all that is drawn.
         (_, _) if !OBJECTS.contains(&operation.object) => Way::Unsent,
         // A relation key that there is not cannot be selected; the other surfaces ignore it.
         (_, Action::List(query)) if query.expand.iter().any(|key| key == "nothing") => Way::Unsent,
         (_, Action::Get { expand, .. }) if expand.iter().any(|key| key == "nothing") => Way::Unsent,
         // `increment` adds; it has no place for another operator.
-        (_, Action::Update { increments, .. }) if increments.iter().any(|increment| increment.operator == "$mul") => Way::Unsent,
+        (_, Action::Update { increments, .. } | Action::UpdateMany { increments, .. })
+            if increments.iter().any(|increment| increment.operator == "$mul") =>
+        {
+            Way::Unsent
+        }
         // Only links of many_to_many relations have mutations; elsewhere the key is not found.
         (_, Action::Link { relation, .. }) if *relation != "labels" => Way::Unsent,
         _ => Way::Own,
@@ -76,7 +84,7 @@ fn reads_numbers(operation: &Operation) -> bool {
 /// In GraphQL an object is no atomic operator but a value of the wrong type, and `IncrementInput` has no field for a column that
 /// is no number.
 fn is_no_operator(operation: &Operation, rest: &Refusal, other: &Refusal) -> bool {
-    matches!(operation.action, Action::Update { .. })
+    matches!(operation.action, Action::Update { .. } | Action::UpdateMany { .. })
         && other.is_of_document
         && rest.code == "INVALID_ATOMIC_OP"
         && matches!(other.code.as_str(), "invalid_value" | "unknown_field")

@@ -95,12 +95,23 @@ pub(super) fn request(operation: &Operation) -> Request {
             variables.set("input", input(object, values));
             format!("mutation($input: {ty}CreateInput!) {{ root: create_{object}(input: $input) {{ {all} }} }}")
         }
-        Action::Update { id, values, increments } => {
-            variables.set_text("id", id);
+        Action::Update { values, increments, .. } | Action::UpdateMany { values, increments, .. } => {
+            let (suffix, name, id_type, shown) = match &operation.action {
+                Action::UpdateMany { ids, .. } => {
+                    variables.set("ids", list(ids.iter().map(|id| quoted(id))));
+                    ("_many", "ids", "[ID!]!", "count ids")
+                }
+                Action::Update { id, .. } => {
+                    variables.set_text("id", id);
+                    ("", "id", "ID!", all.as_str())
+                }
+                _ => unreachable!("an update"),
+            };
             variables.set("input", input(object, values));
             if increments.is_empty() {
                 format!(
-                    "mutation($id: ID!, $input: {ty}UpdateInput!) {{ root: update_{object}(id: $id, input: $input) {{ {all} }} }}"
+                    "mutation(${name}: {id_type}, $input: {ty}UpdateInput!) {{ \
+                     root: update_{object}{suffix}({name}: ${name}, input: $input) {{ {shown} }} }}"
                 )
             } else {
                 let mut added = Members::default();
@@ -109,8 +120,8 @@ pub(super) fn request(operation: &Operation) -> Request {
                 }
                 variables.set("increment", input(object, &added));
                 format!(
-                    "mutation($id: ID!, $input: {ty}UpdateInput, $increment: {ty}IncrementInput) {{ \
-                     root: update_{object}(id: $id, input: $input, increment: $increment) {{ {all} }} }}"
+                    "mutation(${name}: {id_type}, $input: {ty}UpdateInput, $increment: {ty}IncrementInput) {{ \
+                     root: update_{object}{suffix}({name}: ${name}, input: $input, increment: $increment) {{ {shown} }} }}"
                 )
             }
         }
@@ -132,7 +143,7 @@ pub(super) fn request(operation: &Operation) -> Request {
             let verb = if *adds { "link" } else { "unlink" };
             format!("mutation($id: ID!, $ids: [ID!]!) {{ root: {verb}_{object}_{relation}(id: $id, ids: $ids) }}")
         }
-        Action::CreateMany(_) | Action::DeleteMany { .. } => unreachable!("GraphQL has no bulk operations"),
+        Action::CreateMany(_) | Action::DeleteMany { .. } => unreachable!("GraphQL has none of these"),
     };
     Request { document, variables }
 }
@@ -150,7 +161,7 @@ pub(super) fn document(operation: &Operation, value: &str) -> Answer {
         }
         Action::Link { adds: true, .. } => format!("{{\"data\":{{\"added\":{value}}}}}"),
         Action::Link { .. } => format!("{{\"data\":{{\"removed\":{value}}}}}"),
-        Action::List(_) | Action::Upsert { .. } => value.to_owned(),
+        Action::List(_) | Action::Upsert { .. } | Action::UpdateMany { .. } => value.to_owned(),
         _ => format!("{{\"data\":{value}}}"),
     })
 }

@@ -199,6 +199,7 @@ pub(super) enum Action {
     Create(Members),
     CreateMany(Vec<Members>),
     Update { id: String, values: Members, increments: Vec<Increment> },
+    UpdateMany { ids: Vec<String>, values: Members, increments: Vec<Increment> },
     Upsert { values: Members, target: Vec<&'static str> },
     Delete { id: String },
     DeleteMany { ids: Vec<String> },

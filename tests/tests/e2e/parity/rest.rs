@@ -71,6 +71,10 @@ pub(super) fn request(operation: &Operation, filled: impl Fn(&str) -> String) ->
             ("POST", format!("{path}/bulk"), Some(format!("{{\"data\":{records}}}")))
         }
         Action::Update { id, values, increments } => ("PATCH", record(id), Some(Operation::changes(values, increments).json())),
+        Action::UpdateMany { ids, values, increments } => {
+            let (ids, values) = (list(ids.iter().map(|id| quoted(id))), Operation::changes(values, increments).json());
+            ("PATCH", format!("{path}/bulk"), Some(format!("{{\"ids\":{ids},\"values\":{values}}}")))
+        }
         Action::Upsert { values, target } => ("POST", format!("{path}?on_conflict={}", target.join(",")), Some(values.json())),
         Action::Delete { id } => ("DELETE", record(id), None),
         Action::DeleteMany { ids: all } => ("DELETE", format!("{path}/bulk"), Some(ids(all))),

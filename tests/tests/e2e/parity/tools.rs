@@ -40,6 +40,11 @@ pub(super) fn call(operation: &Operation) -> (&'static str, Members) {
             arguments.set("data", Operation::changes(values, increments).json());
             "update_record"
         }
+        Action::UpdateMany { ids, values, increments } => {
+            arguments.set("ids", texts(ids));
+            arguments.set("data", Operation::changes(values, increments).json());
+            "bulk_update_records"
+        }
         Action::Upsert { values, target } => {
             arguments.set("data", values.json());
             arguments.set("on_conflict", list(target.iter().map(|column| quoted(column))));

@@ -1,0 +1,95 @@
+import { IconArrowRight, IconPlus } from "@tabler/icons-react";
+import { Link } from "@tanstack/react-router";
+import { CodeBlock } from "../../components/CodeBlock";
+import { asCurl } from "../../components/CopyAs";
+import { KIND_SYMBOLS } from "../objects/model/relations";
+import { TEMPLATES, type Template } from "../objects/templates/templates";
+import classes from "./Home.module.css";
+
+/** An empty server: what to do first, and what follows. This is the first minute. */
+export function Start({ name }: { name: string | undefined }) {
+  return (
+    <div className={classes.start}>
+      <div className={classes.welcome}>
+        <h2>{name === undefined || name === "" ? "Your server is running" : <>Your server is running, <bdi>{name}</bdi></>}</h2>
+        <p>It has no data yet. Describe what you want to keep, and its REST, GraphQL and MCP API, its events and its permissions are there at once.</p>
+      </div>
+      <ol className={classes.steps}>
+        <li className={classes.step} data-state="now">
+          <span className={classes.stepNumber} aria-hidden="true">
+            1
+          </span>
+          <div className={classes.stepBody}>
+            <h3>Create an object</h3>
+            <p>An object is a kind of record, with fields of nineteen types and relations to others.</p>
+            <div className={classes.cards}>
+              <Link to="/objects/new" className={classes.scratch}>
+                <IconPlus size={20} aria-hidden="true" />
+                <b>From scratch</b>
+                <span>Name it, add fields, done.</span>
+              </Link>
+              {TEMPLATES.map((template) => (
+                <TemplateCard key={template.id} template={template} />
+              ))}
+            </div>
+          </div>
+        </li>
+        <li className={classes.step}>
+          <span className={classes.stepNumber} aria-hidden="true">
+            2
+          </span>
+          <div className={classes.stepBody}>
+            <h3>Add a record</h3>
+            <p>In a table that edits like a spreadsheet, by import, or by the API.</p>
+          </div>
+        </li>
+        <li className={classes.step}>
+          <span className={classes.stepNumber} aria-hidden="true">
+            3
+          </span>
+          <div className={classes.stepBody}>
+            <h3>Create a key</h3>
+            <p>A key lets a program in, with the rights of one role.</p>
+          </div>
+        </li>
+        <li className={classes.step}>
+          <span className={classes.stepNumber} aria-hidden="true">
+            4
+          </span>
+          <div className={classes.stepBody}>
+            <h3>Call the API</h3>
+            <p>This address is live. With an object of yours in place of task it answers with its records.</p>
+            <CodeBlock code={asCurl({ method: "GET", path: "/api/v1/data/task" })} label="curl" />
+          </div>
+        </li>
+      </ol>
+    </div>
+  );
+}
+
+function TemplateCard({ template: { id, label, sentence, objects, relations } }: { template: Template }) {
+  return (
+    <Link to="/objects/new" search={{ template: id }} className={classes.template}>
+      <b>
+        {label} <IconArrowRight size={14} aria-hidden="true" />
+      </b>
+      <span>{sentence}</span>
+      <span className={classes.shape} aria-hidden="true">
+        {objects.map(({ name }) => {
+          const out = relations.filter(({ source }) => source === name);
+          return (
+            <span key={name}>
+              <code>{name}</code>
+              {out.map(({ name: relation, kind, target }) => (
+                <small key={relation}>
+                  {KIND_SYMBOLS[kind]} {target}
+                </small>
+              ))}
+            </span>
+          );
+        })}
+      </span>
+    </Link>
+  );
+}
+

@@ -1,0 +1,208 @@
+import { Select, Switch, TextInput, Textarea } from "@mantine/core";
+import { useId } from "react";
+import { type JsonValue, readNumber } from "../../../api/json";
+import type { Field, FieldType } from "../../../api/schema-live";
+import type { FieldChanges } from "../model/draft";
+import type { FieldKey, FieldProblems } from "../model/fieldProblems";
+import { FIELD_TYPES, defaultScale, explainTypeChange, hasBounds, hasOptions, isComparable, isTextType, typeInfo, whyNotOthers, widerTypes } from "../model/fieldTypes";
+import { SYSTEM_COLUMNS, nameFrom } from "../model/names";
+import { DefaultInput } from "./DefaultInput";
+import { OptionsInput } from "./OptionsInput";
+import { TryValue } from "./TryValue";
+import classes from "./FieldForm.module.css";
+
+export interface FieldFormProps {
+  field: Field;
+  /** As the server has it; absent for a new one. */
+  before?: Field | undefined;
+  problems: FieldProblems;
+  /** The server's sentences. */
+  refusals?: FieldProblems;
+  onChange: (changes: FieldChanges) => void;
+  autoFocus?: boolean;
+}
+
+const GROUPS = [...new Set(FIELD_TYPES.map(({ group }) => group))];
+
+/** Every rule of one field. What a type does not take is not shown. */
+export function FieldForm({ field, before, problems, refusals = {}, onChange, autoFocus = false }: FieldFormProps) {
+  const id = useId();
+  const { type } = field;
+  const isNew = before === undefined;
+  const wider = before === undefined ? [] : widerTypes(before.type);
+  // A new field that nobody has named yet is not wrong yet.
+  const error = (key: FieldKey) => refusals[key] ?? (key === "name" && isNew && field.name === "" ? undefined : problems[key]);
+  const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : textRules(before, next)) });
+  const bound = (key: "min" | "max", text: string) => onChange({ [key]: text.trim() === "" ? null : ((readNumber(text) as JsonValue | null) ?? text) });
+  const scale = defaultScale(type);
+  return (
+    <div className={classes.form}>
+      <TextInput
+        label="Name"
+        value={field.name}
+        onChange={(event) => onChange({ name: event.currentTarget.value })}
+        onBlur={(event) => {
+          const proposed = nameFrom(event.currentTarget.value);
+          if (isNew && /[A-Z -]/.test(event.currentTarget.value) && proposed !== "") onChange({ name: proposed, ...(field.label === undefined ? { label: event.currentTarget.value.trim() } : {}) });
+        }}
+        error={error("name")}
+        description={isNew ? `Lower-case letters, digits and _. Taken in every object: ${SYSTEM_COLUMNS.join(", ")}.` : field.name === before.name ? undefined : `Was ${before.name}. Requests that use the old name fail from then on; values stay.`}
+        classNames={{ input: "mono" }}
+        spellCheck={false}
+        autoComplete="off"
+        maxLength={200}
+        data-autofocus={autoFocus || undefined}
+        autoFocus={autoFocus}
+        required
+      />
+      <div>
+        <Select
+          label="Type"
+          data={GROUPS.map((group) => ({
+            group,
+            items: FIELD_TYPES.filter((each) => each.group === group).map((each) => ({ value: each.type, label: each.label, disabled: !isNew && each.type !== before.type && !wider.includes(each.type) })),
+          }))}
+          value={type}
+          onChange={(next) => next !== null && changeType(next as FieldType)}
+          allowDeselect={false}
+          searchable
+          maxDropdownHeight={360}
+          error={error("type")}
+          leftSection={<TypeIcon type={type} />}
+          renderOption={({ option }) => {
+            const info = typeInfo(option.value as FieldType);
+            return (
+              <span className={classes.option} data-disabled={("disabled" in option && option.disabled === true) || undefined}>
+                <info.icon size={16} stroke={1.75} aria-hidden="true" />
+                <span>
+                  <span>{info.label}</span> <span className={classes.code}>{info.type}</span>
+                  <span className={classes.hint}>{info.hint}</span>
+                </span>
+              </span>
+            );
+          }}
+        />
+        <p className={classes.note}>{!isNew && before.type !== type ? explainTypeChange(before.type, type) : isNew ? typeInfo(type).hint : whyNotOthers(before.type)}</p>
+      </div>
+      {hasOptions(type) && <OptionsInput key={type} options={field.options ?? []} error={error("options")} onChange={(options) => onChange({ options })} />}
+      <fieldset className={classes.switches}>
+        <legend className="sr-only">Rules</legend>
+        <Rule label="Required" hint="A record cannot be without a value." checked={field.required === true} onChange={(required) => onChange({ required })} error={error("required")} />
+        <Rule
+          label="Unique"
+          hint={isComparable(type) ? "No two records have the same value. Text holds 2,000 bytes at most then." : `${typeInfo(type).label} values cannot be compared.`}
+          checked={field.isUnique === true}
+          disabled={!isComparable(type) && field.isUnique !== true}
+          onChange={(isUnique) => onChange({ isUnique })}
+          error={error("isUnique")}
+        />
+        <Rule
+          label="Indexed"
+          hint={isComparable(type) ? (field.isUnique === true ? "A unique field has an index already." : "Filters and sorts on it stay fast with many records.") : `${typeInfo(type).label} values have no order.`}
+          checked={field.indexed === true}
+          disabled={!isComparable(type) && field.indexed !== true}
+          onChange={(indexed) => onChange({ indexed })}
+          error={error("indexed")}
+        />
+      </fieldset>
+      {hasBounds(type) && (
+        <div className={classes.pair}>
+          {(["min", "max"] as const).map((key) => (
+            <TextInput
+              key={key}
+              label={isTextType(type) ? (key === "min" ? "Least length" : "Greatest length") : key === "min" ? "Minimum" : "Maximum"}
+              placeholder={type === "rating" ? (key === "min" ? "0" : "5") : "none"}
+              value={field[key] === undefined ? "" : String(field[key])}
+              onChange={(event) => bound(key, event.currentTarget.value)}
+              error={error(key)}
+              inputMode="decimal"
+              classNames={{ input: "mono" }}
+              autoComplete="off"
+            />
+          ))}
+        </div>
+      )}
+      {scale !== undefined && (
+        <TextInput
+          label="Scale"
+          description="Digits after the point. Further digits are rounded half away from zero."
+          placeholder={String(scale)}
+          value={field.scale === undefined ? "" : String(field.scale)}
+          onChange={(event) => {
+            const text = event.currentTarget.value.trim();
+            onChange({ scale: text === "" ? null : /^\d{1,3}$/.test(text) ? Number(text) : (text as unknown as number) });
+          }}
+          error={error("scale")}
+          inputMode="numeric"
+          classNames={{ input: "mono" }}
+        />
+      )}
+      {isTextType(type) && (
+        <TextInput
+          label="Pattern"
+          description="A regular expression that has to match somewhere in the value. Anchor it with ^ and $ for the whole value."
+          placeholder="^[A-Z]{2}-[0-9]+$"
+          value={field.pattern ?? ""}
+          onChange={(event) => onChange({ pattern: event.currentTarget.value === "" ? null : event.currentTarget.value })}
+          error={error("pattern")}
+          classNames={{ input: "mono" }}
+          spellCheck={false}
+          autoComplete="off"
+        />
+      )}
+      <DefaultInput key={`${type} ${before?.name ?? "new"}`} field={field} error={error("default")} onChange={(value) => onChange({ default: value })} />
+      <TryValue key={`try ${type}`} field={field} />
+      <TextInput
+        label="Label"
+        description="What people read in place of the name."
+        value={field.label ?? ""}
+        onChange={(event) => onChange({ label: event.currentTarget.value === "" ? null : event.currentTarget.value })}
+        error={error("label")}
+        dir="auto"
+      />
+      <Textarea
+        label="Description"
+        description="For those who fill in records and for the API's document."
+        value={field.description ?? ""}
+        onChange={(event) => onChange({ description: event.currentTarget.value === "" ? null : event.currentTarget.value })}
+        error={error("description")}
+        autosize
+        minRows={2}
+        maxRows={8}
+        id={`${id}-description`}
+        dir="auto"
+      />
+    </div>
+  );
+}
+
+function Rule({ label, hint, checked, disabled = false, error, onChange }: { label: string; hint: string; checked: boolean; disabled?: boolean; error: string | undefined; onChange: (checked: boolean) => void }) {
+  return <Switch label={label} description={hint} checked={checked} disabled={disabled} error={error} onChange={(event) => onChange(event.currentTarget.checked)} />;
+}
+
+export function TypeIcon({ type, size = 15 }: { type: FieldType; size?: number }) {
+  const { icon: Icon } = typeInfo(type);
+  return <Icon size={size} stroke={1.75} aria-hidden="true" />;
+}
+
+/** Rules of a new field that the type it becomes does not take go; the default goes with the type. */
+function rulesFor(field: Field, next: FieldType): FieldChanges {
+  return {
+    default: null,
+    ...(hasBounds(next) && isTextType(next) === isTextType(field.type) ? {} : { min: null, max: null }),
+    ...(isTextType(next) ? {} : { pattern: null }),
+    ...(hasOptions(next) ? {} : { options: null }),
+    ...(defaultScale(next) === undefined ? { scale: null } : {}),
+    ...(isComparable(next) ? {} : { isUnique: false, indexed: false }),
+  };
+}
+
+/** As the server does it: where a field becomes text, rules that mean nothing to text go. */
+function textRules(before: Field, next: FieldType): FieldChanges {
+  const keep: FieldChanges = { min: before.min ?? null, max: before.max ?? null, options: before.options ?? null, scale: before.scale ?? null, default: before.default ?? null };
+  if (next === before.type) return keep;
+  if (next !== "text") return { ...keep, scale: defaultScale(next) === undefined ? null : (before.scale ?? null) };
+  const isText = isTextType(before.type);
+  const value = before.default;
+  return { min: isText ? (before.min ?? null) : null, max: isText ? (before.max ?? null) : null, options: null, scale: null, default: value === undefined || value === null ? null : typeof value === "string" ? value : String(value) };
+}

@@ -1,0 +1,59 @@
+import { TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useQuery } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { isApiError } from "../../../api/errors";
+import { useObjects } from "../../../api/objects";
+import type { Field } from "../../../api/schema-live";
+import { useCan } from "../../../api/session";
+import { StatusBadge } from "../../../components/StatusBadge";
+import { typeInfo } from "../model/fieldTypes";
+import { guess, tryQuery } from "../model/tryValue";
+import classes from "./FieldForm.module.css";
+
+/** Type a value and see whether the field takes it, by the server's own rules. */
+export function TryValue({ field }: { field: Field }) {
+  const id = useId();
+  const [text, setText] = useState("");
+  const [settled] = useDebouncedValue(text, 250);
+  const [settledField] = useDebouncedValue(field, 250);
+  const asksServer = useCan("objects", "create");
+  const { data: objects } = useObjects();
+  const isBlank = text === "";
+  const query = useQuery({ ...tryQuery(settledField, settled, freeName(objects?.map(({ name }) => name) ?? [])), enabled: asksServer && settled !== "", placeholderData: (previous) => previous });
+  const refused = isApiError(query.error) && query.error.status === 403;
+  const verdict = isBlank ? null : !asksServer || refused ? guess(field, text) : (query.data ?? null);
+  return (
+    <div className={classes.try}>
+      <TextInput
+        label="Try a value"
+        placeholder={typeInfo(field.type).example}
+        value={text}
+        onChange={(event) => setText(event.currentTarget.value)}
+        aria-describedby={`${id}-verdict`}
+        autoComplete="off"
+        spellCheck={false}
+        dir="auto"
+      />
+      <div id={`${id}-verdict`} className={classes.verdict} role="status">
+        {verdict === null ? (
+          <span className="dim">{isBlank ? "Nothing is saved. The rules above are asked as you type." : query.error === null ? "…" : `Not tried: ${query.error.message}`}</span>
+        ) : (
+          <>
+            <StatusBadge tone={verdict.ok ? "ok" : "bad"} plain>
+              {verdict.ok ? "taken" : "refused"}
+            </StatusBadge>{" "}
+            <span dir="auto">{verdict.message}</span>
+            {verdict.isGuess && <span className="dim"> Judged by this browser; the server has the last word.</span>}
+          </>
+        )}
+      </div>
+    </div>
+  );
+}
+
+function freeName(taken: string[]): string {
+  let name = "try_a_value";
+  for (let number = 2; taken.includes(name); number++) name = `try_a_value_${number}`;
+  return name;
+}

@@ -1,0 +1,111 @@
+/** The history of the schema: what was changed, by whom, when; in sentences and as differences. */
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { address, request } from "../../../api/client";
+import { sameJson, type JsonValue } from "../../../api/json";
+import type { DataObject, Field, Relationship } from "../../../api/schema-live";
+import { typeInfo } from "./fieldTypes";
+import { count, listed } from "./names";
+import { relationTitle } from "./relations";
+
+export type SchemaChange =
+  | { op: "create_object"; object: DataObject }
+  | { op: "update_object"; object: string; before: DataObject; after: DataObject }
+  | { op: "delete_object"; object: string; cascade?: boolean }
+  | { op: "add_field"; object: string; field: Field }
+  | { op: "alter_field"; object: string; field: string; before: Field; after: Field }
+  | { op: "drop_field"; object: string; field: Field }
+  | { op: "create_relationship" | "delete_relationship"; relationship: Relationship };
+
+export interface Migration {
+  version: number;
+  change: SchemaChange;
+  appliedBy: string | null;
+  appliedAt: string;
+}
+
+const PAGE = 50;
+const RECENT = 1_000;
+
+/** One object's changes and those of its relations, newest first, a page at a time. */
+export function objectHistoryQuery(object: string) {
+  return infiniteQueryOptions({
+    queryKey: ["schema", "migrations", object],
+    queryFn: async ({ pageParam, signal }) => (await request<{ data: Migration[] }>("GET", address("/api/v1/schema/migrations", { object, limit: PAGE, before: pageParam }), { signal })).data,
+    initialPageParam: null as number | null,
+    getNextPageParam: (page: Migration[]) => (page.length === PAGE ? page.at(-1)!.version : null),
+    staleTime: 5_000,
+  });
+}
+
+/** The newest changes of all objects: who changed which one last. */
+export const recentHistoryQuery = queryOptions({
+  queryKey: ["schema", "migrations", "recent"],
+  queryFn: async ({ signal }) => (await request<{ data: Migration[] }>("GET", address("/api/v1/schema/migrations", { limit: RECENT }), { signal })).data,
+  staleTime: 30_000,
+});
+
+/** Objects that a change is about. */
+export function objectsOf(change: SchemaChange): string[] {
+  if ("relationship" in change) return [change.relationship.source, change.relationship.target];
+  return [change.op === "create_object" ? change.object.name : change.object];
+}
+
+export function lastChanges(history: Migration[]): Map<string, Migration> {
+  const last = new Map<string, Migration>();
+  for (const entry of history) for (const object of objectsOf(entry.change)) if (!last.has(object)) last.set(object, entry);
+  return last;
+}
+
+export function changeSentence(change: SchemaChange): string {
+  switch (change.op) {
+    case "create_object":
+      return `Created the object ${change.object.name} with ${count(change.object.fields.length, "field")}`;
+    case "delete_object":
+      return `Deleted the object ${change.object} with its records`;
+    case "add_field":
+      return `Added the field ${change.field.name} (${typeInfo(change.field.type).label.toLowerCase()})`;
+    case "drop_field":
+      return `Dropped the field ${change.field.name} with its values`;
+    case "create_relationship":
+      return `Added the relation ${relationTitle(change.relationship)}`;
+    case "delete_relationship":
+      return `Removed the relation ${relationTitle(change.relationship)}`;
+    case "update_object": {
+      const parts = differences(change).map(({ key }) => key);
+      return parts.length === 0 ? "Saved the object as it was" : `Changed the ${listed(parts)}`;
+    }
+    case "alter_field": {
+      if (change.before.name !== change.after.name) {
+        const others = differences(change).filter(({ key }) => key !== "name");
+        return `Renamed the field ${change.before.name} to ${change.after.name}${others.length === 0 ? "" : `, changed its ${listed(others.map(({ key }) => key))}`}`;
+      }
+      const parts = differences(change).map(({ key }) => key);
+      return parts.length === 0 ? `Saved the field ${change.field} as it was` : `Changed the ${listed(parts)} of the field ${change.field}`;
+    }
+  }
+}
+
+export interface Difference {
+  key: string;
+  before: JsonValue | undefined;
+  after: JsonValue | undefined;
+}
+
+const WORDS: Record<string, string> = { isUnique: "uniqueness", indexed: "index", constraints: "unique groups", required: "requirement" };
+
+/** What a change made different, key by key; whole definitions where something came or went. */
+export function differences(change: SchemaChange): Difference[] {
+  if (change.op === "alter_field" || change.op === "update_object") {
+    const [before, after] = [change.before as unknown as Record<string, JsonValue>, change.after as unknown as Record<string, JsonValue>];
+    return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+      .filter((key) => key !== "fields" && !sameJson(before[key] ?? null, after[key] ?? null))
+      .map((key) => ({ key: WORDS[key] ?? key, before: before[key], after: after[key] }));
+  }
+  const definition = (value: unknown) => value as JsonValue;
+  if (change.op === "create_object") return [{ key: "definition", before: undefined, after: definition(change.object) }];
+  if (change.op === "add_field") return [{ key: "definition", before: undefined, after: definition(change.field) }];
+  if (change.op === "drop_field") return [{ key: "definition", before: definition(change.field), after: undefined }];
+  if (change.op === "create_relationship") return [{ key: "definition", before: undefined, after: definition(change.relationship) }];
+  if (change.op === "delete_relationship") return [{ key: "definition", before: definition(change.relationship), after: undefined }];
+  return [];
+}

@@ -1,0 +1,109 @@
+/** Relations between two objects, in words and in what they add to the API. */
+import type { Relationship } from "../../../api/schema-live";
+import { SYSTEM_COLUMNS } from "./names";
+
+export type RelationKind = Relationship["kind"];
+export type OnDelete = NonNullable<Relationship["onDelete"]>;
+export type RelationDefinition = Omit<Relationship, "id">;
+
+export const KINDS: RelationKind[] = ["many_to_one", "one_to_many", "one_to_one", "many_to_many"];
+
+export const KIND_SYMBOLS: Record<RelationKind, string> = { many_to_one: "n → 1", one_to_many: "1 → n", one_to_one: "1 → 1", many_to_many: "n ↔ n" };
+export const KIND_LABELS: Record<RelationKind, string> = { many_to_one: "Many to one", one_to_many: "One to many", one_to_one: "One to one", many_to_many: "Many to many" };
+
+/** What the kind means for these two objects. */
+export function kindSentence({ kind, source, target }: Pick<RelationDefinition, "kind" | "source" | "target">): string {
+  switch (kind) {
+    case "many_to_one":
+      return `Each ${source} has one ${target}. One ${target} has any number of ${source} records.`;
+    case "one_to_many":
+      return `Each ${source} has any number of ${target} records. Each ${target} has one ${source}.`;
+    case "one_to_one":
+      return `Each ${source} has one ${target}, and no other ${source} has the same.`;
+    case "many_to_many":
+      return `Each ${source} is linked with any number of ${target} records, and the other way around.`;
+  }
+}
+
+/** The object that holds the column, and the one it refers to. */
+export function sides({ kind, source, target }: Pick<RelationDefinition, "kind" | "source" | "target">): { holder: string; referenced: string } | null {
+  if (kind === "many_to_many") return null;
+  return kind === "one_to_many" ? { holder: target, referenced: source } : { holder: source, referenced: target };
+}
+
+export function defaultOnDelete(kind: RelationKind): OnDelete {
+  return kind === "many_to_many" ? "cascade" : "restrict";
+}
+
+export const ON_DELETE_LABELS: Record<OnDelete, string> = { restrict: "Refuse", cascade: "Delete along", set_null: "Clear" };
+
+/** The choices that fit a relation. */
+export function onDeleteChoices({ kind, required }: Pick<RelationDefinition, "kind" | "required">): OnDelete[] {
+  if (kind === "many_to_many") return ["cascade", "restrict"];
+  return required === true ? ["restrict", "cascade"] : ["restrict", "cascade", "set_null"];
+}
+
+/** What becomes of what, on the names of the two objects. */
+export function onDeleteSentence(relation: Pick<RelationDefinition, "kind" | "source" | "target" | "name">, rule: OnDelete): string {
+  const held = sides(relation);
+  if (held === null) {
+    const { source, target } = relation;
+    return rule === "restrict"
+      ? `A ${source} or a ${target} that is linked cannot be deleted. Unlink it first.`
+      : `Deleting a ${source} or a ${target} removes its links. The records on the other side stay.`;
+  }
+  const { holder, referenced } = held;
+  const a = holder === referenced ? "another" : `a ${holder}`;
+  switch (rule) {
+    case "restrict":
+      return `A ${referenced} cannot be deleted while ${a} refers to it.`;
+    case "cascade":
+      return `Deleting a ${referenced} deletes every ${holder} that refers to it, and what belongs to those.`;
+    case "set_null":
+      return `Deleting a ${referenced} keeps every ${holder} that refers to it. Their ${relation.name}_id becomes null.`;
+  }
+}
+
+export interface RelationKey {
+  object: string;
+  key: string;
+  /** What records show under the key. */
+  shows: string;
+}
+
+/** What the relation adds: the column, and the key under which each object shows the other. */
+export function relationKeys(relation: Pick<RelationDefinition, "kind" | "source" | "target" | "name" | "required">): { column: { object: string; name: string; note: string } | null; keys: RelationKey[] } {
+  const { kind, source, target, name, required } = relation;
+  const held = sides(relation);
+  if (held === null) {
+    const keys = [{ object: source, key: name, shows: `array of ${target}` }];
+    if (source !== target) keys.push({ object: target, key: name, shows: `array of ${source}` });
+    return { column: null, keys };
+  }
+  const { holder, referenced } = held;
+  const note = [`uuid of a ${referenced}`, required === true ? "required" : "null allowed", ...(kind === "one_to_one" ? ["unique"] : [])].join(", ");
+  return {
+    column: { object: holder, name: `${name}_id`, note },
+    keys: [
+      { object: holder, key: name, shows: required === true ? referenced : `${referenced} or null` },
+      { object: referenced, key: `${holder}_by_${name}`, shows: kind === "one_to_one" ? `${holder} or null` : `array of ${holder}` },
+    ],
+  };
+}
+
+/** Columns that relations give an object: `owner_id`. */
+export function relationColumns(object: string, relations: Pick<RelationDefinition, "kind" | "source" | "target" | "name">[]): string[] {
+  return relations.filter((relation) => sides(relation)?.holder === object).map(({ name }) => `${name}_id`);
+}
+
+/** Names that a new relation of the object may not have: what its records show already. */
+export function takenKeys(object: string, fields: string[], relations: RelationDefinition[]): Set<string> {
+  const taken = new Set([...fields, ...SYSTEM_COLUMNS]);
+  for (const relation of relations) for (const { object: on, key } of relationKeys(relation).keys) if (on === object) taken.add(key);
+  return taken;
+}
+
+/** "owner: n → 1 person". */
+export function relationTitle({ name, kind, source, target }: Pick<RelationDefinition, "name" | "kind" | "source" | "target">): string {
+  return `${source}.${name} ${KIND_SYMBOLS[kind]} ${target}`;
+}

@@ -1,0 +1,88 @@
+/** Whether a field would take a value. The server answers exactly: a plan of an object whose field has the value as its default. */
+import { queryOptions } from "@tanstack/react-query";
+import { request } from "../../../api/client";
+import { isApiError } from "../../../api/errors";
+import { type JsonValue, parseJson, printJson, readNumber } from "../../../api/json";
+import type { Field } from "../../../api/schema-live";
+import { isNumberType } from "./fieldTypes";
+
+export interface Verdict {
+  ok: boolean;
+  message: string;
+  /** Whether this browser judged in place of the server. */
+  isGuess: boolean;
+}
+
+/** What somebody typed as a value of the field. */
+export function valueOf(field: Field, text: string): JsonValue {
+  if (isNumberType(field.type)) return readNumber(text) ?? text;
+  if (field.type === "multi_enum") {
+    try {
+      const parsed = parseJson(text);
+      if (Array.isArray(parsed)) return parsed;
+    } catch {
+      // Words with commas, then.
+    }
+    return text.split(",").map((each) => each.trim());
+  }
+  return text;
+}
+
+/** `name` is an object's name that is free. */
+export function tryQuery(field: Field, text: string, name: string) {
+  const tried = { ...field, name: /^[a-z][a-z0-9_]{0,47}$/.test(field.name) ? field.name : "value", default: valueOf(field, text) };
+  return queryOptions({
+    queryKey: ["try", printJson(tried), name],
+    queryFn: async ({ signal }): Promise<Verdict> => {
+      try {
+        await request("POST", "/api/v1/objects", { query: { dryRun: true }, body: { name, fields: [tried] }, signal });
+        return { ok: true, message: "A record may have this value.", isGuess: false };
+      } catch (error) {
+        if (!isApiError(error) || error.code !== "invalid_schema") throw error;
+        const refused = /^The default of `[^`]*` is not one of its values: ([^]*)$/.exec(error.message)?.[1];
+        if (refused === undefined) return { ok: false, message: `The definition itself is refused: ${error.message}`, isGuess: false };
+        return { ok: false, message: refused, isGuess: false };
+      }
+    },
+    staleTime: 60_000,
+    retry: false,
+  });
+}
+
+/** For those who may not plan an object: what this browser can say about length, bounds, options and pattern. */
+export function guess(field: Field, text: string): Verdict {
+  const say = (ok: boolean, message: string): Verdict => ({ ok, message, isGuess: true });
+  const number = readNumber(text);
+  if (isNumberType(field.type)) {
+    if (number === null) return say(false, "This is not a number.");
+    if (field.min !== undefined && Number(number) < Number(field.min)) return say(false, `The least is ${String(field.min)}.`);
+    if (field.max !== undefined && Number(number) > Number(field.max)) return say(false, `The most is ${String(field.max)}.`);
+    return say(true, "Bounds hold.");
+  }
+  if (field.options !== undefined) {
+    const values = field.type === "multi_enum" ? (valueOf(field, text) as string[]) : [text];
+    const odd = values.find((each) => !field.options?.includes(each));
+    return odd === undefined ? say(true, "It is one of the options.") : say(false, `"${odd}" is not one of the options.`);
+  }
+  const length = [...text].length;
+  if (field.min !== undefined && length < Number(field.min)) return say(false, `It has ${length} characters; the least is ${String(field.min)}.`);
+  if (field.max !== undefined && length > Number(field.max)) return say(false, `It has ${length} characters; the most is ${String(field.max)}.`);
+  if (field.pattern === undefined) return say(true, "No rule speaks against it.");
+  try {
+    return patternOf(field.pattern).test(text) ? say(true, "The pattern matches.") : say(false, "The pattern does not match.");
+  } catch {
+    return say(false, "This browser cannot read the pattern. The server may.");
+  }
+}
+
+/** A pattern of Rust's dialect in JavaScript's: leading flags, named groups, anchors of the text. */
+export function patternOf(pattern: string): RegExp {
+  let flags = "u";
+  let rest = pattern;
+  const leading = /^\(\?([ims]+)\)/.exec(rest);
+  if (leading !== null) {
+    flags += leading[1];
+    rest = rest.slice(leading[0].length);
+  }
+  return new RegExp(rest.replaceAll("(?P<", "(?<").replaceAll(/\\A/g, "^").replaceAll(/\\z/g, "$"), [...new Set(flags)].join(""));
+}

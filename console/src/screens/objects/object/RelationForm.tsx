@@ -1,0 +1,137 @@
+import { Select, Switch, TextInput } from "@mantine/core";
+import { useId } from "react";
+import { SELF } from "../model/draft";
+import { KINDS, KIND_LABELS, KIND_SYMBOLS, ON_DELETE_LABELS, type OnDelete, type RelationDefinition, type RelationKind, defaultOnDelete, kindSentence, onDeleteChoices, onDeleteSentence, relationKeys } from "../model/relations";
+import classes from "./Objects.module.css";
+
+export interface RelationFormProps {
+  /** The object whose page this is; it is the relation's source. May be "" while it has no name. */
+  object: string;
+  objects: string[];
+  definition: RelationDefinition;
+  problem: string | undefined;
+  refusal?: string | undefined;
+  onChange: (definition: RelationDefinition) => void;
+}
+
+/** A name that says what the relation is, until somebody chooses another. */
+export function proposedName(object: string, kind: RelationKind, target: string): string {
+  if (target === "") return "";
+  if (kind === "one_to_many") return object;
+  const base = target === object || target === SELF ? "parent" : target;
+  return kind === "many_to_many" ? (base.endsWith("s") ? base : `${base}s`).slice(0, 45) : base.slice(0, 45);
+}
+
+/** A new relation: the other object, how many on each side, its name, and what a deletion does, in sentences on the two names. */
+export function RelationForm({ object, objects, definition, problem, refusal, onChange }: RelationFormProps) {
+  const id = useId();
+  const own = object === "" ? "this object" : object;
+  const shown = (name: string) => (name === "" ? "…" : name === SELF ? own : name);
+  const named = { ...definition, source: own, target: shown(definition.target), name: definition.name === "" ? "…" : definition.name };
+  const change = (patch: Partial<RelationDefinition>) => {
+    const next = { ...definition, ...patch };
+    const untouched = definition.name === "" || definition.name === proposedName(object, definition.kind, definition.target);
+    if (untouched && patch.name === undefined) next.name = proposedName(object, next.kind, next.target);
+    if (next.kind === "many_to_many") delete next.required;
+    if (patch.kind !== undefined && (patch.kind === "many_to_many") !== (definition.kind === "many_to_many")) next.onDelete = defaultOnDelete(next.kind);
+    if (!onDeleteChoices(next).includes(next.onDelete ?? defaultOnDelete(next.kind))) next.onDelete = defaultOnDelete(next.kind);
+    onChange(next);
+  };
+  const { column } = relationKeys(named);
+  const onDelete = definition.onDelete ?? defaultOnDelete(definition.kind);
+  return (
+    <div className={classes.form}>
+      <div className={classes.formRow}>
+        <Select
+          label="Other object"
+          placeholder="Choose an object"
+          data={[...objects.filter((name) => name !== object).map((name) => ({ value: name, label: name })), { value: object === "" ? SELF : object, label: `${own} itself` }]}
+          value={definition.target === "" ? null : definition.target}
+          onChange={(target) => target !== null && change({ target })}
+          searchable
+          allowDeselect={false}
+          nothingFoundMessage="No object is named so"
+          maxDropdownHeight={280}
+          required
+        />
+        <TextInput
+          label="Name"
+          description={column === null ? "The key on both sides." : "The key on the side that holds the column."}
+          inputWrapperOrder={["label", "input", "error", "description"]}
+          value={definition.name}
+          onChange={(event) => change({ name: event.currentTarget.value })}
+          error={refusal ?? (definition.target === "" ? undefined : problem)}
+          classNames={{ input: "mono" }}
+          spellCheck={false}
+          autoComplete="off"
+          required
+        />
+      </div>
+      <fieldset className={classes.plainSet}>
+        <legend className={classes.legend}>How many on each side</legend>
+        <div className={classes.choices}>
+          {KINDS.map((kind) => (
+            <label key={kind} className={classes.choice} data-checked={definition.kind === kind || undefined}>
+              <input type="radio" name={`${id}-kind`} checked={definition.kind === kind} onChange={() => change({ kind })} />
+              <b>
+                {KIND_LABELS[kind]} <span className={classes.symbol}>{KIND_SYMBOLS[kind]}</span>
+              </b>
+              <small>{kindSentence({ ...named, kind })}</small>
+            </label>
+          ))}
+        </div>
+      </fieldset>
+      <fieldset className={classes.plainSet}>
+        <legend className={classes.legend}>When a record is deleted</legend>
+        <div className={classes.choices}>
+          {onDeleteChoices(definition).map((rule: OnDelete) => (
+            <label key={rule} className={classes.choice} data-checked={onDelete === rule || undefined}>
+              <input type="radio" name={`${id}-delete`} checked={onDelete === rule} onChange={() => change({ onDelete: rule })} />
+              <b>{definition.kind === "many_to_many" && rule === "cascade" ? "Remove links" : ON_DELETE_LABELS[rule]}</b>
+              <small>{onDeleteSentence(named, rule)}</small>
+            </label>
+          ))}
+        </div>
+      </fieldset>
+      {definition.kind !== "many_to_many" && (
+        <Switch
+          label={`Every ${column?.object ?? own} needs one`}
+          description="A required relation can be added while its object has no records."
+          checked={definition.required === true}
+          onChange={(event) => change({ required: event.currentTarget.checked })}
+        />
+      )}
+      {definition.target !== "" && definition.name !== "" && <RelationKeys relation={named} />}
+    </div>
+  );
+}
+
+/** What the relation adds to records on both sides. */
+export function RelationKeys({ relation }: { relation: Pick<RelationDefinition, "kind" | "source" | "target" | "name" | "required"> }) {
+  const { column, keys } = relationKeys(relation);
+  return (
+    <table className={classes.keys} aria-label={`What ${relation.name} adds`}>
+      <tbody>
+        {column !== null && (
+          <tr>
+            <th scope="row">Column</th>
+            <td>
+              <code className="mono">
+                {column.object}.{column.name}
+              </code>{" "}
+              <span className="dim">{column.note}</span>
+            </td>
+          </tr>
+        )}
+        {keys.map(({ object, key, shows }) => (
+          <tr key={`${object} ${key}`}>
+            <th scope="row">Expands on {object}</th>
+            <td>
+              <code className="mono">{key}</code> <span className="dim">{shows}</span>
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

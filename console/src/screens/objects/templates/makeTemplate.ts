@@ -1,0 +1,68 @@
+/** Makes a template real: objects, relations, groups, then the samples. What is made already is not made again on a second try. */
+import { request } from "../../../api/client";
+import type { StepRequest } from "../model/draft";
+import { count } from "../model/names";
+import { defaultOnDelete, relationTitle } from "../model/relations";
+import type { Template } from "./templates";
+
+export interface TemplateStep {
+  id: string;
+  sentence: string;
+  /** Known before the run; absent where it needs ids that earlier steps give. */
+  request?: StepRequest;
+  run: (made: Made) => Promise<void>;
+}
+
+/** Ids of the samples, by object, in their order. */
+export interface Made {
+  ids: Map<string, string[]>;
+  done: Set<string>;
+}
+
+export function templateSteps(template: Template, withSamples: boolean): TemplateStep[] {
+  const send = (made: StepRequest) => async () => {
+    await request(made.method, made.path, { body: made.body });
+  };
+  const fixed = (id: string, sentence: string, made: StepRequest): TemplateStep => ({ id, sentence, request: made, run: send(made) });
+  const steps: TemplateStep[] = [
+    ...template.objects.map((object) => fixed(`object ${object.name}`, `Create ${object.name} with ${count(object.fields.length, "field")}`, { method: "POST", path: "/api/v1/objects", body: object })),
+    ...template.relations.map((relation) => {
+      const body = { ...relation, onDelete: relation.onDelete ?? defaultOnDelete(relation.kind) };
+      return fixed(`relation ${relation.source}.${relation.name}`, `Relate ${relationTitle(relation)}`, { method: "POST", path: "/api/v1/relationships", body });
+    }),
+    ...(template.groups ?? []).map(({ object, uniqueTogether }) => fixed(`groups ${object}`, `Keep ${uniqueTogether.map((group) => group.join(" and ")).join("; ")} of ${object} unique`, { method: "PATCH", path: `/api/v1/objects/${object}`, body: { constraints: { uniqueTogether } } })),
+  ];
+  if (!withSamples) return steps;
+  for (const { object, records } of template.samples)
+    steps.push({
+      id: `samples ${object}`,
+      sentence: `Add ${count(records.length, "record")} to ${object}`,
+      run: async (made) => {
+        const data = records.map(({ values, refs = {} }) => ({ ...values, ...Object.fromEntries(Object.entries(refs).map(([key, [of, place]]) => [key, made.ids.get(of)?.[place]])) }));
+        const { ids } = await request<{ ids: string[] }>("POST", `/api/v1/data/${object}/bulk`, { body: { data } });
+        made.ids.set(object, ids);
+      },
+    });
+  const links = template.links ?? [];
+  if (links.length > 0)
+    steps.push({
+      id: "links",
+      sentence: `Link ${count(links.length, "record")}`,
+      run: async (made) => {
+        for (const [object, place, relation, other, places] of links)
+          await request("POST", `/api/v1/data/${object}/${made.ids.get(object)?.[place]}/links/${relation}`, { body: { ids: places.map((each) => made.ids.get(other)?.[each]) } });
+      },
+    });
+  return steps;
+}
+
+/** Runs what is not done yet, in order. Throws at the first step that fails; `made.done` says how far it came. */
+export async function runTemplate(steps: TemplateStep[], made: Made, onStep: (step: TemplateStep) => void): Promise<void> {
+  for (const step of steps) {
+    if (made.done.has(step.id)) continue;
+    onStep(step);
+    await step.run(made);
+    made.done.add(step.id);
+  }
+}
+

@@ -1,0 +1,48 @@
+/** Where in the table one is, and how to get elsewhere. */
+import { ActionIcon, Select, TextInput } from "@mantine/core";
+import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
+import { useEffect, useState } from "react";
+import { SIZES } from "./views/view";
+import classes from "./Records.module.css";
+
+const NUMBER = new Intl.NumberFormat("en");
+
+export interface FooterProps {
+  visible: { first: number; last: number };
+  count: number;
+  total: number | null | undefined;
+  size: number;
+  page: number;
+  onPage: (page: number) => void;
+  onSize: (size: number) => void;
+}
+
+export function Footer({ visible: { first, last }, count, total, size, page, onPage, onSize }: FooterProps) {
+  const pages = Math.max(1, Math.ceil(count / size));
+  const [typed, setTyped] = useState(String(page));
+  useEffect(() => setTyped(String(page)), [page]);
+  const go = () => {
+    const wanted = Number(typed.replaceAll(",", "").trim());
+    if (Number.isInteger(wanted) && wanted >= 1) onPage(Math.min(wanted, pages));
+    else setTyped(String(page));
+  };
+  return (
+    <nav className={classes.footer} aria-label="Pages">
+      <span>
+        {count === 0 ? "0" : `${NUMBER.format(first + 1)}–${NUMBER.format(Math.min(last + 1, count))}`}
+        {total !== null && total !== undefined && ` of ${NUMBER.format(total)}`}
+      </span>
+      <span className={classes.pages}>
+        <ActionIcon aria-label="Previous page" disabled={first === 0} onClick={() => onPage(Math.max(1, first % size === 0 ? page - 1 : page))}>
+          <IconChevronLeft size={16} />
+        </ActionIcon>
+        <TextInput className={classes.pageInput} aria-label={`Page, of ${total === undefined || total === null ? "unknown" : NUMBER.format(pages)}`} inputMode="numeric" value={typed} onChange={(event) => setTyped(event.currentTarget.value)} onBlur={go} onKeyDown={(event) => event.key === "Enter" && go()} />
+        <span className={classes.wideOnly}>{total === undefined || total === null ? "" : `of ${NUMBER.format(pages)}`}</span>
+        <ActionIcon aria-label="Next page" disabled={page >= pages} onClick={() => onPage(page + 1)}>
+          <IconChevronRight size={16} />
+        </ActionIcon>
+      </span>
+      <Select className={classes.wideOnly} w={120} aria-label="Page size" allowDeselect={false} data={[...new Set([...SIZES, size])].sort((one, other) => one - other).map((each) => ({ value: String(each), label: `${each} a page` }))} value={String(size)} onChange={(value) => value !== null && onSize(Number(value))} />
+    </nav>
+  );
+}

@@ -1,0 +1,15 @@
+/** A menu at a point of the page: of a cell, or of a column's head. Focus goes back when it closes. */
+import { Menu } from "@mantine/core";
+import type { ReactNode } from "react";
+
+export function PointMenu({ at, label, onClose, children }: { at: { x: number; y: number } | null; label: string; onClose: () => void; children: ReactNode }) {
+  if (at === null) return null;
+  return (
+    <Menu opened onChange={(opened) => !opened && onClose()} position="bottom-start" offset={2} width={230} trapFocus>
+      <Menu.Target>
+        <div style={{ position: "fixed", left: at.x, top: at.y, width: 1, height: 1, pointerEvents: "none" }} />
+      </Menu.Target>
+      <Menu.Dropdown aria-label={label}>{children}</Menu.Dropdown>
+    </Menu>
+  );
+}

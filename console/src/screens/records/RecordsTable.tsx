@@ -1,0 +1,492 @@
+/** The table of one object: it brings the view, the rows, what happens to them, and the parts of the screen together. */
+import { Button, Menu } from "@mantine/core";
+import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { type ClipboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { JsonValue } from "../../api/json";
+import { useLiveState } from "../../api/live";
+import { useCan } from "../../api/session";
+import { CopyAs } from "../../components/CopyAs";
+import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Page } from "../../components/Page";
+import { failed, told } from "../../components/toast";
+import { useHotkeys } from "../../components/useHotkeys";
+import { ConflictDialog } from "./ConflictDialog";
+import { EmptyRecords } from "./EmptyRecords";
+import { Footer } from "./Footer";
+import { CellMenuItems, ColumnMenuItems } from "./MenuItems";
+import { PointMenu } from "./PointMenu";
+import { Toolbar } from "./Toolbar";
+import { SelectionBar } from "./bulk/SelectionBar";
+import { type Remember, useSelection } from "./bulk/useSelection";
+import { copyCells, pasteCells } from "./clipboard";
+import { type RecordColumn, type RecordRow, type RecordShape, hiddenAtFirst } from "./columns";
+import { copiesOf } from "./copies";
+import { type After, CellEditor } from "./editors/CellEditor";
+import type { Draft } from "./editors/ValueInput";
+import { RecordInspector } from "./foreign";
+import { type CellAt, type CellRange, Grid, type GridHandle } from "./grid/Grid";
+import type { GridLayout } from "./grid/geometry";
+import { useEdits } from "./useEdits";
+import { useLiveRows } from "./useLiveRows";
+import { useRows } from "./useRows";
+import { useTitles } from "./useTitles";
+import { isNewestFirst, listParameters, queryText } from "./list-query";
+import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
+import type { useViews } from "./views/useViews";
+import classes from "./Records.module.css";
+
+const NUMBER = new Intl.NumberFormat("en");
+const PAGE_MS = 300;
+const PLACEHOLDERS = 20;
+
+interface Editing extends CellAt {
+  record: RecordRow;
+  draft?: Draft;
+  problem?: string;
+}
+
+export interface RecordsTableProps {
+  shape: RecordShape;
+  shapeOfOther: (object: string) => RecordShape | undefined;
+  views: ReturnType<typeof useViews>;
+}
+
+export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error: keepError } }: RecordsTableProps) {
+  const object = shape.name;
+  const search = useSearch({ from: "/data/$object" });
+  const navigate = useNavigate({ from: "/data/$object" });
+  const viewAs = search.as;
+  const mayUpdate = useCan(object, "update") && viewAs === undefined;
+  const mayDelete = useCan(object, "delete") && viewAs === undefined;
+  const mayCreate = useCan(object, "create") && viewAs === undefined;
+  const isLive = useLiveState() === "live" && viewAs === undefined;
+
+  // ---- the view
+
+  const { view, base, isMissing } = useMemo(() => viewOf(search, saved), [search, saved]);
+  const shown = useMemo(() => shownColumns(shape, view.layout), [shape, view.layout]);
+  const grid = useRef<GridHandle>(null);
+  const setView = useCallback(
+    (next: SavedView) =>
+      void navigate({ search: (now) => ({ ...now, ...searchOf(next, base, saved.plain), page: undefined }), replace: true }),
+    [navigate, base, saved.plain],
+  );
+  const part = searchOf(view, base, saved.plain);
+  const isChanged = Object.values(part).some((value) => value !== undefined);
+  const setLayout = useCallback(
+    (layout: GridLayout) => {
+      const { columns: _columns, ...look } = layout;
+      if (base === null && search.columns === undefined) keep({ ...saved, plain: { ...saved.plain, layout } });
+      else {
+        // The columns of a saved view change with its other parts; widths and pins are kept at once.
+        if (base !== null) keep({ ...saved, views: saved.views.map((each) => (each === base ? { ...base, layout: { ...look, ...(base.layout.columns === undefined ? {} : { columns: base.layout.columns }) } } : each)) });
+        else keep({ ...saved, plain: { ...saved.plain, layout: { ...saved.plain.layout, ...look } } });
+        void navigate({ search: (now) => ({ ...now, columns: layout.columns?.join(",") === base?.layout.columns?.join(",") ? undefined : layout.columns?.join(",") }), replace: true });
+      }
+    },
+    [base, search.columns, keep, saved, navigate],
+  );
+  useEffect(() => {
+    if (keepError !== null) failed("The view could not be kept", keepError);
+  }, [keepError]);
+
+  // ---- the rows
+
+  const rows = useRows({ object, shape, view, size: view.size, viewAs, startPage: (search.page ?? 1) - 1, isLive });
+  const [editing, setEditing] = useState<Editing | null>(null);
+  const isEditing = editing !== null;
+  const live = useLiveRows({
+    object,
+    shape,
+    view,
+    rows,
+    enabled: viewAs === undefined,
+    mayMove: useCallback(() => grid.current?.isAtTop() === true && !isEditing, [isEditing]),
+  });
+  const [visible, setVisible] = useState({ first: 0, last: 0 });
+  const { show, rowAt } = rows;
+  const onVisible = useCallback(
+    (first: number, last: number) => {
+      show(first, last);
+      setVisible((now) => (now.first === first && now.last === last ? now : { first, last }));
+    },
+    [show],
+  );
+  const page = Math.floor(visible.first / view.size) + 1;
+  useEffect(() => {
+    const timer = setTimeout(() => void navigate({ search: (now) => ({ ...now, page: page === 1 ? undefined : page }), replace: true, resetScroll: false }), PAGE_MS);
+    return () => clearTimeout(timer);
+  }, [page, navigate]);
+  const identity = `${queryText(listParameters(view, shape))}\u0000${view.size}\u0000${viewAs ?? ""}`;
+  const before = useRef(identity);
+  useEffect(() => {
+    if (before.current === identity) return;
+    before.current = identity;
+    grid.current?.scrollToRow(0);
+  }, [identity]);
+  const firstPage = Math.floor(visible.first / view.size);
+  const lastPage = Math.floor(visible.last / view.size);
+  const titleRows = useMemo(
+    () => Array.from({ length: (lastPage - firstPage + 1) * view.size }, (_, index) => rowAt(firstPage * view.size + index)).filter((row) => row !== undefined),
+    [firstPage, lastPage, view.size, rowAt],
+  );
+  const titleOf = useTitles(shown, titleRows, shapeOfOther);
+  const gridTitleOf = useCallback(({ column }: { column: RecordColumn }, id: string) => titleOf(column, id), [titleOf]);
+  const refresh = useCallback(() => {
+    live.clear();
+    rows.refetch();
+  }, [live, rows]);
+
+  // ---- selection, changes, and what takes them back
+
+  // Changes of several records are undone by the same keys as those of one.
+  const remember = useRef<Remember>(() => {});
+  const selection = useSelection({ shape, view, rows, live, viewAs, remember });
+  const edits = useEdits(shape, rows, live, selection.applyMany);
+  useEffect(() => {
+    remember.current = edits.remember;
+  });
+
+  const edit = (at: CellAt, record: RecordRow) => {
+    const column = shape.byId.get(at.column);
+    if (column === undefined) return;
+    if (!mayUpdate || column.isSystem || live.marks.get(record.id)?.gone !== undefined) return openRow(record);
+    setEditing({ ...at, record });
+  };
+  const leave = (from: Editing, after: After) => {
+    setEditing(null);
+    if (after === "away") return;
+    const index = shown.findIndex(({ id }) => id === from.column);
+    const next = after === "stay" ? from.column : shown[index + (after === "right" ? 1 : -1)]?.id;
+    grid.current?.goTo(from.row, next ?? from.column);
+  };
+  const save = async (from: Editing, value: JsonValue, draft: Draft, after: After) => {
+    leave(from, after);
+    const record = rowAt(from.row)?.id === from.record.id ? from.record : (rows.loaded().find(({ id }) => id === from.record.id) ?? from.record);
+    const saved = await edits.save(record, { [from.column]: value });
+    if (saved.ok || !("message" in saved)) return;
+    // The person goes on from what they typed, unless they are busy with another cell.
+    setEditing((now) => {
+      if (now !== null) {
+        failed(`${shape.byId.get(from.column)?.label ?? from.column} was not saved`, new Error(saved.message));
+        return now;
+      }
+      return { ...from, record, draft, problem: saved.message };
+    });
+  };
+  const clearCells = (range: CellRange) => {
+    if (!mayUpdate) return;
+    const columns = range.columns.filter(({ isSystem, required }) => !isSystem && !required);
+    if (columns.length === 0) return told("These cells need a value, so they cannot be null.");
+    const changes = [];
+    for (let index = range.rowFrom; index <= range.rowTo; index++) {
+      const row = rowAt(index);
+      const values = row === undefined ? {} : Object.fromEntries(columns.filter(({ id }) => row[id] !== null).map(({ id }) => [id, null]));
+      if (row !== undefined && Object.keys(values).length > 0) changes.push({ row, values });
+    }
+    void changeSeveral(changes, "Cleared");
+  };
+  const changeSeveral = async (changes: { row: RecordRow; values: Record<string, JsonValue> }[], verb: string) => {
+    if (changes.length === 0) return;
+    if (changes.length === 1) {
+      const saved = await edits.save(changes[0]!.row, changes[0]!.values);
+      if (!saved.ok && "message" in saved) failed("The record was not changed", new Error(saved.message));
+      return;
+    }
+    await selection.change(changes, verb);
+  };
+  const copy = (range: CellRange, event: ClipboardEvent) => {
+    if (String(window.getSelection() ?? "") !== "") return;
+    const { text, rows: count } = copyCells(range, rowAt);
+    event.clipboardData.setData("text/plain", text);
+    event.preventDefault();
+    if (count > 1 || range.columns.length > 1) told(`${NUMBER.format(count * range.columns.length)} cells copied.`);
+  };
+  const paste = (at: CellAt, range: CellRange, text: string) => {
+    if (!mayUpdate) return told("You may not change these records.");
+    const { changes, problem } = pasteCells(text, at, range, shown, rowAt);
+    if (problem !== undefined) failed("Nothing was pasted", new Error(problem));
+    else void changeSeveral(changes, "Pasted");
+  };
+
+  // ---- the inspector
+
+  const openId = search.open;
+  const [openIndex, setOpenIndex] = useState<number | null>(null);
+  const openRow = useCallback(
+    (row: RecordRow, index?: number) => {
+      setOpenIndex(index ?? null);
+      void navigate({ search: (now) => ({ ...now, open: row.id }), replace: openId !== undefined, resetScroll: false });
+    },
+    [navigate, openId],
+  );
+  const openBy = (by: number) => {
+    const index = openIndex ?? indexOf(rowAt, openId, visible);
+    const row = index === null ? undefined : rowAt(index + by);
+    if (index === null || row === undefined) return undefined;
+    return () => {
+      openRow(row, index + by);
+      grid.current?.goTo(index + by);
+    };
+  };
+  const closeInspector = () => {
+    void navigate({ search: (now) => ({ ...now, open: undefined }), replace: true, resetScroll: false });
+    requestAnimationFrame(() => grid.current?.focus());
+  };
+
+  // ---- keys and menus
+
+  const [adding, setAdding] = useState<{ column?: string } | null>(null);
+  const [cellMenu, setCellMenu] = useState<{ at: CellAt; row: RecordRow; point: { x: number; y: number } } | null>(null);
+  const [columnMenu, setColumnMenu] = useState<{ column: RecordColumn; point: { x: number; y: number } } | null>(null);
+  const searchField = useRef<HTMLInputElement>(null);
+  useHotkeys({
+    "/": () => searchField.current?.focus(),
+    f: () => setAdding({}),
+    n: mayCreate ? () => void navigate({ to: "/data/$object/new", params: { object }, search: {} }) : undefined,
+  });
+  const { undo, redo } = edits;
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.altKey || event.defaultPrevented) return;
+      const key = event.key.toLowerCase();
+      if (key !== "z" && key !== "y") return;
+      const target = event.target instanceof HTMLElement ? event.target : null;
+      // Fields undo their own typing.
+      if (target !== null && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && !(target instanceof HTMLInputElement && target.type === "checkbox")) return;
+      event.preventDefault();
+      if (key === "y" || event.shiftKey) redo();
+      else undo();
+    };
+    document.addEventListener("keydown", pressed);
+    return () => document.removeEventListener("keydown", pressed);
+  }, [undo, redo]);
+
+  const filterBy = (column: RecordColumn, value: JsonValue | undefined, negated: boolean) => {
+    const condition =
+      value === null || value === undefined
+        ? { field: column.id, operator: negated ? ("is_not_null" as const) : ("is_null" as const), value: null }
+        : { field: column.id, operator: negated ? ("neq" as const) : ("eq" as const), value: Array.isArray(value) ? String(value[0] ?? "") : String(value) };
+    setView({ ...view, conditions: [...view.conditions, condition] });
+  };
+
+  const isFiltered = view.search !== "" || view.conditions.length > 0;
+  const isEmpty = !rows.isLoading && !rows.isStale && rows.error === null && rows.count === 0;
+  const waiting = rows.isLoading ? PLACEHOLDERS : rows.count;
+  const visibleMissing = rows.isLoading || Array.from({ length: Math.min(visible.last, waiting - 1) - visible.first + 1 }, (_, index) => rowAt(visible.first + index)).some((row) => row === undefined);
+
+  return (
+    <Page
+      title={shape.label}
+      aside={
+        <TotalCount total={rows.total} error={rows.totalError} onCount={rows.recount} />
+      }
+      actions={
+        <>
+          <span className={classes.wideOnly}>
+            <CopyAs {...copiesOf(shape, view, shown, page, view.size)} />
+          </span>
+          <Menu>
+            <Menu.Target>
+              <Button variant="default" px={8} aria-label="More actions">
+                <IconDots size={15} aria-hidden="true" />
+              </Button>
+            </Menu.Target>
+            <Menu.Dropdown>
+              <Menu.Item leftSection={<IconRefresh size={14} />} onClick={refresh}>
+                Read again
+              </Menu.Item>
+              <Menu.Item component={Link} to="/objects/$object" params={{ object } as never} search={{} as never}>
+                Fields and rules
+              </Menu.Item>
+              <Menu.Divider />
+              <Menu.Label>Density</Menu.Label>
+              {(["comfortable", "compact"] as const).map((density) => (
+                <Menu.Item key={density} onClick={() => (base === null ? keep({ ...saved, plain: { ...saved.plain, density } }) : setView({ ...view, density }))} disabled={view.density === density}>
+                  {density === "compact" ? "Compact rows" : "Comfortable rows"}
+                </Menu.Item>
+              ))}
+            </Menu.Dropdown>
+          </Menu>
+          {mayCreate && (
+            <Button component={Link} to="/data/$object/new" params={{ object } as never} search={{} as never} leftSection={<IconPlus size={14} />}>
+              New record
+            </Button>
+          )}
+        </>
+      }
+      toolbar={
+        <Toolbar
+          shape={shape}
+          saved={saved}
+          view={view}
+          base={base}
+          isChanged={isChanged}
+          shown={shown}
+          searchField={searchField}
+          adding={adding}
+          onAdding={setAdding}
+          titleOf={titleOf}
+          onView={setView}
+          onLayout={setLayout}
+          onChoose={(name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open, as: now.as }) })}
+          onReset={() => void navigate({ search: (now) => ({ view: now.view, open: now.open, as: now.as }), replace: true })}
+          onKeep={keep}
+          fresh={live.fresh}
+          onFresh={() => {
+            refresh();
+            if (isNewestFirst(view.sort)) grid.current?.scrollToRow(0);
+            grid.current?.focus();
+          }}
+        />
+      }
+      inspector={openId === undefined ? undefined : <RecordInspector object={object} id={openId} role={viewAs} onClose={closeInspector} onNext={openBy(1)} onPrevious={openBy(-1)} />}
+    >
+      <div className={classes.content}>
+        {viewAs !== undefined && (
+          <div className={classes.notice}>
+            You see what a role sees, and can change nothing.
+            <Button variant="default" size="compact-xs" onClick={() => void navigate({ search: (now) => ({ ...now, as: undefined }), replace: true })}>
+              Stop
+            </Button>
+          </div>
+        )}
+        {isMissing && <div className={classes.notice}>There is no view {search.view} any more. All records are shown.</div>}
+        {selection.selected.size > 0 && (
+          <SelectionBar selection={selection} shape={shape} total={rows.total} mayUpdate={mayUpdate} mayDelete={mayDelete} onDone={() => grid.current?.focus()} />
+        )}
+        {rows.error !== null && rows.count === 0 ? (
+          <ErrorState error={rows.error} title="The records could not be loaded" onRetry={rows.refetch} />
+        ) : (
+          <>
+            {rows.error !== null && (
+              <div className={classes.notice}>
+                <ErrorNotice error={rows.error} title="These rows could not be loaded" onRetry={rows.refetch} />
+              </div>
+            )}
+            {isEmpty ? (
+              <EmptyRecords shape={shape} isFiltered={isFiltered} mayCreate={mayCreate} onClear={() => setView({ ...view, search: "", conditions: [] })} />
+            ) : (
+              <Grid
+                label={shape.label}
+                columns={shown}
+                count={waiting}
+                total={rows.total ?? undefined}
+                rowAt={rowAt}
+                marks={live.marks}
+                titleOf={gridTitleOf}
+                sort={view.sort}
+                onSort={(sort) => setView({ ...view, sort })}
+                layout={view.layout}
+                onLayout={setLayout}
+                selected={selection.selected}
+                onSelect={selection.select}
+                openId={openId}
+                onOpen={openRow}
+                onEdit={edit}
+                onClear={clearCells}
+                onCopy={copy}
+                onPaste={paste}
+                onColumnMenu={(column, anchor) => {
+                  const box = anchor.getBoundingClientRect();
+                  setColumnMenu({ column, point: { x: box.left, y: box.bottom } });
+                }}
+                onCellMenu={(at, row, point) => setCellMenu({ at, row, point })}
+                onVisible={onVisible}
+                editing={
+                  editing === null
+                    ? null
+                    : {
+                        row: editing.row,
+                        column: editing.column,
+                        element: (
+                          <CellEditor
+                            key={`${editing.record.id}-${editing.column}-${editing.problem ?? ""}`}
+                            object={object}
+                            column={shape.byId.get(editing.column)!}
+                            value={editing.record[editing.column]}
+                            draft={editing.draft}
+                            problem={editing.problem}
+                            onSave={(value, draft, after) => void save(editing, value, draft, after)}
+                            onCancel={(after) => leave(editing, after)}
+                          />
+                        ),
+                      }
+                }
+                isBusy={visibleMissing && rows.error === null}
+                isStale={rows.isStale}
+                compact={view.density === "compact"}
+                initialRow={((search.page ?? 1) - 1) * view.size}
+                handle={grid}
+              />
+            )}
+          </>
+        )}
+        {!isEmpty && <Footer visible={visible} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : setView({ ...view, size }))} />}
+      </div>
+      <PointMenu at={cellMenu?.point ?? null} label="Cell" onClose={() => setCellMenu(null)}>
+        {cellMenu !== null && (
+          <CellMenuItems
+            column={shape.byId.get(cellMenu.at.column)!}
+            row={cellMenu.row}
+            object={object}
+            mayUpdate={mayUpdate}
+            mayDelete={mayDelete}
+            onEdit={() => setTimeout(() => edit(cellMenu.at, cellMenu.row))}
+            onOpen={() => openRow(cellMenu.row, cellMenu.at.row)}
+            onFilter={(negated) => filterBy(shape.byId.get(cellMenu.at.column)!, cellMenu.row[cellMenu.at.column], negated)}
+            onNull={() => void changeSeveral([{ row: cellMenu.row, values: { [cellMenu.at.column]: null } }], "Cleared")}
+            onDelete={() => selection.remove([cellMenu.row.id])}
+          />
+        )}
+      </PointMenu>
+      <PointMenu at={columnMenu?.point ?? null} label="Column" onClose={() => setColumnMenu(null)}>
+        {columnMenu !== null && (
+          <ColumnMenuItems
+            column={columnMenu.column}
+            sort={view.sort}
+            onSort={(sort) => setView({ ...view, sort })}
+            isPinned={(view.layout.pinned ?? shown.slice(0, 1).map(({ id }) => id)).includes(columnMenu.column.id)}
+            onPin={() => {
+              const ids = shown.map(({ id }) => id);
+              const pinned = new Set(view.layout.pinned ?? ids.slice(0, 1));
+              if (!pinned.delete(columnMenu.column.id)) pinned.add(columnMenu.column.id);
+              setLayout({ ...view.layout, columns: ids, pinned: ids.filter((id) => pinned.has(id)) });
+            }}
+            onHide={shown.length === 1 ? undefined : () => setLayout({ ...view.layout, columns: shown.map(({ id }) => id).filter((id) => id !== columnMenu.column.id) })}
+            onFilter={() => setTimeout(() => setAdding({ column: columnMenu.column.id }))}
+          />
+        )}
+      </PointMenu>
+      <ConflictDialog conflict={edits.conflict} shape={shape} />
+      {selection.dialogs}
+    </Page>
+  );
+}
+
+function TotalCount({ total, error, onCount }: { total: number | null | undefined; error: unknown; onCount: () => void }) {
+  if (total === undefined) return <span>counting</span>;
+  if (total === null)
+    return (
+      <Button variant="subtle" color="gray" size="compact-xs" onClick={onCount} title={error instanceof Error ? error.message : undefined}>
+        Not counted. Count again
+      </Button>
+    );
+  return (
+    <span>
+      {NUMBER.format(total)} {total === 1 ? "record" : "records"}
+    </span>
+  );
+}
+
+/** The columns of a view in their order. Those that are gone are left out, so a changed object still shows. */
+function shownColumns(shape: RecordShape, layout: GridLayout): RecordColumn[] {
+  const chosen = layout.columns?.flatMap((id) => shape.byId.get(id) ?? []) ?? [];
+  return chosen.length > 0 ? chosen : shape.columns.filter((column) => !hiddenAtFirst(column));
+}
+
+function indexOf(rowAt: (index: number) => RecordRow | undefined, id: string | undefined, { first, last }: { first: number; last: number }): number | null {
+  for (let index = first; index <= last; index++) if (rowAt(index)?.id === id) return index;
+  return null;
+}

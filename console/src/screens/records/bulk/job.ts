@@ -1,0 +1,137 @@
+/**
+ * A change or a deletion of many records, in pieces: with progress, waiting where the server asks for it, and a report of what was
+ * done and what was not. Knows no screen.
+ */
+import { isApiError, messageOf } from "../../../api/errors";
+
+/** Records of one call. The server takes 1,000 unless it is set lower; smaller pieces show progress and stop sooner. */
+export const PIECE = 250;
+/** Records that the server may refuse one by one before the job stops: by then it is the change that is wrong. */
+const REFUSED_MAX = 50;
+const WAITS_MAX = 6;
+const WAIT_SECONDS_MAX = 60;
+
+export interface Refused {
+  id: string;
+  message: string;
+}
+
+export interface Report {
+  total: number;
+  /** Changed or deleted. */
+  done: number;
+  /** Asked for, but not there (any more) for this person. */
+  missing: number;
+  refused: Refused[];
+  /** Never tried, by id. */
+  left: string[];
+  /** Nobody knows: the answer to these never came. */
+  unknown: string[];
+  /** Why it ended before the end. */
+  stopped?: { reason: "canceled" | "error"; message: string; status?: number; requestId?: string | undefined };
+}
+
+export interface Progress {
+  tried: number;
+  /** The server asked to wait. */
+  waiting: boolean;
+  report: Report;
+}
+
+export interface Job {
+  ids: string[];
+  /** One call: gives the ids that it changed. */
+  call: (ids: string[]) => Promise<string[]>;
+  /** Records of one call; fewer than the usual where each gets its own values. */
+  pieceSize?: number;
+  signal: AbortSignal;
+  onProgress: (progress: Progress) => void;
+  onDone?: (ids: string[]) => void;
+}
+
+/** The place of the record at fault, where the message begins with it: "At index 3: …". */
+function placeOf(message: string, length: number): number | undefined {
+  const place = Number(/^At index (\d+)/.exec(message)?.[1] ?? Number.NaN);
+  return place < length ? place : undefined;
+}
+
+export async function run({ ids, call, pieceSize = PIECE, signal, onProgress, onDone }: Job): Promise<Report> {
+  const report: Report = { total: ids.length, done: 0, missing: 0, refused: [], left: [], unknown: [] };
+  const pieces: string[][] = [];
+  for (let from = 0; from < ids.length; from += pieceSize) pieces.push(ids.slice(from, from + pieceSize));
+  let tried = 0;
+  let waits = 0;
+  const tell = (waiting = false) => onProgress({ tried, waiting, report: { ...report, refused: [...report.refused] } });
+  const stop = (reason: "canceled" | "error", error?: unknown): Report => {
+    report.left = pieces.flat();
+    report.stopped = { reason, message: error === undefined ? "You stopped it." : messageOf(error), ...(isApiError(error) ? { status: error.status, requestId: error.requestId } : {}) };
+    return report;
+  };
+  tell();
+  while (pieces.length > 0) {
+    if (signal.aborted) return stop("canceled");
+    const piece = pieces[0]!;
+    try {
+      // A call that is under way is not cut off: nobody would know what it did.
+      const changed = await call(piece);
+      pieces.shift();
+      tried += piece.length;
+      report.done += changed.length;
+      report.missing += piece.length - changed.length;
+      waits = 0;
+      onDone?.(changed);
+    } catch (error) {
+      if (!isApiError(error)) return stop("error", error);
+      if ((error.status === 429 || error.status === 503) && waits < WAITS_MAX) {
+        waits += 1;
+        tell(true);
+        await pause(Math.min(error.retryAfterSeconds ?? 2 ** waits, WAIT_SECONDS_MAX) * 1_000, signal);
+        continue;
+      }
+      // No answer, or one from something between: the piece may have been done or not.
+      if (error.status === 0 || error.status >= 500) {
+        report.unknown = piece;
+        pieces.shift();
+        return stop("error", error);
+      }
+      if (![400, 404, 409, 413].includes(error.status) || report.refused.length >= REFUSED_MAX) return stop("error", error);
+      // A call does all or none, so the record at fault is set aside and the others are tried again: by its place where the server
+      // names one, else by halves.
+      pieces.shift();
+      const place = piece.length === 1 ? 0 : placeOf(error.message, piece.length);
+      if (place === undefined) {
+        const half = Math.ceil(piece.length / 2);
+        pieces.unshift(piece.slice(0, half), piece.slice(half));
+      } else {
+        report.refused.push({ id: piece[place]!, message: error.message });
+        tried += 1;
+        const rest = piece.filter((_, index) => index !== place);
+        if (rest.length > 0) pieces.unshift(rest);
+      }
+    }
+    tell();
+  }
+  return report;
+}
+
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}
+
+/** A report as text, to keep. */
+export function printReport(report: Report, verb: string): string {
+  return [
+    `${verb}: ${report.done} of ${report.total}`,
+    ...(report.missing > 0 ? [`Not there any more, or not for you to see: ${report.missing}`] : []),
+    ...(report.stopped === undefined ? [] : [`Stopped: ${report.stopped.message}${report.stopped.requestId === undefined ? "" : ` (request ${report.stopped.requestId})`}`]),
+    ...(report.refused.length === 0 ? [] : ["", "Refused:", ...report.refused.map(({ id, message }) => `${id}\t${message}`)]),
+    ...(report.unknown.length === 0 ? [] : ["", "No answer came for these; look whether they were changed:", ...report.unknown]),
+    ...(report.left.length === 0 ? [] : ["", "Not tried:", ...report.left]),
+  ].join("\n");
+}

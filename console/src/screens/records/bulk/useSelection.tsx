@@ -1,0 +1,305 @@
+/** The selected rows, and what is done with them: changes and deletions in pieces, by the public bulk calls. */
+import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
+import { request, requestRaw, send } from "../../../api/client";
+import { isApiError } from "../../../api/errors";
+import { type JsonValue, isJsonObject, parseJson, printJson } from "../../../api/json";
+import { confirm } from "../../../components/confirm-store";
+import { failed, told, undoable } from "../../../components/toast";
+import type { RecordColumn, RecordRow, RecordShape } from "../columns";
+import { type ListView, filterParameters, queryText } from "../list-query";
+import type { Live } from "../useLiveRows";
+import type { Rows } from "../useRows";
+import type { Values } from "../useEdits";
+import { JobDialog } from "./JobDialog";
+import { SetFieldDialog } from "./SetFieldDialog";
+import { PIECE } from "./job";
+import { useJob } from "./useJob";
+
+const NUMBER = new Intl.NumberFormat("en");
+/** Ids that one job holds: some 40 MB at most. */
+const ALL_MAX = 500_000;
+/** Up to here a job shows itself only where something went wrong. */
+const QUIET_MAX = 20;
+const GONE_SOON = "This record is deleted in a few seconds. Undo keeps it.";
+const GONE = "You deleted this record.";
+
+export interface Change {
+  row: RecordRow;
+  values: Values;
+}
+
+/** Keeps how a change of several records is taken back. */
+export type Remember = (label: string, changes: { id: string; values: Values }[]) => void;
+
+export interface SelectionOptions {
+  shape: RecordShape;
+  view: ListView;
+  rows: Rows;
+  live: Live;
+  viewAs: string | undefined;
+  remember: RefObject<Remember>;
+}
+
+/** What goes on with the records that a job did not come to. */
+type Rest = { kind: "set"; values: Values; title: string } | { kind: "each"; changes: { id: string; values: Values }[]; title: string } | { kind: "delete" };
+
+export interface Selection {
+  selected: ReadonlySet<string>;
+  /** Everything that matches the view, whether it is here or not. */
+  isAll: boolean;
+  select: (selected: Set<string>) => void;
+  selectAll: () => void;
+  /** Asks for a column and a value. */
+  ask: () => void;
+  change: (changes: Change[], verb: string) => Promise<void>;
+  remove: (ids: string[]) => void;
+  removeSelected: () => void;
+  applyMany: (changes: { id: string; values: Values }[], label: string) => Promise<void>;
+  dialogs: ReactNode;
+}
+
+const plural = (count: number) => `${NUMBER.format(count)} ${count === 1 ? "record" : "records"}`;
+
+export function useSelection({ shape, view, rows, live, viewAs, remember }: SelectionOptions): Selection {
+  const object = shape.name;
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [isAll, setIsAll] = useState(false);
+  const [asking, setAsking] = useState(false);
+  const job = useJob();
+  const rest = useRef<Rest | null>(null);
+  const filters = queryText(filterParameters(view, shape));
+  // Another filter: what was selected may not be in view any more.
+  useEffect(() => {
+    setSelected(new Set());
+    setIsAll(false);
+  }, [filters, viewAs]);
+
+  const select = useCallback((next: Set<string>) => {
+    setSelected(next);
+    setIsAll(false);
+  }, []);
+
+  /** The ids of all records that match, streamed from one snapshot. */
+  const collect = useCallback(async (): Promise<string[]> => {
+    const ids: string[] = [];
+    const take = (id: unknown) => {
+      if (typeof id !== "string") return;
+      if (ids.length >= ALL_MAX) throw new Error(`More than ${NUMBER.format(ALL_MAX)} records match. Filter further, and change them in parts.`);
+      ids.push(id);
+    };
+    try {
+      const response = await requestRaw("GET", `/api/v1/data/${object}/export?format=ndjson&select=id&${filters}`);
+      let partial = "";
+      const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { value, done } = await reader.read();
+        partial += value ?? "";
+        const lines = partial.split("\n");
+        partial = done ? "" : (lines.pop() ?? "");
+        for (const line of lines) {
+          if (line.trim() === "") continue;
+          const record = parseJson(line);
+          take(isJsonObject(record) ? record.id : undefined);
+        }
+        if (done) return ids;
+      }
+    } catch (error) {
+      if (!isApiError(error) || error.status !== 404) throw error;
+    }
+    // A server without the export: page by page, in an order that new rows do not disturb.
+    for (let page = 1; ; page++) {
+      const answer = await request<{ data: RecordRow[]; pagination: { hasNextPage: boolean } }>("GET", `/api/v1/data/${object}?${filters}&select=id&sort=id&count=none&pageSize=100&page=${page}`);
+      for (const { id } of answer.data) take(id);
+      if (!answer.pagination.hasNextPage) return ids;
+    }
+  }, [object, filters]);
+
+  const chosen = useCallback(async (): Promise<string[] | null> => {
+    if (!isAll) return [...selected];
+    try {
+      return await collect();
+    } catch (error) {
+      failed("The records could not be collected", error);
+      return null;
+    }
+  }, [isAll, selected, collect]);
+
+  const put = useCallback(
+    (ids: string[], values: Values) => {
+      for (const id of ids) rows.change(id, (row) => ({ ...row, ...values }));
+    },
+    [rows],
+  );
+
+  /** The same values for all of `ids`. */
+  const setMany = useCallback(
+    async (ids: string[], values: Values, title: string) => {
+      const before = new Map(rows.loaded().map((row) => [row.id, row]));
+      const changed: string[] = [];
+      const report = await job.start(
+        title,
+        "Changed",
+        {
+          ids,
+          call: async (piece) => (await request<{ ids: string[] }>("PATCH", `/api/v1/data/${object}/bulk`, { body: { ids: piece, values } })).ids,
+          onDone: (done) => {
+            put(done, values);
+            for (const id of done) changed.push(id);
+          },
+        },
+        { quiet: ids.length <= QUIET_MAX },
+      );
+      rest.current = { kind: "set", values, title };
+      rows.refetch();
+      // Only what was on the screen is known well enough to be given back.
+      if (changed.length > 0 && changed.every((id) => before.has(id))) {
+        const back = changed.map((id) => ({ id, values: Object.fromEntries(Object.keys(values).map((key) => [key, before.get(id)![key] ?? null])) }));
+        remember.current(`${plural(report.done)} changed.`, back);
+      } else if (ids.length <= QUIET_MAX && report.done > 0) told(`${plural(report.done)} changed.`);
+    },
+    [job, object, put, rows, remember],
+  );
+
+  /** Each record its own values. */
+  const setEach = useCallback(
+    async (changes: { id: string; values: Values }[], title: string): Promise<string[]> => {
+      const byId = new Map(changes.map(({ id, values }) => [id, values]));
+      const groups = new Map<string, string[]>();
+      for (const { id, values } of changes) groups.set(printJson(values), [...(groups.get(printJson(values)) ?? []), id]);
+      const isSame = groups.size === 1;
+      const done: string[] = [];
+      await job.start(
+        title,
+        "Changed",
+        {
+          ids: changes.map(({ id }) => id),
+          pieceSize: isSame ? PIECE : 1,
+          call: async (piece) => {
+            const values = byId.get(piece[0]!)!;
+            if (isSame && piece.length > 1) return (await request<{ ids: string[] }>("PATCH", `/api/v1/data/${object}/bulk`, { body: { ids: piece, values } })).ids;
+            await request("PATCH", `/api/v1/data/${object}/${piece[0]!}`, { body: values });
+            return [piece[0]!];
+          },
+          onDone: (ids) => {
+            for (const id of ids) {
+              done.push(id);
+              rows.change(id, (row) => ({ ...row, ...byId.get(id) }));
+            }
+          },
+        },
+        { quiet: changes.length <= QUIET_MAX },
+      );
+      rest.current = { kind: "each", changes, title };
+      return done;
+    },
+    [job, object, rows],
+  );
+
+  const change = useCallback(
+    async (changes: Change[], verb: string) => {
+      const before = new Map(changes.map(({ row, values }) => [row.id, Object.fromEntries(Object.keys(values).map((key) => [key, row[key] ?? null]))]));
+      const done = await setEach(
+        changes.map(({ row, values }) => ({ id: row.id, values })),
+        `Change ${plural(changes.length)}`,
+      );
+      if (done.length > 0)
+        remember.current(
+          `${verb}: ${plural(done.length)}.`,
+          done.map((id) => ({ id, values: before.get(id)! })),
+        );
+    },
+    [setEach, remember],
+  );
+
+  const applyMany = useCallback(
+    async (changes: { id: string; values: Values }[], label: string) => {
+      const done = await setEach(changes, "Undo");
+      if (done.length === changes.length) told(`Undone: ${label}`);
+    },
+    [setEach],
+  );
+
+  const destroy = useCallback(
+    async (ids: string[]) => {
+      const report = await job.start(
+        `Delete ${plural(ids.length)}`,
+        "Deleted",
+        {
+          ids,
+          // Sent even where the page is closed meanwhile.
+          call: async (piece) => {
+            const response = await send(
+              new Request(new URL(`/api/v1/data/${object}/bulk`, location.origin), { method: "DELETE", credentials: "same-origin", keepalive: true, headers: { "content-type": "application/json" }, body: printJson({ ids: piece }) }),
+            );
+            return (parseJson(await response.text()) as unknown as { ids: string[] }).ids;
+          },
+          onDone: (done) => live.markAll(done, (mark) => ({ ...mark, gone: GONE })),
+        },
+        { quiet: ids.length <= PIECE },
+      );
+      rest.current = { kind: "delete" };
+      const kept = new Set([...report.left, ...report.unknown, ...report.refused.map(({ id }) => id)]);
+      live.markAll(kept, ({ gone: _gone, ...rest }) => rest);
+      rows.refetch();
+    },
+    [job, object, live, rows],
+  );
+
+  const remove = useCallback(
+    (ids: string[]) => {
+      live.markAll(ids, (mark) => ({ ...mark, gone: GONE_SOON }));
+      setSelected((now) => new Set([...now].filter((id) => !ids.includes(id))));
+      setIsAll(false);
+      undoable({
+        message: `${ids.length === 1 ? "Record" : plural(ids.length)} deleted.`,
+        onUndo: () => live.markAll(ids, ({ gone: _gone, ...rest }) => rest),
+        commit: () => destroy(ids),
+      });
+    },
+    [live, destroy],
+  );
+
+  const removeSelected = useCallback(async () => {
+    const ids = await chosen();
+    if (ids === null || ids.length === 0) return;
+    const many = ids.length > PIECE;
+    if (many && !(await confirm({ title: `Delete ${plural(ids.length)}?`, children: "Records that depend on them by a cascade go too. You have 8 seconds to undo; after that they are gone.", action: `Delete ${plural(ids.length)}`, danger: true }))) return;
+    remove(ids);
+  }, [chosen, remove]);
+
+  const set = async (column: RecordColumn, value: JsonValue) => {
+    setAsking(false);
+    const ids = await chosen();
+    if (ids === null || ids.length === 0) return;
+    await setMany(ids, { [column.id]: value }, `Change ${column.label} of ${plural(ids.length)}`);
+  };
+
+  const total = rows.total ?? selected.size;
+  return {
+    selected,
+    isAll,
+    select,
+    selectAll: () => setIsAll(true),
+    ask: () => setAsking(true),
+    change,
+    remove,
+    removeSelected: () => void removeSelected(),
+    applyMany,
+    dialogs: (
+      <>
+        <SetFieldDialog opened={asking} shape={shape} count={plural(isAll ? total : selected.size)} onClose={() => setAsking(false)} onSet={(column, value) => void set(column, value)} />
+        <JobDialog
+          state={job.state}
+          onCancel={job.cancel}
+          onClose={job.close}
+          onContinue={(left) => {
+            const next = rest.current;
+            if (next?.kind === "set") void setMany(left, next.values, next.title);
+            else if (next?.kind === "each") void setEach(next.changes.filter(({ id }) => left.includes(id)), next.title);
+            else if (next?.kind === "delete") void destroy(left);
+          }}
+        />
+      </>
+    ),
+  };
+}

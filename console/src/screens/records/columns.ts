@@ -1,0 +1,104 @@
+/** The columns of an object's table: its id, its fields, its references, then what the server keeps about every record. */
+import type { JsonObject } from "../../api/json";
+import type { DataObject, Field, FieldType, Relationship } from "../../api/schema-live";
+
+export interface RecordRow extends JsonObject {
+  id: string;
+}
+
+export interface RecordColumn {
+  /** The key in a record, and the name in filters, sorts and changes. */
+  id: string;
+  label: string;
+  type: FieldType;
+  /** Of a reference: the relationship, and the object that it points to. */
+  relation?: { name: string; target: string };
+  required: boolean;
+  /** Kept by the server: `id`, `created_at` and the like. */
+  isSystem: boolean;
+  options?: string[];
+  field?: Field;
+  description?: string;
+}
+
+/** What a table needs to know of an object. */
+export interface RecordShape {
+  name: string;
+  label: string;
+  columns: RecordColumn[];
+  byId: ReadonlyMap<string, RecordColumn>;
+  /** Changes when columns or their rules change. */
+  signature: string;
+}
+
+const SYSTEM: { id: string; label: string; type: FieldType }[] = [
+  { id: "created_at", label: "created_at", type: "datetime" },
+  { id: "updated_at", label: "updated_at", type: "datetime" },
+  { id: "created_by", label: "created_by", type: "text" },
+  { id: "updated_by", label: "updated_by", type: "text" },
+];
+
+/** The columns that hold references of `object`: `<name>_id`, on the side that has the key. */
+function references(object: string, relationships: Relationship[]): RecordColumn[] {
+  return relationships.flatMap(({ name, kind, source, target, required = false }) => {
+    const other = (kind === "many_to_one" || kind === "one_to_one") && source === object ? target : kind === "one_to_many" && target === object ? source : undefined;
+    return other === undefined ? [] : [{ id: `${name}_id`, label: name, type: "uuid" as const, relation: { name, target: other }, required, isSystem: false, description: `A record of ${other}` }];
+  });
+}
+
+export function shapeOf(object: Pick<DataObject, "name" | "label" | "fields">, relationships: Relationship[]): RecordShape {
+  const fields = object.fields.map(
+    (field): RecordColumn => ({
+      id: field.name,
+      label: field.label ?? field.name,
+      type: field.type,
+      required: field.required === true,
+      isSystem: false,
+      field,
+      ...(field.options === undefined ? {} : { options: field.options }),
+      ...(field.description === undefined ? {} : { description: field.description }),
+    }),
+  );
+  return shaped(object.name, object.label ?? object.name, [...fields, ...references(object.name, relationships)]);
+}
+
+/** A shape with the columns that every record has around `own`. */
+export function shaped(name: string, label: string, own: RecordColumn[]): RecordShape {
+  const columns: RecordColumn[] = [
+    { id: "id", label: "id", type: "uuid", required: true, isSystem: true },
+    ...own,
+    ...SYSTEM.map((column) => ({ ...column, required: false, isSystem: true })),
+  ];
+  return { name, label, columns, byId: new Map(columns.map((column) => [column.id, column])), signature: columns.map((column) => `${column.id}:${column.type}:${column.options?.join("|") ?? ""}`).join() };
+}
+
+/** What the server refuses to sort by. */
+export function isSortable(column: RecordColumn): boolean {
+  return column.type !== "json" && column.type !== "multi_enum";
+}
+
+/** Columns that a new view shows: all but who made and changed a record, which few tables need. */
+export function hiddenAtFirst(column: RecordColumn): boolean {
+  return column.isSystem && (column.id === "created_by" || column.id === "updated_by" || column.id === "updated_at");
+}
+
+const WIDTHS: Partial<Record<FieldType, number>> = {
+  boolean: 96, integer: 110, big_integer: 150, decimal: 130, currency: 130, percentage: 110, float: 130, rating: 90,
+  date: 120, time: 110, datetime: 190, enum: 130, multi_enum: 180, uuid: 120, json: 220, email: 200, url: 220, slug: 160, text: 220,
+};
+
+export function widthOf(column: RecordColumn): number {
+  if (column.id === "id") return 130;
+  if (column.id === "created_at" || column.id === "updated_at") return 130;
+  return column.relation === undefined ? (WIDTHS[column.type] ?? 180) : 180;
+}
+
+/** The field that names a record to people. */
+export function titleColumn(columns: RecordColumn[]): RecordColumn | undefined {
+  const named = ["name", "title", "label", "subject", "email", "slug"];
+  for (const name of named) {
+    const found = columns.find(({ id, isSystem }) => id === name && !isSystem);
+    if (found !== undefined) return found;
+  }
+  return columns.find(({ type, isSystem }) => !isSystem && type === "text") ?? columns.find(({ isSystem, relation }) => !isSystem && relation === undefined);
+}

@@ -1,0 +1,44 @@
+/** Where columns stand: pinned ones first, then the others in their order. */
+import type { RecordColumn } from "../columns";
+import { widthOf } from "../columns";
+
+export interface PlacedColumn {
+  id: string;
+  column: RecordColumn;
+  /** Place among the shown columns. */
+  index: number;
+  /** Pixels from the left edge of the row. */
+  start: number;
+  width: number;
+  isPinned: boolean;
+  isLastPinned: boolean;
+}
+
+/** Widths, order, hidden and pinned columns of a view. Absent parts are those of the object. */
+export interface GridLayout {
+  /** Shown columns in their order. */
+  columns?: string[];
+  widths?: Record<string, number>;
+  pinned?: string[];
+}
+
+export const WIDTH_MIN = 60;
+export const WIDTH_MAX = 900;
+
+export function place(columns: RecordColumn[], layout: GridLayout, from: number, room: number, isNarrow: boolean): { placed: PlacedColumn[]; width: number } {
+  const pinned = new Set(isNarrow ? [] : (layout.pinned ?? columns.slice(0, 1).map(({ id }) => id)));
+  const ordered = [...columns.filter(({ id }) => pinned.has(id)), ...columns.filter(({ id }) => !pinned.has(id))];
+  const widths = ordered.map((column) => layout.widths?.[column.id] ?? widthOf(column));
+  if (isNarrow) widths.fill(Math.floor(Math.max(room - from, 120) / Math.max(ordered.length, 1)));
+  const sum = widths.reduce((all, width) => all + width, from);
+  // The last column takes the room that is left, so that rows reach the edge.
+  if (!isNarrow && sum < room && widths.length > 0) widths[widths.length - 1]! += room - sum;
+  let start = from;
+  const placed = ordered.map((column, index) => {
+    const width = widths[index]!;
+    const at = { id: column.id, column, index, start, width, isPinned: pinned.has(column.id), isLastPinned: pinned.has(column.id) && !pinned.has(ordered[index + 1]?.id ?? "") };
+    start += width;
+    return at;
+  });
+  return { placed, width: Math.max(start, isNarrow ? room : 0) };
+}

@@ -1,0 +1,55 @@
+/** The request of a view: its parameters, and the same as GraphQL and as a call of MCP. */
+import { type Condition, conditionParameter, isWhole } from "./filters/conditions";
+import type { RecordShape } from "./columns";
+
+export interface SortKey {
+  id: string;
+  descending: boolean;
+}
+
+export interface ListView {
+  conditions: Condition[];
+  search: string;
+  sort: SortKey[];
+}
+
+export function readSort(text: string | undefined): SortKey[] {
+  return (text ?? "")
+    .split(",")
+    .filter((name) => name !== "" && name !== "-")
+    .map((name) => (name.startsWith("-") ? { id: name.slice(1), descending: true } : { id: name, descending: false }));
+}
+
+export function printSort(sort: SortKey[]): string | undefined {
+  return sort.length === 0 ? undefined : sort.map(({ id, descending }) => (descending ? `-${id}` : id)).join(",");
+}
+
+/** Conditions that can be sent: whole, and about columns that are there. */
+export function sendable(conditions: Condition[], shape: RecordShape): Condition[] {
+  return conditions.filter((condition) => {
+    const column = shape.byId.get(condition.field);
+    return column !== undefined && isWhole(condition, column);
+  });
+}
+
+/** What decides which rows there are: search and conditions. */
+export function filterParameters({ conditions, search }: ListView, shape: RecordShape): [string, string][] {
+  return [...(search === "" ? [] : [["search", search] as [string, string]]), ...sendable(conditions, shape).map(conditionParameter)];
+}
+
+/** With the order. Sorts by columns that are gone are left out. */
+export function listParameters(view: ListView, shape: RecordShape): [string, string][] {
+  const sort = printSort(view.sort.filter(({ id }) => shape.byId.has(id)));
+  return [...filterParameters(view, shape), ...(sort === undefined ? [] : [["sort", sort] as [string, string]])];
+}
+
+/** Readable where an address allows it: brackets, commas and colons stay as they are. */
+export function queryText(parameters: [string, string][]): string {
+  return new URLSearchParams(parameters).toString().replaceAll("%5B", "[").replaceAll("%5D", "]").replaceAll("%2C", ",").replaceAll("%3A", ":");
+}
+
+/** Whether rows that are made now stand first: no sort is the newest first. */
+export function isNewestFirst(sort: SortKey[]): boolean {
+  const first = sort[0];
+  return first === undefined || (first.descending && (first.id === "created_at" || first.id === "id"));
+}

@@ -1,0 +1,226 @@
+/**
+ * Changes of cells: shown at once, sent on condition that nobody changed the record meanwhile, taken back where the server refuses,
+ * and undone by `Ctrl Z` or the toast.
+ */
+import { Button } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useCallback, useRef, useState } from "react";
+import { requestRaw } from "../../api/client";
+import { isApiError, messageOf } from "../../api/errors";
+import { type JsonObject, type JsonValue, parseJson, sameJson } from "../../api/json";
+import { UNDO_MS, failed, told } from "../../components/toast";
+import type { RecordRow, RecordShape } from "./columns";
+import { etagOf, rememberEtag } from "./etags";
+import type { Live } from "./useLiveRows";
+import type { Rows } from "./useRows";
+
+export type Values = Record<string, JsonValue>;
+
+/** Somebody changed the record first: what is there now, and what this person wanted. */
+export interface Conflict {
+  row: RecordRow;
+  /** The record as it was shown. */
+  before: RecordRow;
+  mine: Values;
+  settle: (choice: "mine" | "theirs") => void;
+}
+
+export type Saved = { ok: true } | { ok: false; message: string; field?: string | undefined } | { ok: false; settled: true };
+
+interface Undoable {
+  label: string;
+  /** What each record gets back. */
+  changes: { id: string; values: Values }[];
+}
+
+const UNDOS_MAX = 100;
+const UNDO_TOAST = "records-undo";
+
+export interface Edits {
+  save: (row: RecordRow, values: Values, options?: { quiet?: boolean }) => Promise<Saved>;
+  conflict: Conflict | null;
+  undo: () => void;
+  redo: () => void;
+  /** Keeps how to take back a change of several records. */
+  remember: (label: string, changes: Undoable["changes"]) => void;
+}
+
+async function readOne(object: string, id: string): Promise<{ row: RecordRow; etag: string | null }> {
+  const response = await requestRaw("GET", `/api/v1/data/${object}/${id}`);
+  const { data } = parseJson(await response.text()) as { data: RecordRow };
+  const etag = response.headers.get("etag");
+  rememberEtag(object, id, etag, data.updated_at);
+  return { row: data, etag };
+}
+
+export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: (changes: Undoable["changes"], label: string) => Promise<void>): Edits {
+  const object = shape.name;
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const undos = useRef<Undoable[]>([]);
+  const redos = useRef<Undoable[]>([]);
+  const known = useRef(new Map<string, RecordRow>());
+  const { change } = rows;
+  const { mark } = live;
+
+  const saving = useCallback(
+    (id: string, columns: string[], is: boolean) =>
+      mark(id, ({ saving: now, ...rest }) => {
+        const next = new Set(now);
+        for (const column of columns) {
+          if (is) next.add(column);
+          else next.delete(column);
+        }
+        return next.size === 0 ? rest : { ...rest, saving: next };
+      }),
+    [mark],
+  );
+
+  const send = useCallback(
+    async (row: RecordRow, values: Values, etag: string | undefined): Promise<RecordRow> => {
+      const response = await requestRaw("PATCH", `/api/v1/data/${object}/${row.id}`, { body: values, headers: etag === undefined ? {} : { "if-match": etag } });
+      const { data } = parseJson(await response.text()) as { data: RecordRow };
+      rememberEtag(object, row.id, response.headers.get("etag"), data.updated_at);
+      return data;
+    },
+    [object],
+  );
+
+  const write = useCallback(
+    async (row: RecordRow, values: Values): Promise<Saved & { after?: RecordRow; from?: RecordRow }> => {
+      const columns = Object.keys(values);
+      const { id } = row;
+      change(id, (now) => ({ ...now, ...values }));
+      saving(id, columns, true);
+      const back = (to: RecordRow) => change(id, (now) => ({ ...now, ...Object.fromEntries(columns.map((column) => [column, to[column] ?? null])) }));
+      const put = (to: RecordRow) => change(id, (now) => ({ ...now, ...(Object.fromEntries(Object.keys(now).map((key) => [key, to[key] ?? null])) as JsonObject), id }));
+      let from = row;
+      try {
+        let etag = etagOf(object, id, row.updated_at);
+        let clash: { row: RecordRow; etag: string | null } | null = null;
+        if (etag === undefined) {
+          // The list has no versions: the record alone has, and shows whether it is still as the person saw it.
+          const current = await readOne(object, id);
+          if (columns.some((column) => !sameJson(current.row[column], row[column]))) clash = current;
+          else {
+            etag = current.etag ?? undefined;
+            from = current.row;
+          }
+        }
+        for (;;) {
+          if (clash !== null) {
+            const theirs = clash;
+            const choice = await new Promise<"mine" | "theirs">((settle) => setConflict({ row: theirs.row, before: row, mine: values, settle }));
+            setConflict(null);
+            if (choice === "theirs") {
+              put(theirs.row);
+              return { ok: false, settled: true };
+            }
+            etag = theirs.etag ?? undefined;
+            from = theirs.row;
+            clash = null;
+          }
+          try {
+            const after = await send(row, values, etag);
+            put(after);
+            return { ok: true, after, from };
+          } catch (error) {
+            if (!isApiError(error) || error.status !== 412) throw error;
+            clash = await readOne(object, id);
+          }
+        }
+      } catch (error) {
+        back(row);
+        if (isApiError(error) && error.status === 404) mark(id, (now) => ({ ...now, gone: "This record is not there any more." }));
+        return { ok: false, message: messageOf(error), field: isApiError(error) ? error.field : undefined };
+      } finally {
+        saving(id, columns, false);
+      }
+    },
+    [object, change, saving, send, mark],
+  );
+
+  const offer = useCallback((label: string, undo: () => void) => {
+    // One toast for all: the last change is the one that it takes back.
+    notifications.hide(UNDO_TOAST);
+    notifications.show({
+      id: UNDO_TOAST,
+      autoClose: UNDO_MS,
+      withBorder: true,
+      message: (
+        <div style={{ display: "flex", justifyContent: "space-between", alignItems: "center", gap: 12 }}>
+          <span dir="auto">{label}</span>
+          <Button
+            variant="default"
+            size="compact-xs"
+            onClick={() => {
+              notifications.hide(UNDO_TOAST);
+              undo();
+            }}
+          >
+            Undo
+          </Button>
+        </div>
+      ),
+    });
+  }, []);
+
+  const push = (stack: Undoable[], one: Undoable) => {
+    stack.push(one);
+    if (stack.length > UNDOS_MAX) stack.shift();
+  };
+
+  /** Takes back the newest of `from`, and puts how to do it again on `onto`. */
+  const step = useCallback(
+    async (from: Undoable[], onto: Undoable[], verb: string) => {
+      const last = from.pop();
+      notifications.hide(UNDO_TOAST);
+      if (last === undefined) {
+        told(verb === "Undone" ? "There is nothing to undo." : "There is nothing to do again.");
+        return;
+      }
+      if (last.changes.length > 1) {
+        await applyMany(last.changes, last.label);
+        return;
+      }
+      const { id, values } = last.changes[0]!;
+      const row = rows.loaded().find((each) => each.id === id) ?? known.current.get(id);
+      if (row === undefined) return;
+      const saved = await write(row, values);
+      if (saved.ok && saved.from !== undefined) {
+        push(onto, { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from![column] ?? null])) }] });
+        known.current.set(id, saved.after!);
+        told(`${verb}: ${last.label}`);
+      } else if (!saved.ok && "message" in saved) failed("This could not be taken back", new Error(saved.message));
+    },
+    [applyMany, rows, write],
+  );
+  const undo = useCallback(() => void step(undos.current, redos.current, "Undone"), [step]);
+  const redo = useCallback(() => void step(redos.current, undos.current, "Done again"), [step]);
+
+  const save = useCallback(
+    async (row: RecordRow, values: Values, { quiet = false }: { quiet?: boolean } = {}): Promise<Saved> => {
+      const saved = await write(row, values);
+      if (saved.ok && !quiet) {
+        const columns = Object.keys(values);
+        const label = `${columns.map((column) => shape.byId.get(column)?.label ?? column).join(", ")} changed.`;
+        known.current.set(row.id, saved.after!);
+        if (known.current.size > UNDOS_MAX) known.current.delete(known.current.keys().next().value!);
+        push(undos.current, { label, changes: [{ id: row.id, values: Object.fromEntries(columns.map((column) => [column, saved.from![column] ?? null])) }] });
+        redos.current = [];
+        offer(label, undo);
+      }
+      return saved.ok ? { ok: true } : saved;
+    },
+    [write, shape, offer, undo],
+  );
+  const remember = useCallback(
+    (label: string, changes: Undoable["changes"]) => {
+      if (changes.length === 0) return;
+      push(undos.current, { label, changes });
+      redos.current = [];
+      offer(label, undo);
+    },
+    [offer, undo],
+  );
+  return { save, conflict, undo, redo, remember };
+}

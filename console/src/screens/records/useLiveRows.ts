@@ -1,0 +1,216 @@
+/**
+ * Keeps the rows on the screen as the server has them: changed cells glow, rows that left the view are grayed with the reason, new ones
+ * are counted, or slide in where the view shows the newest first and is at its top.
+ */
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { request } from "../../api/client";
+import { isJsonObject, sameJson } from "../../api/json";
+import { type LiveEvent, useLive } from "../../api/live";
+import type { RecordRow, RecordShape } from "./columns";
+import type { RowMark } from "./grid/GridRow";
+import { type ListView, filterParameters, isNewestFirst, queryText } from "./list-query";
+import { type Rows, changeRows } from "./useRows";
+
+const GLOW_MS = 1_400;
+/** How often marks that are over are taken away. */
+const DIM_MS = 400;
+/** How long changes gather before the server is asked which of them belong to the view, and rows are read again. */
+const ASK_MS = 700;
+const TOTAL_MS = 3_000;
+/** Ids that one question names; of more new rows than this only the count is told, as "100+". */
+const ASK_MAX = 100;
+
+export interface Live {
+  marks: ReadonlyMap<string, RowMark>;
+  /** Rows that were made and are not shown yet. */
+  fresh: number;
+  mark: (id: string, to: (mark: RowMark) => RowMark | undefined) => void;
+  markAll: (ids: Iterable<string>, to: (mark: RowMark) => RowMark | undefined) => void;
+  /** Forgets what happened: the rows are read again. */
+  clear: () => void;
+}
+
+export interface LiveOptions {
+  object: string;
+  shape: RecordShape;
+  view: ListView;
+  rows: Rows;
+  enabled: boolean;
+  /** Whether new rows may slide in now: at the top, and nothing is edited. */
+  mayMove: () => boolean;
+}
+
+const DELETED = "Somebody deleted this record.";
+const LEFT = "This record does not match the view any more.";
+
+export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: LiveOptions): Live {
+  const cache = useQueryClient();
+  const [marks, setMarks] = useState<ReadonlyMap<string, RowMark>>(new Map());
+  const [fresh, setFresh] = useState(0);
+  const filters = queryText(filterParameters(view, shape));
+  const isFiltered = filters !== "";
+  const newestFirst = isNewestFirst(view.sort);
+  const beat = useRef(0);
+  const timers = useRef<{ ask?: ReturnType<typeof setTimeout>; total?: ReturnType<typeof setTimeout>; glow?: ReturnType<typeof setInterval> }>({});
+  const created = useRef(new Set<string>());
+  const updated = useRef(new Set<string>());
+  const glowing = useRef(new Map<string, number>());
+  const latest = useRef({ rows, filters, isFiltered, newestFirst, mayMove, view, marks });
+  useEffect(() => {
+    latest.current = { rows, filters, isFiltered, newestFirst, mayMove, view, marks };
+  });
+
+  const markAll = useCallback((ids: Iterable<string>, to: (mark: RowMark) => RowMark | undefined) => {
+    setMarks((now) => {
+      const next = new Map(now);
+      for (const id of ids) {
+        const mark = to(next.get(id) ?? {});
+        if (mark === undefined || Object.keys(mark).length === 0) next.delete(id);
+        else next.set(id, mark);
+      }
+      return next;
+    });
+  }, []);
+  const mark = useCallback((id: string, to: (mark: RowMark) => RowMark | undefined) => markAll([id], to), [markAll]);
+  const clear = useCallback(() => {
+    created.current.clear();
+    updated.current.clear();
+    setFresh(0);
+    setMarks((now) => (now.size === 0 ? now : new Map([...now].filter(([, { saving }]) => saving !== undefined))));
+  }, []);
+
+  // Another view: what happened to the rows before means nothing to it.
+  const identity = `${object}\u0000${filters}\u0000${JSON.stringify(view.sort)}`;
+  useEffect(() => clear(), [identity, clear]);
+  useEffect(() => {
+    const now = timers.current;
+    return () => {
+      clearTimeout(now.ask);
+      clearTimeout(now.total);
+      clearInterval(now.glow);
+    };
+  }, []);
+
+  const dim = useCallback(() => {
+    const now = performance.now();
+    const over: string[] = [];
+    for (const [id, end] of glowing.current) if (end <= now) over.push(id);
+    for (const id of over) glowing.current.delete(id);
+    if (over.length > 0) markAll(over, ({ changed: _changed, beat: _beat, isNew: _isNew, ...rest }) => rest);
+    if (glowing.current.size > 0) return;
+    clearInterval(timers.current.glow);
+    timers.current.glow = undefined;
+  }, [markAll]);
+  const glow = useCallback(
+    (ids: Iterable<string>) => {
+      const end = performance.now() + GLOW_MS;
+      for (const id of ids) glowing.current.set(id, end);
+      timers.current.glow ??= setInterval(dim, DIM_MS);
+    },
+    [dim],
+  );
+
+  /** Which of these ids the view shows. */
+  const belonging = useCallback(
+    async (ids: string[]) => {
+      const answer = await request<{ data: RecordRow[] }>("GET", `/api/v1/data/${object}?${latest.current.filters}&id[in]=${ids.join()}&select=id&pageSize=${ASK_MAX}&count=none`);
+      return new Set(answer.data.map(({ id }) => id));
+    },
+    [object],
+  );
+
+  const ask = useCallback(async () => {
+    timers.current.ask = undefined;
+    const { rows: now, isFiltered: filtered, newestFirst: first, mayMove: may, filters: asked } = latest.current;
+    const made = [...created.current];
+    const changed = [...updated.current].slice(0, ASK_MAX);
+    created.current.clear();
+    updated.current.clear();
+    try {
+      if (filtered && changed.length > 0) {
+        const stay = await belonging(changed);
+        if (latest.current.filters !== asked) return;
+        const left = changed.filter((id) => !stay.has(id));
+        const back = changed.filter((id) => stay.has(id));
+        markAll(left, (each) => ({ ...each, gone: LEFT }));
+        markAll(back, ({ gone, ...rest }) => (gone === LEFT || gone === undefined ? rest : { ...rest, gone }));
+      }
+      if (made.length === 0) return;
+      if (first && may()) {
+        markAll(made.slice(0, ASK_MAX), (each) => ({ ...each, isNew: true }));
+        glow(made.slice(0, ASK_MAX));
+        now.refetch();
+        return;
+      }
+      const belong = filtered ? (await belonging(made.slice(0, ASK_MAX))).size : made.length;
+      if (latest.current.filters === asked) setFresh((count) => count + belong);
+    } catch {
+      // The next event asks again, and the button that reads again is always there.
+    }
+  }, [belonging, markAll, glow]);
+  const askSoon = useCallback(() => {
+    timers.current.ask ??= setTimeout(() => void ask(), ASK_MS);
+  }, [ask]);
+  const countSoon = useCallback(() => {
+    timers.current.total ??= setTimeout(() => {
+      timers.current.total = undefined;
+      void cache.invalidateQueries({ queryKey: ["data", object, "total"] });
+    }, TOTAL_MS);
+  }, [cache, object]);
+
+  const take = (events: LiveEvent[]) => {
+    const here = new Map(rows.loaded().map((row) => [row.id, row]));
+    const changes = new Map<string, RecordRow>();
+    const changedColumns = new Map<string, Set<string>>();
+    const gone = new Set<string>();
+    for (const { topic, payload } of events) {
+      const id = typeof payload.id === "string" ? payload.id : "";
+      if (topic.endsWith(".created")) {
+        if (!here.has(id)) created.current.add(id);
+      } else if (topic.endsWith(".deleted")) {
+        created.current.delete(id);
+        updated.current.delete(id);
+        if (here.has(id)) gone.add(id);
+      } else if (topic.endsWith(".updated") && isJsonObject(payload.after)) {
+        const before = changes.get(id) ?? here.get(id);
+        if (before === undefined) continue;
+        const after = payload.after as RecordRow;
+        // An answer may have overtaken its event.
+        if (typeof after.updated_at === "string" && typeof before.updated_at === "string" && after.updated_at < before.updated_at) continue;
+        const saving = marks.get(id)?.saving;
+        const next: RecordRow = { ...before };
+        const changed = changedColumns.get(id) ?? new Set<string>();
+        for (const [key, value] of Object.entries(after)) {
+          if (!(key in before) || saving?.has(key) === true || sameJson(before[key], value)) continue;
+          next[key] = value;
+          if (shape.byId.get(key)?.isSystem === false) changed.add(key);
+        }
+        changes.set(id, next);
+        if (changed.size > 0) changedColumns.set(id, changed);
+        if (isFiltered) updated.current.add(id);
+      }
+    }
+    if (changes.size > 0) changeRows(cache, object, new Map([...changes].map(([id, row]) => [id, () => row])));
+    if (changedColumns.size > 0) {
+      beat.current += 1;
+      setMarks((now) => {
+        const next = new Map(now);
+        for (const [id, changed] of changedColumns) next.set(id, { ...next.get(id), changed, beat: beat.current });
+        return next;
+      });
+      glow(changedColumns.keys());
+    }
+    if (gone.size > 0) markAll(gone, (each) => (each.gone === undefined ? { ...each, gone: DELETED } : each));
+    if (created.current.size > 0 || updated.current.size > 0) askSoon();
+    if (isFiltered || gone.size > 0) countSoon();
+  };
+  const { refetch } = rows;
+  const again = useCallback(() => {
+    clear();
+    refetch();
+  }, [clear, refetch]);
+  useLive([`data.${object}.created`, `data.${object}.updated`, `data.${object}.deleted`], take, { enabled, onGap: again });
+
+  return { marks, fresh, mark, markAll, clear };
+}

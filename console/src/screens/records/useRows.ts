@@ -1,0 +1,190 @@
+/**
+ * The rows of a view, by their place: pages come from the server as they are looked at, so a table of a million rows costs what is
+ * visible. Pages stay in the cache of TanStack Query for a minute; whoever changes a row changes it there.
+ */
+import { type QueryClient, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import type { RecordRow, RecordShape } from "./columns";
+import { type ListView, filterParameters, listParameters, queryText } from "./list-query";
+
+export interface RowsPage {
+  data: RecordRow[];
+  pagination: { totalCount: number | null; hasNextPage: boolean };
+}
+
+/** Pages that are passed while somebody drags the scroll bar are not asked for. */
+const SETTLE_MS = 90;
+const KEEP_MS = 60_000;
+
+export interface RowsSource {
+  object: string;
+  shape: RecordShape;
+  view: ListView;
+  /** Rows of a page, 100 at most. */
+  size: number;
+  /** A role to view as. */
+  viewAs: string | undefined;
+  /** The page that the address names, from 0. */
+  startPage: number;
+  /** Whether events tell of changes, so that pages need not be read again by age. */
+  isLive: boolean;
+}
+
+export interface Rows {
+  rowAt: (index: number) => RecordRow | undefined;
+  /** How many rows there are, as far as it is known. */
+  count: number;
+  /** The exact total; `undefined` while it is counted, `null` where it could not be. */
+  total: number | null | undefined;
+  totalError: unknown;
+  recount: () => void;
+  /** No row has been there yet. */
+  isLoading: boolean;
+  /** The rows of the view before, until those of this one are there. */
+  isStale: boolean;
+  error: unknown;
+  /** Rows that are here, in their order. */
+  loaded: () => RecordRow[];
+  show: (first: number, last: number) => void;
+  refetch: () => void;
+  /** Changes the row with this id wherever it stands. */
+  change: (id: string, to: (row: RecordRow) => RecordRow) => void;
+}
+
+const base = (object: string) => ["data", object, "rows"] as const;
+
+/** Puts changed rows in all cached pages of an object. */
+export function changeRows(cache: QueryClient, object: string, changes: ReadonlyMap<string, (row: RecordRow) => RecordRow>): void {
+  cache.setQueriesData<RowsPage>({ queryKey: base(object) }, (page) => {
+    if (page === undefined) return undefined;
+    let touched = false;
+    const data = page.data.map((row) => {
+      const to = changes.get(row.id);
+      if (to === undefined) return row;
+      const next = to(row);
+      if (next !== row) touched = true;
+      return next;
+    });
+    return touched ? { ...page, data } : page;
+  });
+}
+
+export function useRows({ object, shape, view, size, viewAs, startPage, isLive }: RowsSource): Rows {
+  const cache = useQueryClient();
+  const parameters = queryText(listParameters(view, shape));
+  const filters = queryText(filterParameters(view, shape));
+  const isFiltered = filters !== "";
+  const headers = useMemo((): Record<string, string> => (viewAs === undefined ? {} : { "x-svc-view-as": viewAs }), [viewAs]);
+  const key = useMemo(() => [...base(object), shape.signature, parameters, size, viewAs ?? ""], [object, shape.signature, parameters, size, viewAs]);
+  const identity = key.join("\u0000");
+
+  const [wanted, setWanted] = useState<{ identity: string; pages: number[] }>({ identity, pages: [startPage] });
+  const pages = wanted.identity === identity ? wanted.pages : [startPage];
+  const results = useQueries({
+    queries: pages.map((page) => ({
+      queryKey: [...key, page],
+      queryFn: ({ signal }: { signal: AbortSignal }) =>
+        request<RowsPage>("GET", `/api/v1/data/${object}?${[parameters, `page=${page + 1}&pageSize=${size}`, isFiltered ? "count=none" : ""].filter((part) => part !== "").join("&")}`, { headers, signal }),
+      gcTime: KEEP_MS,
+      staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
+    })),
+  });
+
+  // The unfiltered total is kept by the server and comes with each page. A filtered one is counted beside the rows, so it never holds them up.
+  const counted = useQuery({
+    queryKey: ["data", object, "total", filters, viewAs ?? ""],
+    queryFn: async ({ signal }) => {
+      const answer = await request<{ data: { filteredCount: number } }>("GET", `/api/v1/data/${object}/aggregate?fn=count&${filters}`, { headers, signal });
+      return Number(answer.data.filteredCount);
+    },
+    enabled: isFiltered,
+    gcTime: KEEP_MS,
+    staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
+    retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
+  });
+
+  const pageAt = useCallback((page: number) => cache.getQueryData<RowsPage>([...key, page]), [cache, key]);
+  const stamp = results.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
+  const datas = results.map(({ data }) => data);
+  const latest = results.reduce<(typeof results)[number] | undefined>((newest, result) => (result.data !== undefined && (newest === undefined || result.dataUpdatedAt > newest.dataUpdatedAt) ? result : newest), undefined);
+  let known: number | undefined;
+  let reach = 0;
+  results.forEach(({ data }, index) => {
+    if (data === undefined) return;
+    const end = pages[index]! * size + data.data.length;
+    reach = Math.max(reach, end + (data.pagination.hasNextPage ? size : 0));
+    // The last page says where the rows end.
+    if (!data.pagination.hasNextPage && (data.data.length > 0 || pages[index] === 0)) known = end;
+  });
+  const total: number | null | undefined = isFiltered ? (counted.data ?? known ?? (counted.isError ? null : undefined)) : latest === undefined ? undefined : Number(latest.data!.pagination.totalCount ?? known ?? 0);
+  const error = results.find((result) => result.error !== null && result.data === undefined)?.error ?? null;
+  const isFetching = results.some(({ data, fetchStatus }) => data === undefined && fetchStatus === "fetching");
+
+  // What was on the screen stays until something of the new view is here.
+  const has = latest !== undefined;
+  const held = useRef<{ object: string; viewAs: string | undefined; signature: string; rowAt: (index: number) => RecordRow | undefined; count: number; total: number | null | undefined } | null>(null);
+  const rowAt = useCallback(
+    (index: number) => pageAt(Math.floor(index / size))?.data[index % size],
+    // The pages' contents decide, too.
+    // oxlint-disable-next-line react/exhaustive-deps
+    [pageAt, size, stamp, ...datas],
+  );
+  const reached = useRef({ identity, reach: 0 });
+  if (reached.current.identity !== identity) reached.current = { identity, reach: 0 };
+  reached.current.reach = Math.max(reached.current.reach, reach);
+  const count = total ?? (known !== undefined && known < reached.current.reach ? known : reached.current.reach);
+  useEffect(() => {
+    if (has) held.current = { object, viewAs, signature: shape.signature, rowAt, count, total };
+  });
+  const before = held.current;
+  const isStale = !has && error === null && before !== null && before.object === object && before.viewAs === viewAs && before.signature === shape.signature;
+
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const show = useCallback(
+    (first: number, last: number) => {
+      const from = Math.floor(first / size);
+      const to = Math.floor(Math.max(first, last) / size);
+      const next = Array.from({ length: to - from + 1 }, (_, index) => from + index);
+      clearTimeout(timer.current);
+      const set = () =>
+        setWanted((now) => (now.identity === identity && now.pages.join() === next.join() ? now : { identity, pages: next }));
+      if (next.every((page) => pageAt(page) !== undefined)) set();
+      else timer.current = setTimeout(set, SETTLE_MS);
+    },
+    [size, identity, pageAt],
+  );
+  const refetch = useCallback(() => {
+    const shown = new Set(pages);
+    cache.removeQueries({ queryKey: key, type: "inactive", predicate: ({ queryKey }) => !shown.has(queryKey.at(-1) as number) });
+    void cache.invalidateQueries({ queryKey: key });
+    void cache.invalidateQueries({ queryKey: ["data", object, "total"] });
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [cache, key, object, pages.join()]);
+  const change = useCallback((id: string, to: (row: RecordRow) => RecordRow) => changeRows(cache, object, new Map([[id, to]])), [cache, object]);
+  const loaded = useCallback(
+    () =>
+      cache
+        .getQueriesData<RowsPage>({ queryKey: key })
+        .sort(([one], [other]) => Number(one.at(-1)) - Number(other.at(-1)))
+        .flatMap(([, page]) => page?.data ?? []),
+    [cache, key],
+  );
+
+  return {
+    rowAt: isStale ? before.rowAt : rowAt,
+    count: isStale ? before.count : count,
+    total: isStale ? before.total : total,
+    totalError: counted.error,
+    recount: () => void counted.refetch(),
+    isLoading: !has && !isStale && error === null && (isFetching || pages.length > 0),
+    isStale,
+    error,
+    loaded,
+    show,
+    refetch,
+    change,
+  };
+}

@@ -1,0 +1,52 @@
+/** What related records are called: read in batches for the references that are on the screen. */
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { request } from "../../api/client";
+import { allows, usePermissions } from "../../api/session";
+import { type RecordColumn, type RecordRow, type RecordShape, titleColumn } from "./columns";
+
+/** The most titles that stay; past it all are forgotten and those in view read again. */
+const TITLES_MAX = 5_000;
+const BATCH = 100;
+
+export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOther: (object: string) => RecordShape | undefined) {
+  const cache = useQueryClient();
+  const permissions = usePermissions();
+  const [titles, setTitles] = useState<ReadonlyMap<string, string>>(new Map());
+  const asked = useRef(new Set<string>());
+  useEffect(() => {
+    for (const { id: columnId, relation } of columns) {
+      if (relation === undefined || !allows(permissions, relation.target, "read")) continue;
+      const other = shapeOfOther(relation.target);
+      const title = other === undefined ? undefined : titleColumn(other.columns);
+      if (title === undefined) continue;
+      const key = (id: string) => `${relation.target}:${id}`;
+      const ids = [...new Set(rows.map((row) => row[columnId]))].filter((id): id is string => typeof id === "string" && !asked.current.has(key(id)));
+      for (let from = 0; from < ids.length; from += BATCH) {
+        const batch = ids.slice(from, from + BATCH);
+        for (const id of batch) asked.current.add(key(id));
+        void cache
+          .fetchQuery({
+            queryKey: ["data", relation.target, "titles", batch],
+            queryFn: ({ signal }) => request<{ data: RecordRow[] }>("GET", `/api/v1/data/${relation.target}?id[in]=${batch.join()}&select=id,${title.id}&pageSize=${BATCH}&count=none`, { signal }),
+            gcTime: 0,
+            retry: false,
+          })
+          .then(({ data }) =>
+            setTitles((now) => {
+              const next = new Map(now.size > TITLES_MAX ? [] : now);
+              if (now.size > TITLES_MAX) asked.current.clear();
+              for (const row of data) {
+                const text = row[title.id];
+                if (text !== null && text !== undefined && text !== "") next.set(key(row.id), String(text));
+              }
+              return next;
+            }),
+          )
+          // Without titles the ids stand there.
+          .catch(() => {});
+      }
+    }
+  }, [cache, columns, rows, permissions, shapeOfOther]);
+  return useCallback((column: RecordColumn, id: string) => (column.relation === undefined ? undefined : titles.get(`${column.relation.target}:${id}`)), [titles]);
+}

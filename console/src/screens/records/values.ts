@@ -1,0 +1,120 @@
+/** Values as people type and read them: between a record's JSON and the text of a field, in the reader's time zone. */
+import { type JsonValue, isLosslessNumber, parseJson, printJson, readNumber } from "../../api/json";
+import type { RecordColumn } from "./columns";
+
+const two = (number: number) => String(number).padStart(2, "0");
+
+/** An instant as `datetime-local` has it, in the reader's zone. */
+export function toLocal(instant: string): string {
+  const at = new Date(instant);
+  if (Number.isNaN(at.getTime())) return "";
+  const seconds = at.getSeconds() === 0 && at.getMilliseconds() === 0 ? "" : `:${two(at.getSeconds())}${at.getMilliseconds() === 0 ? "" : `.${String(at.getMilliseconds()).padStart(3, "0")}`}`;
+  return `${String(at.getFullYear()).padStart(4, "0")}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}${seconds}`;
+}
+
+/** The instant that a local date and time mean; `null` where they mean none. */
+export function fromLocal(local: string): string | null {
+  const at = new Date(local);
+  return local === "" || Number.isNaN(at.getTime()) ? null : at.toISOString();
+}
+
+/** What stands in an editor's field. */
+export function editText(value: unknown, column: RecordColumn): string {
+  if (value === null || value === undefined) return "";
+  if (column.type === "json") return printJson(value, 2);
+  if (column.type === "datetime" && typeof value === "string") return toLocal(value);
+  if (typeof value === "string") return value;
+  if (typeof value === "number" || typeof value === "boolean" || isLosslessNumber(value)) return String(value);
+  return printJson(value);
+}
+
+/** A cell as text for the clipboard: what another program can read back. `null` is empty. */
+export function copyText(value: unknown): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "string") return value;
+  if (typeof value === "number" || typeof value === "boolean" || isLosslessNumber(value)) return String(value);
+  return printJson(value);
+}
+
+export type Read = { value: JsonValue } | { problem: string };
+
+const TEXT_TYPES = new Set(["text", "email", "url", "slug", "uuid", "enum"]);
+
+/** Reads what was typed or pasted into a cell. Empty is null, but an empty text where the column is text. The server judges the rest. */
+export function readText(text: string, column: RecordColumn, emptyIsNull = false): Read {
+  if (column.type === "text" && !emptyIsNull) return { value: text };
+  const trimmed = text.trim();
+  if (trimmed === "") return column.required ? (column.type === "text" ? { value: text } : { problem: `${column.label} needs a value.` }) : { value: null };
+  if (column.type === "text") return { value: text };
+  if (TEXT_TYPES.has(column.type)) {
+    if (column.type === "enum" && column.options?.includes(trimmed) === false) return { problem: `${column.label} takes one of ${column.options.slice(0, 8).join(", ")}.` };
+    return { value: trimmed };
+  }
+  switch (column.type) {
+    case "boolean": {
+      const known: Record<string, boolean> = { true: true, false: false, yes: true, no: false, "1": true, "0": false };
+      const value = known[trimmed.toLowerCase()];
+      return value === undefined ? { problem: `${column.label} takes true or false.` } : { value };
+    }
+    case "multi_enum":
+      try {
+        const parsed = trimmed.startsWith("[") ? parseJson(trimmed) : trimmed.split(",").map((each) => each.trim());
+        return { value: parsed };
+      } catch {
+        return { problem: `${column.label} takes a list such as ["${column.options?.[0] ?? "a"}"].` };
+      }
+    case "json":
+      try {
+        return { value: parseJson(text) };
+      } catch (error) {
+        return { problem: `This is not JSON: ${error instanceof Error ? error.message : String(error)}` };
+      }
+    case "date":
+    case "time":
+      return { value: trimmed };
+    case "datetime": {
+      // A text with its own offset is an instant; without one it is in the reader's zone.
+      const instant = /(Z|[+-]\d{2}:?\d{2})$/i.test(trimmed) ? trimmed : fromLocal(trimmed.replace(" ", "T"));
+      return instant === null ? { problem: `${column.label} takes a date and time such as 2026-01-31T12:00.` } : { value: instant };
+    }
+    default: {
+      const number = readNumber(trimmed.replace(/^\+/, ""));
+      if (number === null) return { problem: `${column.label} takes a number, such as 12 or -3.5.` };
+      if ((column.type === "integer" || column.type === "big_integer" || column.type === "rating") && !/^-?\d+$/.test(String(number))) return { problem: `${column.label} takes a whole number.` };
+      return { value: number };
+    }
+  }
+}
+
+/** Rows and cells of the clipboard: tab-separated, a cell with tabs, line ends or quotes stands in quotes. */
+export function parseTsv(text: string): string[][] {
+  const rows: string[][] = [];
+  let row: string[] = [];
+  let cell = "";
+  let quoted = false;
+  const source = text.replaceAll("\r\n", "\n");
+  for (let index = 0; index < source.length; index++) {
+    const character = source[index]!;
+    if (quoted) {
+      if (character !== '"') cell += character;
+      else if (source[index + 1] === '"') {
+        cell += '"';
+        index++;
+      } else quoted = false;
+    } else if (character === '"' && cell === "") quoted = true;
+    else if (character === "\t") {
+      row.push(cell);
+      cell = "";
+    } else if (character === "\n") {
+      rows.push([...row, cell]);
+      row = [];
+      cell = "";
+    } else cell += character;
+  }
+  if (cell !== "" || row.length > 0) rows.push([...row, cell]);
+  return rows;
+}
+
+export function printTsv(rows: string[][]): string {
+  return rows.map((row) => row.map((cell) => (/[\t\n\r"]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell)).join("\t")).join("\n");
+}

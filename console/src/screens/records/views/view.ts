@@ -1,0 +1,113 @@
+/** A saved view: what a person wants to see of an object, kept on the server with their preferences. */
+import { type JsonObject, type JsonValue, isJsonObject } from "../../../api/json";
+import { type Condition, compactConditions, conditionsOf, printConditions, readConditions } from "../filters/conditions";
+import type { GridLayout } from "../grid/geometry";
+import { type SortKey, printSort, readSort } from "../list-query";
+import type { RecordsSearch } from "../search";
+
+export type Density = "compact" | "comfortable";
+
+export interface SavedView {
+  name: string;
+  conditions: Condition[];
+  search: string;
+  sort: SortKey[];
+  size: number;
+  density: Density;
+  layout: GridLayout;
+}
+
+/** Of one object. */
+export interface SavedViews {
+  views: SavedView[];
+  /** The name of the view that the object opens with. */
+  preset: string | null;
+  /** The table without a view: only its look is kept. */
+  plain: { layout: GridLayout; size: number; density: Density };
+}
+
+/** How the address names the table without a view. */
+export const PLAIN = "-";
+export const SIZES = [25, 50, 100];
+const SIZE = 50;
+
+const strings = (raw: JsonValue | undefined): string[] | undefined => (Array.isArray(raw) ? raw.filter((each): each is string => typeof each === "string") : undefined);
+const string = (raw: JsonValue | undefined): string => (typeof raw === "string" ? raw : "");
+const size = (raw: JsonValue | undefined): number => (typeof raw === "number" && raw >= 1 && raw <= 100 ? raw : SIZE);
+const density = (raw: JsonValue | undefined): Density => (raw === "compact" ? "compact" : "comfortable");
+
+function layoutOf(raw: JsonValue | undefined): GridLayout {
+  if (!isJsonObject(raw)) return {};
+  const widths = isJsonObject(raw.widths) ? Object.fromEntries(Object.entries(raw.widths).filter((entry): entry is [string, number] => typeof entry[1] === "number")) : undefined;
+  const columns = strings(raw.columns);
+  const pinned = strings(raw.pinned);
+  return { ...(columns === undefined ? {} : { columns }), ...(widths === undefined ? {} : { widths }), ...(pinned === undefined ? {} : { pinned }) };
+}
+
+/** What the preferences hold, whoever wrote it. */
+export function readViews(raw: JsonValue): SavedViews {
+  const stored: JsonObject = isJsonObject(raw) ? raw : {};
+  const views = (Array.isArray(stored.views) ? stored.views : []).filter(isJsonObject).flatMap((each): SavedView[] => {
+    const name = string(each.name);
+    if (name === "" || name === PLAIN) return [];
+    return [{ name, conditions: conditionsOf(each.filter), search: string(each.q), sort: readSort(string(each.sort)), size: size(each.size), density: density(each.density), layout: layoutOf(each.layout) }];
+  });
+  const plain = isJsonObject(stored.plain) ? stored.plain : {};
+  return { views, preset: typeof stored.preset === "string" ? stored.preset : null, plain: { layout: layoutOf(plain.layout), size: size(plain.size), density: density(plain.density) } };
+}
+
+/** As the preferences keep it: short, because all of a person's views share 64 KiB. */
+export function printViews({ views, preset, plain }: SavedViews): JsonObject {
+  const look = (each: { layout: GridLayout; size: number; density: Density }): JsonObject => ({
+    ...(Object.keys(each.layout).length === 0 ? {} : { layout: { ...each.layout } as JsonObject }),
+    ...(each.size === SIZE ? {} : { size: each.size }),
+    ...(each.density === "comfortable" ? {} : { density: each.density }),
+  });
+  return {
+    views: views.map((view) => ({
+      name: view.name,
+      ...(view.conditions.length === 0 ? {} : { filter: compactConditions(view.conditions) }),
+      ...(view.search === "" ? {} : { q: view.search }),
+      ...(view.sort.length === 0 ? {} : { sort: printSort(view.sort)! }),
+      ...look(view),
+    })),
+    ...(preset === null ? {} : { preset }),
+    plain: look(plain),
+  };
+}
+
+/** What the address asks for, over the view that it names. */
+export function viewOf(search: RecordsSearch, saved: SavedViews): { view: SavedView; base: SavedView | null; isMissing: boolean } {
+  const name = search.view ?? saved.preset ?? PLAIN;
+  const base = saved.views.find((each) => each.name === name) ?? null;
+  const from: SavedView = base ?? { name: PLAIN, conditions: [], search: "", sort: [], ...saved.plain };
+  const columns = search.columns?.split(",");
+  return {
+    base,
+    isMissing: base === null && search.view !== undefined && search.view !== PLAIN,
+    view: {
+      ...from,
+      conditions: search.filter === undefined ? from.conditions : readConditions(search.filter),
+      search: search.q === undefined ? from.search : search.q === PLAIN && from.search !== "" ? "" : search.q,
+      sort: search.sort === undefined ? from.sort : readSort(search.sort),
+      size: search.size ?? from.size,
+      density: search.density ?? from.density,
+      layout: columns === undefined ? from.layout : { ...from.layout, columns },
+    },
+  };
+}
+
+/** The part of the address that makes `view` out of `base`. What is as the view has it is left out. */
+export function searchOf(view: SavedView, base: SavedView | null, plain: SavedViews["plain"]): Pick<RecordsSearch, "filter" | "q" | "sort" | "size" | "columns" | "density"> {
+  const from: SavedView = base ?? { name: PLAIN, conditions: [], search: "", sort: [], ...plain };
+  const differs = <Value>(one: Value, other: Value, given: string | undefined, none: string) => (JSON.stringify(one) === JSON.stringify(other) ? undefined : (given ?? none));
+  const columns = view.layout.columns?.join(",");
+  return {
+    filter: differs(view.conditions, from.conditions, printConditions(view.conditions), "[]"),
+    q: differs(view.search, from.search, view.search === "" ? undefined : view.search, PLAIN),
+    sort: differs(view.sort, from.sort, printSort(view.sort), PLAIN),
+    size: view.size === from.size ? undefined : view.size,
+    density: view.density === from.density ? undefined : view.density,
+    columns: columns === from.layout.columns?.join(",") ? undefined : columns,
+  };
+}

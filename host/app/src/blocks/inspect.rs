@@ -1,0 +1,138 @@
+//! A packed file looked at before anybody consents to it: what it is, what it asks for, what it changes, and what is in its way.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use blockbase_query::Action;
+use blockbase_schema::{Error, Result};
+use blockbase_store::ReadCost;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::consent::additions;
+use super::differences::differences;
+use super::install::{check_beside_others, check_secrets};
+use super::names::check_actions;
+use super::{BLOCKS, InstalledBlock, PreparedBlock};
+use crate::App;
+use crate::caller::Caller;
+use crate::manifest::Manifest;
+
+/// How long what was compiled for an inspection is kept, so that the install which follows does not compile again.
+const KEPT: Duration = Duration::from_secs(600);
+/// Files that are kept so, at a time.
+const KEPT_MAX: usize = 4;
+
+/// What is kept compiled of files that were inspected, the oldest first.
+#[derive(Default)]
+pub(crate) struct Inspected(Mutex<VecDeque<(Instant, Box<dyn Any + Send + Sync>)>>);
+
+impl Inspected {
+    fn keep(&self, kept: Box<dyn Any + Send + Sync>) {
+        let mut all = self.0.lock();
+        all.push_back((Instant::now() + KEPT, kept));
+        while all.len() > KEPT_MAX {
+            all.pop_front();
+        }
+    }
+
+    fn forget_old(&self) {
+        let now = Instant::now();
+        self.0.lock().retain(|(until, _)| *until > now);
+    }
+}
+
+impl App {
+    /// Looks at a packed file as an install would, and installs nothing: `{ manifest, permissions, sizeBytes, sha256, installed,
+    /// differences, newPermissions, problems }`. `problems` is what an install by the caller would be refused with now.
+    ///
+    /// # Errors
+    /// `invalid_block` for a file that is no block of this server.
+    pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes) -> Result<Value> {
+        caller.require(BLOCKS, Action::Create)?;
+        let size = file.len();
+        let prepared = self.runtime()?.prepare(file).await;
+        let PreparedBlock { manifest, digest, kept } = prepared.inspect_err(|_| self.retain_installed())?;
+        self.keep_inspected(kept);
+        let present = self.blocks.read().get(&manifest.name).cloned();
+        let problems = self.problems_of(caller, &manifest, &digest, present.as_ref()).await?;
+        // What serves is for those who may read blocks; what is asked for beyond it, an install tells its caller anyway.
+        let may_read = caller.holds(BLOCKS, Action::Read);
+        let added = present.as_ref().map(|present| additions(&present.manifest, &manifest));
+        let changes = match (&present, &added) {
+            (Some(present), Some(added)) => differences(&present.manifest, &manifest, added, may_read),
+            _ => Vec::new(),
+        };
+        let installed = present.as_ref().map(|present| {
+            let permissions = may_read.then_some(&present.manifest.permissions);
+            json!({ "version": present.manifest.version, "digest": present.digest, "permissions": permissions })
+        });
+        Ok(json!({
+            "manifest": manifest.without_header_values(),
+            "permissions": manifest.permissions,
+            "sizeBytes": size,
+            "sha256": digest.strip_prefix("sha256:").unwrap_or(&digest),
+            "installed": installed,
+            "differences": changes,
+            "newPermissions": added,
+            "problems": problems,
+        }))
+    }
+
+    /// Keeps what was compiled for a while.
+    fn keep_inspected(self: &Arc<Self>, kept: Box<dyn Any + Send + Sync>) {
+        self.inspected.keep(kept);
+        self.retain_installed();
+        let app: Weak<App> = Arc::downgrade(self);
+        tokio::spawn(async move {
+            tokio::time::sleep(KEPT + Duration::from_secs(1)).await;
+            if let Some(app) = app.upgrade() {
+                app.inspected.forget_old();
+                app.retain_installed();
+            }
+        });
+    }
+
+    /// Each reason for which an install by the caller would be refused: `{ error, message }`.
+    async fn problems_of(
+        &self,
+        caller: &Caller,
+        manifest: &Manifest,
+        digest: &str,
+        present: Option<&Arc<InstalledBlock>>,
+    ) -> Result<Vec<Value>> {
+        let present = present.map(|present| &**present);
+        let change = self.change(caller, manifest.clone(), digest.to_owned(), None, present);
+        let beside = manifest.clone();
+        let interfaces = self.runtime()?.interfaces();
+        let beside_others = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    let installed = connection.blocks().await?;
+                    let subscriptions = connection.subscriptions().await?;
+                    Ok(check_beside_others(&beside, &beside.requires.blocks(interfaces), &installed, &subscriptions))
+                })
+            })
+            .await?;
+        let checks: [Result<()>; 7] = [
+            self.check_consent(caller, manifest),
+            self.check_subscriptions(caller, manifest),
+            self.check_requirements(manifest),
+            check_actions(manifest, &self.registry(), &self.blocks.read()),
+            check_secrets(caller, manifest, present),
+            beside_others,
+            change.map(drop),
+        ];
+        let mut problems: Vec<Error> = Vec::new();
+        for problem in checks.into_iter().filter_map(Result::err) {
+            if !problems.iter().any(|known| known.message == problem.message) {
+                problems.push(problem);
+            }
+        }
+        Ok(problems.iter().map(|problem| json!({ "error": problem.code.as_str(), "message": problem.message })).collect())
+    }
+}

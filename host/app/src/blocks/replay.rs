@@ -1,0 +1,152 @@
+//! A recorded event handed to a block's handler once more, because somebody asks for it.
+//!
+//! The call is an ordinary one: the block's rights cut to its maker's, its limits, its depth of causation, its log. Only the ledger
+//! knows nothing of it. The handler gets no event that a delivery would not bring it.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{ClaimedEvent, CommittedEvent, ReadCost};
+use serde_json::{Value, json};
+
+use super::{BLOCKS, InstalledBlock};
+use crate::App;
+use crate::caller::Caller;
+use crate::feed::event_shows;
+use crate::subscriptions::{EVENTS, Subscription, Target, is_built_in};
+
+/// What is to be handed over.
+#[derive(Clone, Debug)]
+pub struct ReplayRequest {
+    pub event_id: String,
+    /// The consumer group whose configuration counts, where the handler has several.
+    pub consumer: Option<String>,
+}
+
+fn conflict(message: impl Into<String>) -> Error {
+    Error::new(Code::Conflict, message)
+}
+
+impl App {
+    /// Demands what a replay takes, beside the event.
+    ///
+    /// # Errors
+    /// `unauthorized`, `forbidden`.
+    pub fn may_replay(&self, caller: &Caller) -> Result<()> {
+        caller.require(BLOCKS, Action::Update)?;
+        caller.require(EVENTS, Action::Read)
+    }
+
+    /// Hands an event of the outbox to a handler of a block, and says how that ended: `{ ok, error, durationMs, callId, consumer,
+    /// logs }`. What the handler does then is real.
+    ///
+    /// # Errors
+    /// `not_found` for a block, a handler or an event that there is not, or that the caller may not see; `conflict` where a delivery
+    /// would not bring it this event.
+    pub async fn replay_event(
+        self: &Arc<Self>,
+        caller: &Caller,
+        block: &str,
+        handler: &str,
+        request: ReplayRequest,
+    ) -> Result<Value> {
+        self.may_replay(caller)?;
+        if self.installed(block).is_err() {
+            self.looked_for_blocks().await?;
+        }
+        let block = self.installed(block)?;
+        let subscriptions = self.served_by(&block, handler, request.consumer.as_deref())?;
+        let event =
+            self.recorded_event(&request.event_id).await?.filter(|event| event_shows(caller, event)).ok_or_else(|| {
+                let message = "The outbox does not hold this event, or not any more, or you may not see it.";
+                Error::new(Code::NotFound, message)
+            })?;
+        let event = ClaimedEvent {
+            payload: event.payload().to_owned(),
+            id: event.id,
+            topic: event.topic,
+            occurred_at: event.occurred_at,
+            depth: event.depth,
+            object: event.object,
+            owner: event.owner,
+        };
+        let subscription = subscriptions.into_iter().find(|subscription| subscription.matches(&event.topic));
+        let subscription = subscription.ok_or_else(|| {
+            conflict(format!("No subscription of the block with the handler `{handler}` gets events of `{}`.", event.topic))
+        })?;
+        if subscription.is_too_deep(event.depth) {
+            return Err(conflict("So many handlers' writes led to this event that blocks do not get it (causation depth)."));
+        }
+        let judge = self.delivery_judge(&subscription).await?;
+        if let Some(why) = judge.why_stopped().or_else(|| judge.why_skipped(&event)) {
+            return Err(conflict(why));
+        }
+        let config = match &subscription.target {
+            Target::Block { config, .. } => config,
+            Target::Broken(problem) => return Err(conflict(problem.clone())),
+            _ => return Err(Error::internal("a block's own handler is served by another target")),
+        };
+        let topic = event.topic.clone();
+        let call = self.event_call(block, handler, config, event, 1).await.map_err(|error| match error.code {
+            Code::Forbidden => conflict(error.message),
+            _ => error,
+        })?;
+        let watched = self.watch_call(&call.call_id);
+        let (call_id, began) = (call.call_id.clone(), Instant::now());
+        let code = |error: &Error| error.code.as_str();
+        let run = self.run_event_call(call);
+        let ended = blockbase_telemetry::observe_delivery(&topic, &subscription.consumer, &subscription.handler, code, run).await;
+        let took = began.elapsed();
+        let error = match ended {
+            Ok(()) => Value::Null,
+            Err(error) if error.code == Code::Internal => return Err(error),
+            Err(error) => error.envelope(),
+        };
+        // What a block logs is for those who may read blocks.
+        let logs = caller.holds(BLOCKS, Action::Read).then(|| watched.lines());
+        Ok(json!({
+            "ok": error.is_null(),
+            "error": error,
+            "durationMs": (took.as_secs_f64() * 1_000_000.0).round() / 1000.0,
+            "callId": call_id,
+            "consumer": subscription.consumer,
+            "logs": logs,
+        }))
+    }
+
+    /// The subscriptions by which events reach a handler of the block at this moment.
+    fn served_by(&self, block: &InstalledBlock, handler: &str, consumer: Option<&str>) -> Result<Vec<Arc<Subscription>>> {
+        let of_handler = block.manifest.subscriptions.iter().filter(|declared| declared.handler == handler);
+        let declared: Vec<_> = of_handler.filter(|declared| !is_built_in(&declared.handler)).collect();
+        if declared.is_empty() {
+            let message = format!("The block `{}` declares no handler `{handler}` of events.", block.name());
+            return Err(Error::new(Code::NotFound, message));
+        }
+        let asked: Vec<_> =
+            declared.into_iter().filter(|declared| consumer.is_none_or(|name| declared.consumer == name)).collect();
+        if asked.is_empty() {
+            let message = format!("The handler `{handler}` serves no consumer group of this name.");
+            return Err(Error::new(Code::InvalidValue, message).with_field("consumer"));
+        }
+        if !block.enabled {
+            return Err(conflict(format!("The block `{}` is disabled. Enable it first.", block.name())));
+        }
+        Ok(asked.into_iter().filter_map(|declared| self.subscription(&declared.consumer)).collect())
+    }
+
+    async fn recorded_event(&self, id: &str) -> Result<Option<CommittedEvent>> {
+        let id = id.to_ascii_lowercase();
+        self.store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    match connection.event_seq(&id).await? {
+                        Some(seq) => Ok(connection.event(seq).await?),
+                        None => Ok(None),
+                    }
+                })
+            })
+            .await
+    }
+}

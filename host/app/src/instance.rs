@@ -1,0 +1,71 @@
+//! This process among those that serve the database, and what everybody may know of the service before they sign in.
+
+use blockbase_schema::Result;
+use blockbase_store::ReadCost;
+use serde_json::{Value, json};
+
+use crate::App;
+
+/// The version of this program.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A running process.
+#[derive(Clone, Debug)]
+pub(crate) struct Process {
+    pub(crate) id: String,
+    /// Milliseconds since the epoch.
+    pub(crate) started_at: i64,
+}
+
+impl App {
+    /// `{ needsAdmin, setupToken, signUp, anonymous, methods, providers }`: what a client needs before somebody signs in, and
+    /// nothing more. It costs no query while the answer is kept.
+    pub async fn instance(&self) -> Result<Value> {
+        let needs_admin = !self.kept_has_users().await?;
+        let settings = &self.settings;
+        let mut methods = vec!["password"];
+        if settings.anonymous_auth {
+            methods.push("anonymous");
+        }
+        Ok(json!({
+            "needsAdmin": needs_admin,
+            "setupToken": needs_admin && settings.setup_token.is_some(),
+            "signUp": needs_admin || !settings.disable_signup,
+            "anonymous": settings.anonymous_auth,
+            "methods": methods,
+            "providers": [],
+        }))
+    }
+
+    /// Whether somebody has signed up before, as far as it is kept. It is forgotten together with the identities.
+    async fn kept_has_users(&self) -> Result<bool> {
+        let now = self.clock.now();
+        if let Some(known) = self.identities.has_users(now) {
+            return Ok(known);
+        }
+        let generation = self.identities.generation();
+        let found = self
+            .store
+            .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) }))
+            .await?;
+        self.identities.keep_has_users(found, now, generation);
+        Ok(found)
+    }
+
+    /// Tells the other instances that this one lives.
+    pub async fn note_instance(&self) -> Result<()> {
+        let Process { id, started_at } = self.process.clone();
+        let age_ms = (self.clock.now() - started_at).max(0);
+        self.store
+            .write_in_reserve(move |connection| {
+                Box::pin(async move { Ok(connection.note_instance(&id, VERSION, age_ms).await?) })
+            })
+            .await
+    }
+
+    /// Tells them that it ends.
+    pub async fn forget_instance(&self) -> Result<()> {
+        let id = self.process.id.clone();
+        self.store.write_in_reserve(move |connection| Box::pin(async move { Ok(connection.forget_instance(&id).await?) })).await
+    }
+}

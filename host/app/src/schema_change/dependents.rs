@@ -1,0 +1,296 @@
+//! What depends on an object or on one of its columns.
+//!
+//! A dependent is something that names it. What takes everything (a role with `*`, a webhook on `data.#`) goes on without it. Who may
+//! not read a kind of things learns only how many there are.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use blockbase_query::{Action, Grant, RowPolicy};
+use blockbase_schema::{Code, Error, Registry, Relationship, Result};
+use blockbase_store::{Connection, Cost, Read};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::App;
+use crate::blocks::{BLOCKS, InstalledBlock};
+use crate::caller::Caller;
+use crate::identity::grants;
+use crate::persist::{PERSIST_EVENT, PersistConfig};
+use crate::subscriptions::EVENTS;
+use crate::topic::{Reach, TopicPattern};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DependentKind {
+    Relationship,
+    Unique,
+    Index,
+    Role,
+    Webhook,
+    Subscription,
+    Block,
+    Task,
+}
+
+impl DependentKind {
+    /// The permission resource whose readers learn of such a thing.
+    fn resource(self) -> &'static str {
+        match self {
+            DependentKind::Relationship | DependentKind::Unique | DependentKind::Index => "objects",
+            DependentKind::Role => "roles",
+            DependentKind::Webhook => "webhooks",
+            DependentKind::Subscription => EVENTS,
+            DependentKind::Block => BLOCKS,
+            DependentKind::Task => "tasks",
+        }
+    }
+}
+
+/// Something that depends on an object or a column.
+#[derive(Clone, Debug, Serialize)]
+pub struct Dependent {
+    pub kind: DependentKind,
+    pub name: String,
+    /// What its routes know it by, where it has any.
+    pub id: Option<String>,
+    /// How it depends on it, for people.
+    pub detail: String,
+}
+
+/// The search for what depends on an object, or on a column of it.
+pub(super) struct Dependents<'a> {
+    object: &'a str,
+    field: Option<&'a str>,
+    found: Vec<Dependent>,
+}
+
+impl App {
+    /// What depends on an object, or on one of its columns: what the caller may read of it, and how many other things there are.
+    ///
+    /// # Errors
+    /// `not_found` for an object or a column that there is not.
+    pub async fn dependents(&self, caller: &Caller, object: &str, field: Option<&str>) -> Result<(Vec<Dependent>, usize)> {
+        caller.require("objects", Action::Read)?;
+        self.on_schema(|registry| {
+            let (caller, blocks) = (caller.clone(), Arc::clone(&self.blocks.read()));
+            let (name, field) = (object.to_owned(), field.map(str::to_owned));
+            async move {
+                let known = registry.object(&name).ok_or_else(|| Error::unknown_object(&name))?;
+                if let Some(field) = &field
+                    && known.column(field).is_none_or(|column| column.is_system)
+                {
+                    return Err(Error::new(Code::NotFound, format!("`{name}` has no field `{field}`.")));
+                }
+                let read = Read { schema: registry.version, cost: Cost::Scan, tables_of_one_moment: None };
+                let permit = self.scan_permit(&caller);
+                self.store
+                    .read_metered(read, permit, move |connection| {
+                        let (registry, caller, blocks) = (Arc::clone(&registry), caller.clone(), Arc::clone(&blocks));
+                        let (name, field) = (name.clone(), field.clone());
+                        Box::pin(async move {
+                            let dependents = Dependents::of(&registry, &name, field.as_deref());
+                            dependents.collect(connection, &caller, blocks.values()).await
+                        })
+                    })
+                    .await
+            }
+        })
+        .await
+    }
+}
+
+impl<'a> Dependents<'a> {
+    /// What of the schema itself depends on it.
+    pub(super) fn of(registry: &Registry, object: &'a str, field: Option<&'a str>) -> Dependents<'a> {
+        let mut dependents = Dependents { object, field, found: Vec::new() };
+        for relationship in registry.relationships() {
+            dependents.add_relationship(registry, relationship);
+        }
+        if let Some(field) = field {
+            dependents.add_groups(registry, object, field);
+        }
+        dependents
+    }
+
+    /// The same with what the database and the installed blocks hold, as far as the caller may know of it, and the number of the
+    /// others.
+    pub(super) async fn collect<'b>(
+        mut self,
+        connection: &mut Connection,
+        caller: &Caller,
+        blocks: impl Iterator<Item = &'b Arc<InstalledBlock>>,
+    ) -> Result<(Vec<Dependent>, usize)> {
+        if self.field.is_none() {
+            self.add_roles(connection).await?;
+            self.add_webhooks(connection).await?;
+        }
+        self.add_subscriptions(connection).await?;
+        let blocks = self.add_blocks(blocks);
+        self.add_tasks(connection, &blocks).await?;
+        let all = self.found.len();
+        self.found.retain(|dependent| caller.holds(dependent.kind.resource(), Action::Read));
+        let hidden = all - self.found.len();
+        Ok((self.found, hidden))
+    }
+
+    fn add(&mut self, kind: DependentKind, name: impl Into<String>, id: Option<String>, detail: String) {
+        self.found.push(Dependent { kind, name: name.into(), id, detail });
+    }
+
+    fn add_relationship(&mut self, registry: &Registry, relationship: &Relationship) {
+        let definition = &relationship.definition;
+        let column = format!("{}_id", definition.name);
+        let is_one = match self.field {
+            None => definition.involves(self.object),
+            Some(field) => definition.holder() == Some(self.object) && column == field,
+        };
+        if !is_one {
+            return;
+        }
+        let kind = serde_json::to_value(definition.kind).unwrap_or_default();
+        let kind = kind.as_str().unwrap_or_default();
+        let detail = format!("{kind} from `{}` to `{}`", definition.source, definition.target);
+        self.add(DependentKind::Relationship, &definition.name, Some(relationship.id.to_string()), detail);
+        // Groups of another object that name its key go with the key.
+        if self.field.is_none()
+            && let Some(holder) = definition.holder().filter(|holder| *holder != self.object)
+        {
+            self.add_groups(registry, holder, &column);
+        }
+    }
+
+    fn add_groups(&mut self, registry: &Registry, object: &str, column: &str) {
+        let Some(object) = registry.object(object) else { return };
+        let definition = &object.definition;
+        let groups = [
+            (DependentKind::Unique, "uniqueTogether", &definition.constraints.unique_together),
+            (DependentKind::Index, "indexes", &definition.indexes),
+        ];
+        for (kind, key, groups) in groups {
+            for group in groups.iter().filter(|group| group.iter().any(|name| name == column)) {
+                self.add(kind, group.join(", "), None, format!("a group of `{key}` of `{}` names `{column}`", object.name()));
+            }
+        }
+    }
+
+    async fn add_roles(&mut self, connection: &mut Connection) -> Result<()> {
+        for id in connection.roles_naming(self.object).await? {
+            // One at a time: a role can have some hundred kilobytes of grants.
+            let Some(role) = connection.role(&id).await? else { continue };
+            let named: Vec<Grant> =
+                grants(&role.permissions)?.into_iter().filter(|grant| grant.resource == self.object).collect();
+            if !named.is_empty() {
+                let given: Vec<String> = named.iter().map(|grant| rights(&grant.actions, grant.row_policy)).collect();
+                let detail = format!("may {} `{}`", given.join(", "), self.object);
+                self.add(DependentKind::Role, role.name, Some(role.id), detail);
+            }
+        }
+        Ok(())
+    }
+
+    async fn add_webhooks(&mut self, connection: &mut Connection) -> Result<()> {
+        for row in connection.webhooks().await? {
+            let topics: Vec<String> = serde_json::from_str(&row.topics).unwrap_or_default();
+            let named: Vec<&str> = topics.iter().map(String::as_str).filter(|topic| self.is_named_by(topic)).collect();
+            if !named.is_empty() {
+                let detail = format!("sends {}{}", named.join(", "), declared_by(row.source.as_deref()));
+                self.add(DependentKind::Webhook, row.name.unwrap_or(row.url), Some(row.id), detail);
+            }
+        }
+        Ok(())
+    }
+
+    async fn add_subscriptions(&mut self, connection: &mut Connection) -> Result<()> {
+        for row in connection.subscriptions().await? {
+            let mut ways = Vec::new();
+            let config: Value = serde_json::from_str(&row.config).unwrap_or_default();
+            let writes = match row.handler == PERSIST_EVENT {
+                true => PersistConfig::read(&config).ok().filter(|config| config.object == self.object),
+                false => None,
+            };
+            match self.field {
+                None => {
+                    if self.is_named_by(&row.topic) {
+                        ways.push(format!("gets {}", row.topic));
+                    }
+                    if writes.is_some() {
+                        ways.push(format!("writes events into `{}`", self.object));
+                    }
+                }
+                Some(field) if writes.is_some_and(|config| config.fills(field)) => {
+                    ways.push(format!("fills `{field}` of the records that it writes"));
+                }
+                Some(_) => {}
+            }
+            if !ways.is_empty() {
+                let detail = format!("{}{}", ways.join(" and "), declared_by(row.source.as_deref()));
+                self.add(DependentKind::Subscription, row.consumer.clone(), Some(row.consumer), detail);
+            }
+        }
+        Ok(())
+    }
+
+    /// The names of the blocks that depend on it.
+    fn add_blocks<'b>(&mut self, blocks: impl Iterator<Item = &'b Arc<InstalledBlock>>) -> HashSet<String> {
+        let mut names = HashSet::new();
+        for block in blocks {
+            let asked = block.manifest.permissions.data.iter().filter(|permission| permission.resource == self.object);
+            let mut ways: Vec<String> =
+                asked.map(|asked| format!("may {} `{}`", rights(&asked.actions, asked.row_policy), self.object)).collect();
+            match self.field {
+                Some(field) if !ways.is_empty() => ways.push(format!("its code may use `{field}`")),
+                Some(_) => {}
+                None => {
+                    let needs = block.manifest.actions.iter().filter_map(|action| Some((&action.name, action.rbac.as_ref()?)));
+                    ways.extend(
+                        needs
+                            .filter(|(_, rbac)| rbac.resource == self.object)
+                            .map(|(name, rbac)| format!("its action `{name}` needs {} on `{}`", rbac.action.name(), self.object)),
+                    );
+                }
+            }
+            if !ways.is_empty() {
+                names.insert(block.name().to_owned());
+                self.add(DependentKind::Block, block.name(), Some(block.name().to_owned()), ways.join("; "));
+            }
+        }
+        names
+    }
+
+    /// Tasks that call an action of a block which depends on it.
+    async fn add_tasks(&mut self, connection: &mut Connection, blocks: &HashSet<String>) -> Result<()> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        for task in connection.tasks().await? {
+            let config: Value = serde_json::from_str(&task.config).unwrap_or_default();
+            let called = (config["block"].as_str(), config["action"].as_str());
+            if let (Some(block), Some(action)) = called
+                && blocks.contains(block)
+            {
+                let detail = format!("calls the action `{action}` of the block `{block}`");
+                self.add(DependentKind::Task, task.name, Some(task.id), detail);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_named_by(&self, topic: &str) -> bool {
+        TopicPattern::parse(topic).is_ok_and(|pattern| pattern.reach() == Reach::Object(self.object))
+    }
+}
+
+/// `read, update (own rows)`.
+fn rights(actions: &[Action], row_policy: Option<RowPolicy>) -> String {
+    let names: Vec<&str> = actions.iter().map(|action| action.name()).collect();
+    let rows = if row_policy.is_some() { " (own rows)" } else { "" };
+    format!("{}{rows}", names.join(", "))
+}
+
+fn declared_by(source: Option<&str>) -> String {
+    match source.and_then(|source| source.strip_prefix("block:")) {
+        Some(block) => format!("; the block `{block}` declared it"),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,147 @@
+//! What a change of the schema would do, asked before it is made.
+//!
+//! A plan runs the same edit of the catalogue as the change, compares the same two registries, and asks the rows the same
+//! questions. It runs in a read, so that nothing waits for it and nothing is left of it.
+
+use std::sync::Arc;
+
+use blockbase_schema::{Object, Registry, Result};
+use blockbase_store::{Connection, Cost, DbError, Read};
+use serde::Serialize;
+
+use super::apply::{Difference, is_link};
+use super::dependents::{Dependent, Dependents};
+use super::rows::{self, Broken, Findings, Rows};
+use super::{Drafted, Edit, Mode, draft};
+use crate::App;
+use crate::caller::Caller;
+use crate::refresh::Catalogue;
+
+/// What a change of the schema would do.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ChangePlan {
+    /// Whether it takes a table, a column or a table of links away, whatever they hold.
+    pub destructive: bool,
+    /// The sum of `lost`.
+    pub rows: i64,
+    pub lost: Vec<Lost>,
+    /// What rows break of the new rules. The change is refused where there is any.
+    pub breaking: Vec<Broken>,
+    pub dependents: Vec<Dependent>,
+    /// Dependents that the caller may not know of.
+    pub hidden: usize,
+}
+
+/// What a change takes away.
+#[derive(Clone, Debug, Serialize)]
+pub struct Lost {
+    pub what: LostKind,
+    pub object: String,
+    /// The column whose values go, or the relationship whose links go.
+    pub name: Option<String>,
+    pub rows: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LostKind {
+    Records,
+    Values,
+    Links,
+}
+
+impl App {
+    /// Plans a change of these objects.
+    ///
+    /// # Errors
+    /// Those of the change, but for rows that break a rule; `forbidden` where rows are asked that the caller may not read.
+    pub(super) async fn plan_schema<T, E>(&self, caller: &Caller, objects: Vec<String>, edit: E) -> Result<ChangePlan>
+    where
+        T: Send + 'static,
+        E: Edit<T>,
+    {
+        let objects = &objects;
+        self.on_schema(|registry| {
+            let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&self.blocks.read()));
+            async move {
+                let schema = registry.version;
+                let read = Read { schema, cost: Cost::Scan, tables_of_one_moment: Some(tables(&registry, objects)) };
+                let permit = self.scan_permit(&caller);
+                self.store
+                    .read_metered(read, permit, move |connection| {
+                        let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&blocks));
+                        Box::pin(async move {
+                            let Drafted { before, next, edited } = draft(connection, Mode::Plan, &blocks, edit).await?;
+                            if before.version != schema {
+                                return Err(DbError::SchemaMoved("the plan began on another schema".into()).into());
+                            }
+                            let mut plan = ask(connection, &caller, &before, next).await?;
+                            if let Some((object, field)) = edited.about {
+                                let blocks = blocks.values();
+                                let found = Dependents::of(&before, &object, field.as_deref());
+                                (plan.dependents, plan.hidden) = found.collect(connection, &caller, blocks).await?;
+                            }
+                            Ok(plan)
+                        })
+                    })
+                    .await
+            }
+        })
+        .await
+    }
+}
+
+/// The tables that a plan about these objects may look at: theirs, those related to them, and the links between.
+fn tables(registry: &Registry, objects: &[String]) -> Vec<String> {
+    let mut tables: Vec<String> = objects.iter().filter(|name| registry.object(name).is_some()).cloned().collect();
+    for relationship in registry.relationships() {
+        let definition = &relationship.definition;
+        if !objects.iter().any(|name| definition.involves(name)) {
+            continue;
+        }
+        tables.extend([definition.source.clone(), definition.target.clone()]);
+        if is_link(definition.kind) {
+            tables.push(blockbase_query::ddl::link_table(relationship.id));
+        }
+    }
+    tables
+}
+
+/// What a change would break and take away.
+async fn ask(connection: &mut Connection, caller: &Caller, before: &Registry, next: Catalogue) -> Result<ChangePlan> {
+    let difference = Difference::between(before, next)?;
+    let mut findings = Findings::Collect(Vec::new());
+    for (old, new) in difference.altered() {
+        rows::check(&mut Rows { connection, caller, object: old }, new, &mut findings).await?;
+    }
+    let mut lost = Vec::new();
+    for object in difference.dropped() {
+        let rows = Rows { connection, caller, object }.count().await?;
+        lost.push(Lost { what: LostKind::Records, object: object.name().to_owned(), name: None, rows });
+    }
+    for (old, new) in difference.altered() {
+        for column in dropped_columns(old, new) {
+            let rows = Rows { connection, caller, object: old }.values(column).await?;
+            let name = Some(column.name.clone());
+            lost.push(Lost { what: LostKind::Values, object: old.name().to_owned(), name, rows });
+        }
+    }
+    for relationship in difference.dropped_links() {
+        let definition = &relationship.definition;
+        let sides = [&definition.source, &definition.target].map(|name| before.object(name));
+        let rows = rows::links(connection, caller, sides.into_iter().flatten(), relationship.id).await?;
+        let name = Some(definition.name.clone());
+        lost.push(Lost { what: LostKind::Links, object: definition.source.clone(), name, rows });
+    }
+    Ok(ChangePlan {
+        destructive: !lost.is_empty(),
+        rows: lost.iter().map(|lost| lost.rows).sum(),
+        lost,
+        breaking: findings.collected(),
+        ..ChangePlan::default()
+    })
+}
+
+fn dropped_columns<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = &'a blockbase_schema::Column> {
+    old.columns.iter().filter(|column| new.same_column(column).is_none())
+}

@@ -1,0 +1,261 @@
+//! How the server is (`GET /api/v1/status`): what it takes of the disk, what waits, what fails, which instances there are.
+//!
+//! Everything that asks the database is read at most every few seconds, by one caller for all: people leave the page open. No
+//! number here needs a scan: counts are kept, or end at a bound.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use blockbase_query::{Action, Dialect};
+use blockbase_schema::{Result, time};
+use blockbase_store::{InstanceRow, Made, OutboxSize, ReadCost, Room, Suspension};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use crate::App;
+use crate::blocks::BLOCKS;
+use crate::caller::Caller;
+use crate::instance::{Process, VERSION};
+use crate::listed_settings::SETTINGS;
+
+/// How long what was read is shown.
+const READ_EVERY: Duration = Duration::from_secs(3);
+/// How long the room of the database is: Postgres looks at every file of it.
+const ROOM_EVERY: Duration = Duration::from_secs(60);
+/// Most instances shown.
+const INSTANCES_MAX: i64 = 100;
+/// An instance that was not seen for this long has stopped, or cannot reach the database.
+const SILENT_MS: i64 = 30_000;
+
+/// What was read of the database last.
+#[derive(Default)]
+pub(crate) struct Readings(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    reading: Option<(Instant, Arc<Reading>)>,
+    room: Option<(Instant, Room)>,
+}
+
+/// One look at the database.
+struct Reading {
+    engine_version: String,
+    instances: Vec<InstanceRow>,
+    outbox: OutboxSize,
+    deliveries: Deliveries,
+    /// Blocks without power, by name. The background brings it up to date.
+    suspended: HashMap<String, Suspension>,
+    room: Room,
+}
+
+struct Deliveries {
+    pending: i64,
+    failed: i64,
+    dead: i64,
+    /// Milliseconds since the epoch.
+    oldest_pending_at: Option<i64>,
+}
+
+/// A thing that is looked after, and whether it is as it should be.
+struct Check {
+    name: &'static str,
+    is_ok: bool,
+    detail: String,
+}
+
+impl App {
+    /// `{ version, engine, engineVersion, startedAt, now, uptimeSeconds, instances, database, outbox, deliveries, streams, blocks,
+    /// activity, health }`. Failing blocks are named to those who may read `blocks`.
+    ///
+    /// # Errors
+    /// `unauthorized`, `forbidden`, `unavailable` where the database does not answer.
+    pub async fn status(&self, caller: &Caller) -> Result<Value> {
+        caller.require(SETTINGS, Action::Read)?;
+        let reading = self.reading().await?;
+        let Reading { engine_version, instances, outbox, deliveries, suspended, room } = reading.as_ref();
+        let (now, Process { started_at, .. }) = (self.clock.now(), &self.process);
+        let outbox_max = Some(self.settings.events_bytes_max).filter(|most| *most > 0);
+        let (open, most) = self.streams.open_and_max();
+        let failing = self.failing_blocks(suspended);
+        let health = self.health(&reading, failing.len());
+        let shown_failing = if caller.holds(BLOCKS, Action::Read) { failing } else { Vec::new() };
+        Ok(json!({
+            "version": VERSION,
+            "engine": self.engine_name(),
+            "engineVersion": engine_version,
+            "startedAt": time::format_datetime(*started_at),
+            "now": time::format_datetime(now),
+            "uptimeSeconds": (now - *started_at).max(0) / 1000,
+            "instances": self.shown_instances(instances, now),
+            "database": { "sizeBytes": room.size_bytes, "freeBytes": room.free_bytes, "totalBytes": room.total_bytes },
+            "outbox": { "events": outbox.events, "sizeBytes": outbox.bytes, "maxBytes": outbox_max },
+            "deliveries": {
+                "pending": deliveries.pending,
+                "failed": deliveries.failed,
+                "dead": deliveries.dead,
+                "oldestPendingAt": deliveries.oldest_pending_at.map(time::format_datetime),
+            },
+            "streams": { "open": open, "max": most },
+            "blocks": { "installed": self.blocks.read().len(), "failing": shown_failing },
+            "activity": self.activity.render(now),
+            "health": health
+                .iter()
+                .map(|check| json!({ "check": check.name, "ok": check.is_ok, "detail": check.detail }))
+                .collect::<Vec<_>>(),
+        }))
+    }
+
+    fn engine_name(&self) -> &'static str {
+        match self.store.dialect() {
+            Dialect::Sqlite => "sqlite",
+            Dialect::Postgres => "postgres",
+        }
+    }
+
+    /// What the database says, read anew where that was a while ago. Callers at the same time wait for one of them.
+    async fn reading(&self) -> Result<Arc<Reading>> {
+        let mut kept = self.status_readings.0.lock().await;
+        if let Some((at, reading)) = &kept.reading
+            && at.elapsed() < READ_EVERY
+        {
+            return Ok(Arc::clone(reading));
+        }
+        let room = match kept.room {
+            // What a file system says costs nothing.
+            Some((at, room)) if self.is_shared() && at.elapsed() < ROOM_EVERY => room,
+            _ => {
+                let room = self.store.room().await?;
+                kept.room = Some((Instant::now(), room));
+                room
+            }
+        };
+        let (engine_version, instances, outbox, deliveries, suspended) = self
+            .store
+            .read(ReadCost::Scan, |connection| {
+                Box::pin(async move {
+                    let engine_version = connection.engine_version().await?;
+                    let instances = connection.instances(INSTANCES_MAX).await?;
+                    let outbox = connection.outbox_size().await?;
+                    let (queues, oldest_pending_at) = connection.queue_depths().await?;
+                    let (failed, dead) = connection.failed_deliveries().await?;
+                    let pending = queues.iter().map(|queue| queue.pending).sum();
+                    let deliveries = Deliveries { pending, failed, dead, oldest_pending_at };
+                    let suspended = connection.suspensions(Made::Block).await?;
+                    Ok((engine_version, instances, outbox, deliveries, suspended))
+                })
+            })
+            .await?;
+        let reading = Arc::new(Reading { engine_version, instances, outbox, deliveries, suspended, room });
+        kept.reading = Some((Instant::now(), Arc::clone(&reading)));
+        Ok(reading)
+    }
+
+    /// The instances, this one always among them.
+    fn shown_instances(&self, known: &[InstanceRow], now: i64) -> Vec<Value> {
+        let own = &self.process.id;
+        let this = InstanceRow {
+            id: own.clone(),
+            version: VERSION.to_owned(),
+            started_at: self.process.started_at,
+            seen_at: now,
+            silent_ms: 0,
+        };
+        // Of itself an instance knows best when it was seen.
+        let others = known.iter().filter(|row| row.id != *own).cloned();
+        let mut rows: Vec<InstanceRow> = others.chain([this]).collect();
+        rows.sort_by(|one, other| (one.started_at, &one.id).cmp(&(other.started_at, &other.id)));
+        rows.iter()
+            .map(|row| {
+                json!({
+                    "id": row.id,
+                    "version": row.version,
+                    "startedAt": time::format_datetime(row.started_at),
+                    "seenAt": time::format_datetime(row.seen_at),
+                    "isThis": row.id == *own,
+                })
+            })
+            .collect()
+    }
+
+    /// `{ name, error, at }` of each block that is suspended, or whose last call on this instance failed.
+    fn failing_blocks(&self, suspended: &HashMap<String, Suspension>) -> Vec<Value> {
+        let blocks = Arc::clone(&self.blocks.read());
+        let failing = blocks.values().filter(|block| block.enabled).filter_map(|block| {
+            let (error, at) = match suspended.get(block.name()) {
+                Some(suspension) => (format!("It is suspended: {}.", suspension.reason.as_str()), suspension.since),
+                None => {
+                    let fault = self.block_faults.of(block.name()).filter(|fault| fault.at >= block.installed_at())?;
+                    (fault.error, fault.at)
+                }
+            };
+            Some(json!({ "name": block.name(), "error": error, "at": time::format_datetime(at) }))
+        });
+        failing.collect()
+    }
+
+    fn health(&self, reading: &Reading, failing: usize) -> Vec<Check> {
+        let Reading { engine_version, instances, outbox, deliveries, room, .. } = reading;
+        let engine = match self.store.dialect() {
+            Dialect::Sqlite => "SQLite",
+            Dialect::Postgres => "Postgres",
+        };
+        let check = |name, is_ok, good: String, bad: String| Check { name, is_ok, detail: if is_ok { good } else { bad } };
+        let mut checks = vec![check("database", true, format!("{engine} {engine_version} answers."), String::new())];
+        if let Some(free) = room.free_bytes {
+            let free_mib = free / (1024 * 1024);
+            checks.push(check(
+                "disk",
+                room.is_enough,
+                format!("{free_mib} MiB are free where the database is."),
+                format!("Only {free_mib} MiB are free where the database is, so writes are refused. Free some room."),
+            ));
+        }
+        let most = self.settings.events_bytes_max;
+        checks.push(check(
+            "outbox",
+            most == 0 || outbox.bytes <= most,
+            "The outbox is within its bound.".to_owned(),
+            "The outbox is larger than SVC_EVENTS_MAX_BYTES: consumers still have to get its events. Look at the deliveries."
+                .to_owned(),
+        ));
+        checks.push(check(
+            "deliveries",
+            deliveries.dead == 0,
+            "No delivery was given up.".to_owned(),
+            format!("{} deliveries were given up. Mend their receivers, then retry them.", deliveries.dead),
+        ));
+        checks.push(check(
+            "blocks",
+            failing == 0,
+            "No block fails.".to_owned(),
+            format!("{failing} blocks fail or are suspended. Look at their logs."),
+        ));
+        let silent = instances.iter().filter(|row| row.id != self.process.id && row.silent_ms > SILENT_MS).count();
+        let other_versions = instances.iter().filter(|row| row.version != VERSION).count();
+        if self.is_shared() {
+            checks.push(check(
+                "instances",
+                silent == 0 && other_versions == 0,
+                "All instances are there, and of one version.".to_owned(),
+                format!(
+                    "{silent} instances were not seen for {} s, and {other_versions} have another version.",
+                    SILENT_MS / 1000
+                ),
+            ));
+        }
+        checks.push(check(
+            "permissions",
+            self.settings.require_auth,
+            "Permissions are enforced.".to_owned(),
+            "SVC_REQUIRE_AUTH is false: everybody who reaches this server may do everything.".to_owned(),
+        ));
+        checks.push(check(
+            "events",
+            self.settings.events_enabled,
+            "Writes leave events.".to_owned(),
+            "SVC_EVENTS_ENABLED is false: writes leave no events, and nothing is delivered.".to_owned(),
+        ));
+        checks
+    }
+}

@@ -1,0 +1,93 @@
+//! Sessions of a user as those see and end them who look after users.
+
+use blockbase_query::Action;
+use blockbase_schema::{Error, Result, time};
+use blockbase_store::{ReadCost, SessionRow};
+use serde_json::{Value, json};
+
+use super::{USERS, within};
+use crate::App;
+use crate::caller::Caller;
+
+/// `{ id, createdAt, expiresAt, lastSeenAt, ipAddress, userAgent, current }`: never the token, nor its hash.
+fn render(session: &SessionRow, current: Option<&str>) -> Value {
+    json!({
+        "id": session.id,
+        "createdAt": time::format_datetime(session.created_at),
+        "expiresAt": time::format_datetime(session.expires_at),
+        "lastSeenAt": session.last_seen_at.map(time::format_datetime),
+        "ipAddress": session.ip_address,
+        "userAgent": session.user_agent,
+        "current": current == Some(session.id.as_str()),
+    })
+}
+
+impl App {
+    /// The sessions of a user that have not expired, the newest first. `current` marks the one that asks.
+    ///
+    /// # Errors
+    /// `not_found` for a user whom the caller may not see.
+    pub async fn user_sessions(&self, caller: &Caller, id: &str) -> Result<Vec<Value>> {
+        let access = caller.access(USERS, Action::Read)?;
+        let missing = || Error::not_found("user");
+        if access.only().is_some_and(|only| only != id) {
+            return Err(missing());
+        }
+        let (id, now) = (id.to_owned(), self.clock.now());
+        let sessions = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    connection.user(&id).await?.ok_or_else(missing)?;
+                    Ok(connection.sessions_of(&id, now).await?)
+                })
+            })
+            .await?;
+        let identity = caller.identity.as_ref();
+        let current = identity.and_then(|identity| identity.session()).map(|session| session.id.as_str());
+        Ok(sessions.iter().map(|session| render(session, current)).collect())
+    }
+
+    /// Ends all sessions of a user, the caller's own too where it is one of them: how many.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where the user holds more than the caller.
+    pub async fn end_user_sessions(&self, caller: &Caller, id: &str) -> Result<u64> {
+        let access = caller.access(USERS, Action::Update)?;
+        let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
+        let now = self.clock.now();
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                // Those that have expired are no sessions any more; they go along, and are not counted.
+                let ended = connection.sessions_of(&id, now).await?.len();
+                connection.delete_sessions_of(&id, None).await?;
+                u64::try_from(ended).map_err(Error::internal)
+            })
+        })
+        .await
+    }
+
+    /// Ends one session of a user.
+    ///
+    /// # Errors
+    /// `not_found` for a user or a session that is not there; `forbidden` where the user holds more than the caller.
+    pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
+        let access = caller.access(USERS, Action::Update)?;
+        let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);
+        self.change_accounts(move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                match connection.end_session(&id, &session).await? {
+                    true => Ok(()),
+                    false => Err(Error::not_found("session")),
+                }
+            })
+        })
+        .await
+    }
+}

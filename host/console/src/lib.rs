@@ -1,0 +1,158 @@
+//! The console at `/admin`: the page and what it loads, all of it in the binary.
+//!
+//! `console/` of the checkout has the sources; their build writes `assets/`, which `README.md` here describes. The console has no
+//! rights and no endpoints of its own: it calls the public API with the session of whoever is signed in. So this crate must not know
+//! of the operations, of callers and of axum.
+#![forbid(unsafe_code)]
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use blockbase_embedded::{Answer, File, Files, KeptBy, page};
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use serde::Deserialize;
+
+/// Where the page is.
+pub const PATH: &str = "/admin";
+/// What its files are below.
+const ASSETS_PATH: &str = "/admin/assets/";
+
+const TEMPLATE: &str = include_str!("../assets/index.html");
+/// What stands in the template where the nonce goes.
+const PLACEHOLDER: &str = "{nonce}";
+const MANIFEST: &str = include_str!("../assets/manifest.json");
+/// Gzipped files by their names.
+const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// Random bytes of a nonce.
+const NONCE_BYTES: usize = 16;
+/// The crate `http` has no name for it.
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+/// One file as the build describes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Entry<'a> {
+    name: &'a str,
+    content_type: Cow<'a, str>,
+    /// Bytes of the unpacked file.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the file"))]
+    size: u64,
+    /// Of the unpacked file, in hexadecimal.
+    #[cfg_attr(not(test), expect(dead_code, reason = "tests compare it with the file"))]
+    sha256: &'a str,
+}
+
+fn manifest() -> Result<Vec<Entry<'static>>, String> {
+    serde_json::from_str(MANIFEST).map_err(|error| format!("The console's manifest.json cannot be read: {error}."))
+}
+
+/// The console.
+pub struct Console {
+    /// What stands between the nonces.
+    template: Vec<&'static str>,
+    files: Files,
+}
+
+impl Console {
+    /// # Errors
+    /// A sentence: the files in the binary are not those of one build.
+    pub fn new() -> Result<Console, String> {
+        let entries = manifest()?;
+        let described: HashMap<&str, &Entry<'_>> = entries.iter().map(|entry| (entry.name, entry)).collect();
+        let files: Vec<(&str, File)> = FILES
+            .iter()
+            .map(|(name, packed)| {
+                let entry = described.get(name).ok_or_else(|| format!("The console's manifest.json has no {name}."))?;
+                Ok((*name, File::new(&entry.content_type, packed)?))
+            })
+            .collect::<Result<_, String>>()?;
+        if files.len() != described.len() {
+            return Err("The console's manifest.json names files that are not there.".to_owned());
+        }
+        Ok(Console { template: TEMPLATE.split(PLACEHOLDER).collect(), files: Files::new(KeptBy::Everybody, files) })
+    }
+
+    /// Answers a GET of `/admin` and of what is below: files by their names, and the page for every other path, whose parts are the
+    /// console's own. `None` for a file that there is not.
+    pub fn answer(&self, path: &str, request: &HeaderMap) -> Option<Answer> {
+        match path.strip_prefix(ASSETS_PATH) {
+            Some(name) => self.files.answer(name, request),
+            None => Some(self.page()),
+        }
+    }
+
+    /// The page with a nonce that no other answer has.
+    fn page(&self) -> Answer {
+        let mut random = [0; NONCE_BYTES];
+        if getrandom::fill(&mut random).is_err() {
+            // The system has no randomness.
+            let mut response = Response::<()>::default().map(|()| Default::default());
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            return response;
+        }
+        let nonce = URL_SAFE_NO_PAD.encode(random);
+        let headers =
+            [(header::CACHE_CONTROL, "no-store"), (header::REFERRER_POLICY, "same-origin"), (OPENER_POLICY, "same-origin")];
+        let mut response = page(self.template.join(&nonce), &headers);
+        if let Ok(policy) = HeaderValue::from_str(&policy(&nonce)) {
+            response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
+        response
+    }
+}
+
+/// What the page may do: load from this server and ask it, and style with this nonce.
+fn policy(nonce: &str) -> String {
+    format!(
+        "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data: blob:; font-src 'self'; \
+         connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use flate2::read::GzDecoder;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_manifest_describes_every_file_as_it_is() {
+        let entries = manifest().expect("a manifest");
+        let console = Console::new().expect("files of one build");
+        let mut names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        assert_eq!(console.files.names().collect::<Vec<_>>(), names);
+        for entry in entries {
+            let (_, packed) = FILES.iter().find(|(name, _)| *name == entry.name).expect("a file");
+            let mut unpacked = Vec::new();
+            GzDecoder::new(*packed).read_to_end(&mut unpacked).expect(entry.name);
+            assert_eq!(unpacked.len() as u64, entry.size, "{}", entry.name);
+            assert_eq!(hex::encode(Sha256::digest(&unpacked)), entry.sha256, "{}", entry.name);
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            assert!(entry.name.bytes().all(is_plain), "{} needs no escapes in an address", entry.name);
+        }
+    }
+
+    #[test]
+    fn the_page_has_its_nonce_and_loads_files_that_there_are() {
+        let page = Console::new().expect("files of one build").template.join("the-nonce");
+        assert!(page.contains("the-nonce") && !page.contains(PLACEHOLDER));
+        // What the policy allows: no script in the page, and no style without the nonce.
+        for script in page.split("<script").skip(1) {
+            assert!(script.split('>').next().is_some_and(|tag| tag.contains(" src=\"/admin/assets/")), "{script}");
+        }
+        for style in page.split("<style").skip(1) {
+            assert!(style.starts_with(" nonce=\"the-nonce\""), "{style}");
+        }
+        for name in page.split(ASSETS_PATH).skip(1).filter_map(|rest| rest.split('"').next()) {
+            assert!(FILES.iter().any(|(known, _)| *known == name), "{name}");
+        }
+    }
+}

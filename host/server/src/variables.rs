@@ -1,0 +1,226 @@
+//! The environment variables of the server: what each means, what holds without it, and how much of it may be shown.
+//!
+//! This is the one list of them. `config` takes the defaults from here, `--help` prints it, and `GET /api/v1/settings` shows it with
+//! the values that hold. A new variable has to say whether it is a secret, because each is made by one of three functions.
+
+use blockbase_app::{ListedSetting, SettingSource};
+use url::Url;
+
+use self::Fallback::{Is, Nothing, Told};
+
+/// One variable.
+pub(crate) struct Variable {
+    pub(crate) name: &'static str,
+    shown: Shown,
+    default: Fallback,
+    /// One line for `--help`.
+    description: &'static str,
+}
+
+/// How much of a value others are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shown {
+    All,
+    /// Nothing: it is a secret.
+    Never,
+    /// An address that may hold a secret: what certainly is none.
+    Address,
+}
+
+/// What holds where a variable is not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fallback {
+    /// This text, as if it had been set.
+    Is(&'static str),
+    /// What this text tells: it depends on something else.
+    Told(&'static str),
+    Nothing,
+}
+
+const fn plain(name: &'static str, default: Fallback, description: &'static str) -> Variable {
+    Variable { name, shown: Shown::All, default, description }
+}
+
+const fn secret(name: &'static str, default: Fallback, description: &'static str) -> Variable {
+    Variable { name, shown: Shown::Never, default, description }
+}
+
+const fn address(name: &'static str, default: Fallback, description: &'static str) -> Variable {
+    Variable { name, shown: Shown::Address, default, description }
+}
+
+/// All of them, in the order of `--help`.
+pub(crate) const VARIABLES: &[Variable] = &[
+    plain("SVC_LISTEN", Is("127.0.0.1:4000"), "address to listen on; port 0 picks a free one"),
+    plain("SVC_PUBLIC_URL", Told("http://<listen>"), "external base address; https makes cookies Secure"),
+    plain("SVC_DATA_DIR", Is("./svc-data"), "SQLite file, generated secret, compiled blocks"),
+    address(
+        "SVC_DATABASE_URL",
+        Told("SQLite in the data directory"),
+        "address of Postgres, as postgres://user:password@host/database",
+    ),
+    plain("SVC_DATABASE_MAX_CONNECTIONS", Told("8 on SQLite, 16 on Postgres"), "size of the connection pool"),
+    secret("SVC_SECRET", Told("generated on SQLite; needed on Postgres"), "master secret, at least 32 characters"),
+    plain("SVC_REQUIRE_AUTH", Is("true"), "whether permissions are enforced"),
+    plain("SVC_ALLOW_INSECURE", Is("false"), "allows SVC_REQUIRE_AUTH=false on an address that is not loopback"),
+    plain("SVC_ADMIN_EMAIL", Nothing, "address of the first admin, made at boot"),
+    secret("SVC_ADMIN_PASSWORD", Nothing, "password of the first admin"),
+    plain("SVC_ADMIN_PASSWORD_FILE", Nothing, "file that holds the password of the first admin"),
+    secret(
+        "SVC_SETUP_TOKEN",
+        Nothing,
+        "what the first sign-up of a fresh server sends as x-setup-token; auto makes one and logs it",
+    ),
+    plain("SVC_DISABLE_SIGNUP", Told("false; true with SVC_ADMIN_EMAIL"), "closes sign-up once the first admin exists"),
+    plain("SVC_ANONYMOUS_AUTH", Is("false"), "guest sign-in"),
+    plain("SVC_SIGNUP_ROLE", Nothing, "role given to every plain new sign-up"),
+    plain("SVC_EVENTS_ENABLED", Is("true"), "whether writes emit events"),
+    plain("SVC_EVENTS_POLL_INTERVAL_MS", Is("2000"), "how often the dispatcher looks by itself"),
+    plain("SVC_EVENTS_RETENTION_DAYS", Is("30"), "age at which settled events are purged; 0 keeps all"),
+    plain(
+        "SVC_EVENTS_MAX_BYTES",
+        Told("a fifth of the disk; 10 GiB on Postgres"),
+        "bytes of the outbox past which settled events are purged; 0 is no bound",
+    ),
+    plain("SVC_RETRY_BASE_MS", Is("5000"), "base of the delivery backoff"),
+    plain("SVC_WEBHOOK_TIMEOUT_MS", Is("10000"), "time of one webhook call"),
+    plain("SVC_ACTION_TIMEOUT_MS", Is("30000"), "time of one action, hook or handler"),
+    plain("SVC_BLOCK_MEMORY_MB", Is("256"), "linear memory of one block instance"),
+    plain("SVC_BLOCK_MEMORY_TOTAL_MB", Is("4096"), "linear memory of all block instances together"),
+    plain("SVC_ALLOW_PRIVATE_NETWORK", Is("false"), "whether webhooks and blocks may reach private addresses"),
+    plain("SVC_MAX_BODY_BYTES", Is("10485760"), "largest request body"),
+    plain("SVC_MAX_BLOCK_BYTES", Is("67108864"), "largest block upload"),
+    plain("SVC_MAX_TEXT_BYTES", Is("1048576"), "largest text value, where the field has no max of its own"),
+    plain("SVC_MAX_ANSWER_BYTES", Is("67108864"), "largest answer of a request that lists"),
+    plain("SVC_MAX_BULK", Is("1000"), "records of one bulk call"),
+    plain("SVC_MAX_STREAMS_PER_PRINCIPAL", Is("100"), "open event streams of one user, key or address"),
+    plain("SVC_RATE_LIMIT_RPM", Is("6000"), "requests a minute and address; 0 is off"),
+    plain("SVC_AUTH_RATE_LIMIT_RPM", Is("60"), "the same for /api/auth"),
+    plain("SVC_TRUSTED_PROXIES", Told("none"), "CIDRs whose X-Forwarded-For is believed"),
+    plain("SVC_TRUSTED_ORIGINS", Nothing, "origins of cookie-authenticated writes and CORS, beside the public URL's"),
+    plain("SVC_DRAIN_DELAY_MS", Is("0"), "how long requests are accepted after the signal to stop, while /readyz answers 503"),
+    plain("SVC_TELEMETRY", Is("false"), "mounts /metrics"),
+    secret("SVC_METRICS_TOKEN", Nothing, "bearer token of /metrics; without one only this machine gets them"),
+    plain("SVC_METRICS_LISTEN", Nothing, "address of a listener of its own for /metrics"),
+    address(
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        Nothing,
+        "with telemetry: http(s) address of a collector of traces and metrics, as http/protobuf",
+    ),
+    plain("SVC_LOG", Is("info"), "log filter, as in RUST_LOG"),
+    plain("SVC_LOG_FORMAT", Is("pretty"), "pretty or json"),
+    plain("SVC_LOG_REQUESTS", Is("true"), "whether each request leaves a line in the log"),
+];
+
+/// The variable of this name.
+pub(crate) fn named(name: &str) -> Option<&'static Variable> {
+    VARIABLES.iter().find(|variable| variable.name == name)
+}
+
+impl Variable {
+    /// The text that holds without the variable.
+    pub(crate) fn default_text(&self) -> Option<&'static str> {
+        match self.default {
+            Is(text) => Some(text),
+            Told(_) | Nothing => None,
+        }
+    }
+
+    /// The description with the default in brackets.
+    pub(crate) fn help(&self) -> String {
+        match self.default {
+            Is(default) | Told(default) => format!("{} [{default}]", self.description),
+            Nothing => self.description.to_owned(),
+        }
+    }
+
+    /// What is shown of it while it is set to `text`.
+    fn shown(&self, text: &str) -> Option<String> {
+        match self.shown {
+            Shown::All => Some(text.to_owned()),
+            Shown::Never => None,
+            Shown::Address => shown_address(text),
+        }
+    }
+
+    /// The setting as it is listed; `text` is what it is set to.
+    pub(crate) fn listed(&self, text: Option<&str>) -> ListedSetting {
+        ListedSetting {
+            name: self.name,
+            value: text.or(self.default_text()).and_then(|text| self.shown(text)),
+            secret: self.shown == Shown::Never,
+            is_set: text.is_some(),
+            source: if text.is_some() { SettingSource::Environment } else { SettingSource::Default },
+            description: self.description,
+        }
+    }
+}
+
+/// An address without its user, password and fragment, and without everything else that may hold a key: query parameters, and the path
+/// where it is not the name of a database. `None` for what cannot be read.
+fn shown_address(text: &str) -> Option<String> {
+    let url = Url::parse(text.trim()).ok()?;
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let is_database = matches!(url.scheme(), "postgres" | "postgresql");
+    if url.path().contains('@') {
+        // A password with a slash in it, cut in the wrong place.
+        return None;
+    }
+    let path = if is_database { url.path() } else { "" };
+    let tls = url.query_pairs().find(|(name, _)| is_database && name == "sslmode");
+    let tls = tls.filter(|(_, mode)| mode.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+    let tls = tls.map(|(_, mode)| format!("?sslmode={mode}")).unwrap_or_default();
+    Some(format!("{}://{host}{port}{path}{tls}", url.scheme()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_shown_without_what_may_be_a_secret() {
+        for (address, shown) in [
+            ("postgres://ann:hunter2@db.internal:5433/shop", "postgres://db.internal:5433/shop"),
+            ("postgresql://ann@db/shop?sslmode=verify-full&password=hunter2", "postgresql://db/shop?sslmode=verify-full"),
+            ("postgres://db/shop?sslmode=hunter2", "postgres://db/shop"),
+            ("postgres:///shop?host=/run/hunter2&user=ann", "postgres:///shop"),
+            ("postgres://[::1]:5432/shop#hunter2", "postgres://[::1]:5432/shop"),
+            ("https://key:hunter2@otlp.example/v1/hunter2?api-key=hunter2", "https://otlp.example"),
+            ("http://127.0.0.1:4318", "http://127.0.0.1:4318"),
+        ] {
+            assert_eq!(shown_address(address).as_deref(), Some(shown), "{address}");
+        }
+        for unreadable in ["postgres://ann:hunter2/x@db/shop", "postgres://ann:12/hunter2@db/shop", "hunter2", ""] {
+            assert_eq!(shown_address(unreadable), None, "{unreadable}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_listed_without_its_value() {
+        for variable in VARIABLES {
+            let listed = variable.listed(Some("hunter2-is-the-password"));
+            let may_show = variable.shown == Shown::All;
+            assert_eq!(listed.value.is_some(), may_show, "{}", variable.name);
+            // Whoever adds a secret has to say so.
+            let sounds_secret = ["SECRET", "TOKEN", "PASSWORD"].iter().any(|word| variable.name.ends_with(word));
+            assert_eq!(listed.secret, sounds_secret, "{}", variable.name);
+        }
+        let listen = named("SVC_LISTEN").expect("a variable");
+        let unset = listen.listed(None);
+        assert_eq!((unset.value.as_deref(), unset.source), (Some("127.0.0.1:4000"), SettingSource::Default));
+        assert_eq!(listen.listed(Some("[::]:80")).value.as_deref(), Some("[::]:80"));
+    }
+
+    #[test]
+    fn the_documentation_has_every_variable_with_its_default() {
+        let documentation = include_str!("../../../docs/configuration.md");
+        for variable in VARIABLES {
+            let of_variable = |line: &&str| line.starts_with("| ") && line.contains(&format!("`{}`", variable.name));
+            let line = documentation.lines().find(of_variable).unwrap_or_else(|| panic!("{} is missing", variable.name));
+            if let Is(default) = variable.default {
+                assert!(line.contains(&format!("`{default}`")), "{}: {default} is not in {line:?}", variable.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,3 @@
+-- The version of each row: a number that goes up with each change. Conditional writes compare it.
+-- This runs once for each object; `{object}` is its name. A constant default rewrites no table.
+ALTER TABLE "{object}" ADD COLUMN svc_version bigint NOT NULL DEFAULT 0;

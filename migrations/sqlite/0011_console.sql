@@ -1,0 +1,12 @@
+-- What people keep of the console, the number of events. Version 11, for SQLite.
+
+CREATE TABLE svc_preferences (
+  user_id TEXT PRIMARY KEY REFERENCES svc_users (id) ON DELETE CASCADE,
+  -- A JSON object without spaces, 64 KiB at most.
+  preferences TEXT NOT NULL,
+  updated_at BIGINT NOT NULL
+);
+
+-- How many events the counted bytes belong to. Everything is counted anew, a page at a time.
+ALTER TABLE svc_outbox ADD COLUMN events BIGINT NOT NULL DEFAULT 0;
+UPDATE svc_outbox SET counted_to = 0, bytes = 0;
