@@ -1,18 +1,3 @@
-import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
-
-export function RecordScreen() {
-  return (
-    <Page title="Record">
-      <SkeletonRows />
-    </Page>
-  );
-}
-
-export function NewRecordScreen() {
-  return (
-    <Page title="New record">
-      <SkeletonRows />
-    </Page>
-  );
-}
+export { NewRecordScreen } from "./NewRecordScreen";
+export { RecordPanel, type RecordPanelProps } from "./RecordPanel";
+export { RecordScreen } from "./RecordScreen";

@@ -10,5 +10,7 @@ export function readNewRecordSearch(raw: RawSearch) {
   return given({
     /** The record whose values the form begins with. */
     from: text(raw.from),
+    /** Values that the form begins with, as a JSON object. */
+    set: text(raw.set, 16_000),
   });
 }

@@ -1,0 +1,228 @@
+/**
+ * What a record of an object consists of: its columns with their rules (reference columns among them), its links, and the records
+ * of others that refer to it. Read from the live schema; somebody who may not read that gets it from the OpenAPI document.
+ */
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
+import { request } from "./client";
+import { isJsonObject, type JsonObject, type JsonValue } from "./json";
+import { dataObjectsQuery, schemaQuery, type Field, type FieldType, type Relationship, type Schema } from "./schema-live";
+import { useCan } from "./session";
+
+/** The platform's own object that a relationship may lead to. Its records are users. */
+export const USERS = "users";
+
+export interface Reference {
+  /** The relationship's name: `project` of the column `project_id`. */
+  relation: string;
+  target: string;
+  /** Whether no two records may refer to the same one. */
+  isOneToOne: boolean;
+}
+
+export interface Column extends Field {
+  /** Set on the columns that hold another record's id. */
+  reference?: Reference;
+}
+
+/** A many_to_many relation, seen from this side. */
+export interface LinkKey {
+  key: string;
+  target: string;
+}
+
+/** Records of another object that hold this one's id. */
+export interface ReverseKey {
+  /** `<object>_by_<relation>`. */
+  key: string;
+  object: string;
+  relation: string;
+  /** The column that holds the id: `<relation>_id`. */
+  column: string;
+  isSingle: boolean;
+  /** What deleting this record does to them; unknown to those who may not read the schema. */
+  onDelete?: Relationship["onDelete"];
+}
+
+export interface RecordShape {
+  object: string;
+  label: string;
+  description?: string | undefined;
+  columns: Column[];
+  links: LinkKey[];
+  reverse: ReverseKey[];
+  uniqueTogether: string[][];
+}
+
+export const SYSTEM_COLUMNS = ["id", "created_at", "updated_at", "created_by", "updated_by"] as const;
+
+export function columnLabel(column: Pick<Column, "name" | "label">): string {
+  return column.label ?? column.name;
+}
+
+/** The shape of an object by the schema; undefined where there is no such object. */
+export function shapeOf(schema: Schema, name: string): RecordShape | undefined {
+  const found = schema.objects.find((object) => object.name === name);
+  if (found === undefined) return undefined;
+  const columns: Column[] = [...found.fields];
+  const links: LinkKey[] = [];
+  const reverse: ReverseKey[] = [];
+  for (const { name: relation, kind, source, target, required, onDelete } of schema.relationships) {
+    if (kind === "many_to_many") {
+      if (source === name) links.push({ key: relation, target });
+      else if (target === name) links.push({ key: relation, target: source });
+      continue;
+    }
+    // The side that holds the column, and the side that it leads to.
+    const [holder, other] = kind === "one_to_many" ? [target, source] : [source, target];
+    const isOneToOne = kind === "one_to_one";
+    if (holder === name) {
+      columns.push({
+        name: `${relation}_id`,
+        type: "uuid",
+        required: required === true,
+        isUnique: isOneToOne,
+        reference: { relation, target: other, isOneToOne },
+      });
+    }
+    if (other === name)
+      reverse.push({ key: `${holder}_by_${relation}`, object: holder, relation, column: `${relation}_id`, isSingle: isOneToOne, onDelete: onDelete ?? "restrict" });
+  }
+  return {
+    object: name,
+    label: found.label ?? name,
+    description: found.description,
+    columns,
+    links,
+    reverse,
+    uniqueTogether: found.constraints?.uniqueTogether ?? [],
+  };
+}
+
+const openApiQuery = queryOptions({
+  queryKey: ["openapi"],
+  queryFn: ({ signal }) => request<JsonObject>("GET", "/api/v1/openapi.json", { signal }),
+  staleTime: 60_000,
+});
+
+const typeName = (object: string) =>
+  object
+    .split("_")
+    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
+    .join("");
+
+const member = (value: JsonValue | undefined, key: string): JsonValue | undefined => (isJsonObject(value) ? value[key] : undefined);
+
+/** The field that a JSON Schema of the OpenAPI document describes, as far as it shows. */
+function fieldOf(name: string, described: JsonValue, isRequired: boolean): Field {
+  const outer = isJsonObject(described) ? described : {};
+  const inner = Array.isArray(outer.anyOf) ? (outer.anyOf.find((each) => member(each, "type") !== undefined) ?? {}) : outer;
+  const given = member(inner, "type");
+  const types = Array.isArray(given) ? given : given === undefined ? [] : [given];
+  const format = member(inner, "format");
+  const options = member(inner, "enum") ?? member(member(inner, "items"), "enum");
+  const type = ((): FieldType => {
+    if (types.length === 0) return "json";
+    if (types.includes("array")) return "multi_enum";
+    if (types.includes("boolean")) return "boolean";
+    if (types.includes("integer")) return format === "int64" ? "big_integer" : "integer";
+    if (types.includes("number")) return format === "double" ? "float" : "decimal";
+    if (options !== undefined) return "enum";
+    const formats: Record<string, FieldType> = { email: "email", uri: "url", date: "date", "date-time": "datetime", uuid: "uuid" };
+    return formats[String(format)] ?? "text";
+  })();
+  const kept = <Key extends string>(key: Key, value: JsonValue | undefined) => (value === undefined ? {} : { [key]: value });
+  return {
+    name,
+    type,
+    required: isRequired || !types.includes("null"),
+    ...(typeof outer.description === "string" ? { description: outer.description } : {}),
+    ...kept("default", outer.default),
+    ...kept("min", member(inner, "minimum") ?? member(inner, "minLength")),
+    ...kept("max", member(inner, "maximum") ?? member(inner, "maxLength")),
+    ...(type === "enum" || type === "multi_enum" ? { options: Array.isArray(options) ? options.filter((each) => typeof each === "string") : [] } : {}),
+  };
+}
+
+/** The shape by the OpenAPI document, for those who may use an object without reading the schema. */
+export function shapeByOpenApi(document: JsonObject, objects: string[], name: string): RecordShape | undefined {
+  const schemas = member(document.components, "schemas");
+  const shown = member(member(schemas, typeName(name)), "properties");
+  const input = member(member(schemas, `${typeName(name)}CreateInput`), "properties") ?? member(member(schemas, `${typeName(name)}UpdateInput`), "properties");
+  if (!isJsonObject(shown)) return undefined;
+  const requiredNames = member(member(schemas, `${typeName(name)}CreateInput`), "required");
+  const isRequired = (field: string) => Array.isArray(requiredNames) && requiredNames.includes(field);
+  const objectOf = new Map(objects.map((object) => [`#/components/schemas/${typeName(object)}`, object]));
+  const single = (value: JsonValue) => {
+    const options = member(value, "anyOf");
+    const reference = Array.isArray(options) ? options.map((each) => member(each, "$ref")).find((each) => each !== undefined) : member(value, "$ref");
+    return typeof reference === "string" ? objectOf.get(reference) : undefined;
+  };
+  const several = (value: JsonValue) => {
+    const reference = member(member(value, "items"), "$ref");
+    return typeof reference === "string" ? objectOf.get(reference) : undefined;
+  };
+  const columns: Column[] = [];
+  const links: LinkKey[] = [];
+  const reverse: ReverseKey[] = [];
+  for (const [key, value] of Object.entries(shown)) {
+    if ((SYSTEM_COLUMNS as readonly string[]).includes(key)) continue;
+    const one = single(value);
+    const many = several(value);
+    const holder = one ?? many;
+    if (holder !== undefined && key.startsWith(`${holder}_by_`)) {
+      const relation = key.slice(holder.length + 4);
+      reverse.push({ key, object: holder, relation, column: `${relation}_id`, isSingle: one !== undefined });
+    } else if (many !== undefined) links.push({ key, target: many });
+    else if (one === undefined && member(value, "description") !== "There with `expand`.") {
+      const relation = key.endsWith("_id") ? key.slice(0, -3) : "";
+      const target = relation === "" || !isJsonObject(shown[relation]) ? undefined : single(shown[relation] ?? null);
+      const field = fieldOf(key, member(input, key) ?? value, isRequired(key));
+      columns.push(target === undefined ? field : { ...field, reference: { relation, target, isOneToOne: false } });
+    }
+  }
+  return { object: name, label: name, columns, links, reverse, uniqueTogether: [] };
+}
+
+/** `data` is null where there is no such object, or where this person may not know of it. */
+export function useRecordShape(object: string): { data: RecordShape | null | undefined; error: unknown; refetch: () => void } {
+  const readsSchema = useCan("objects", "read");
+  const schema = useQuery({ ...schemaQuery, enabled: readsSchema });
+  const listed = useQuery({ ...dataObjectsQuery, enabled: !readsSchema });
+  const document = useQuery({ ...openApiQuery, enabled: !readsSchema });
+  const data = useMemo(() => {
+    if (readsSchema) return schema.data === undefined ? undefined : (shapeOf(schema.data, object) ?? null);
+    if (document.data === undefined || listed.data === undefined) return undefined;
+    return shapeByOpenApi(document.data, listed.data.map(({ name }) => name), object) ?? null;
+  }, [readsSchema, schema.data, document.data, listed.data, object]);
+  return {
+    data,
+    error: readsSchema ? schema.error : (document.error ?? listed.error),
+    refetch: () => {
+      if (readsSchema) void schema.refetch();
+      else {
+        void document.refetch();
+        void listed.refetch();
+      }
+    },
+  };
+}
+
+const DISPLAY_NAMES = ["name", "title", "label", "subject", "headline", "display_name", "full_name", "email", "slug", "code", "key"];
+
+/** The column whose value stands for a record: by its name, else the first text that is required, else the first text. */
+export function displayColumn(columns: Column[]): string | undefined {
+  const texts = columns.filter(({ type, reference }) => reference === undefined && /^(text|email|url|slug|enum)$/.test(type));
+  for (const name of DISPLAY_NAMES) if (texts.some((column) => column.name === name)) return name;
+  const plain = texts.filter(({ type }) => type === "text");
+  return (plain.find(({ required }) => required) ?? plain[0] ?? texts[0])?.name;
+}
+
+/** The text that stands for a record, in one line; undefined where only the id can. */
+export function displayValue(record: JsonObject, columns: Column[]): string | undefined {
+  const name = displayColumn(columns);
+  const value = name === undefined ? undefined : record[name];
+  if (typeof value !== "string" || value.trim() === "") return undefined;
+  const line = value.replaceAll(/\s+/g, " ").trim();
+  return line.length > 200 ? `${line.slice(0, 200)}…` : line;
+}

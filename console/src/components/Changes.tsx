@@ -1,0 +1,113 @@
+import { UnstyledButton } from "@mantine/core";
+import { type Change as Piece, diffLines, diffWordsWithSpace } from "diff";
+import { Fragment, useMemo, useState } from "react";
+import { isLosslessNumber, printJson } from "../api/json";
+import { Value } from "./Value";
+import type { FieldType } from "../api/schema-live";
+import classes from "./Changes.module.css";
+
+export interface FieldChange {
+  field: string;
+  label?: string | undefined;
+  type?: FieldType | undefined;
+  /** `undefined`: there was none, as on a record that is new. */
+  before: unknown;
+  after: unknown;
+}
+
+/** Texts longer than this are shown as before and after: comparing their words would take too long. */
+const COMPARED_MAX = 20_000;
+const SHOWN_MAX = 1_200;
+/** Below this, before and after side by side are easier to read than words marked in a text. */
+const WORDS_MIN = 24;
+
+const isStructured = (value: unknown) => typeof value === "object" && value !== null && !isLosslessNumber(value);
+
+/** The differences of fields, one a line: what went is struck through, what came stands beside it. */
+export function Changes({ changes, label = "Changes" }: { changes: FieldChange[]; label?: string }) {
+  return (
+    <dl className={classes.changes} aria-label={label}>
+      {changes.map((change) => (
+        <div className={classes.change} key={change.field}>
+          <dt className={classes.field} dir="auto">
+            {change.label ?? change.field}
+          </dt>
+          <dd className={classes.values}>
+            <OneChange {...change} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function OneChange({ before, after, type }: FieldChange) {
+  const pieces = useMemo(() => compared(before, after), [before, after]);
+  const [isWhole, setWhole] = useState(false);
+  if (pieces !== undefined) {
+    const length = pieces.reduce((sum, { value }) => sum + value.length, 0);
+    const shown = isWhole ? pieces : cut(pieces, SHOWN_MAX);
+    return (
+      <bdi className={isStructured(after) || isStructured(before) ? classes.json : undefined}>
+        {shown.map(({ value, added, removed }, index) => {
+          if (added) return <ins key={index} className={classes.after}>{value}</ins>;
+          if (removed) return <del key={index} className={classes.before}>{value}</del>;
+          return <span key={index} className={classes.same}>{value}</span>;
+        })}
+        {!isWhole && length > SHOWN_MAX && (
+          <Fragment>
+            …{" "}
+            <UnstyledButton className={classes.more} onClick={() => setWhole(true)}>
+              {length - SHOWN_MAX} more characters
+            </UnstyledButton>
+          </Fragment>
+        )}
+      </bdi>
+    );
+  }
+  return (
+    <>
+      {before !== undefined && (
+        <>
+          <del className={classes.before}>
+            <Value value={before} type={plain(type)} />
+          </del>
+          <span className={classes.arrow} aria-label="to">
+            →
+          </span>
+        </>
+      )}
+      <ins className={classes.after}>
+        <Value value={after} type={plain(type)} />
+      </ins>
+    </>
+  );
+}
+
+/** Exact in a comparison: a relative time would hide what changed. */
+const plain = (type: FieldType | undefined) => (type === "datetime" || type === "enum" || type === "multi_enum" ? undefined : type);
+
+/** The first characters of a comparison. */
+function cut(pieces: Piece[], length: number): Piece[] {
+  const kept: Piece[] = [];
+  let used = 0;
+  for (const piece of pieces) {
+    if (used >= length) break;
+    kept.push({ ...piece, value: piece.value.slice(0, length - used) });
+    used += piece.value.length;
+  }
+  return kept;
+}
+
+function compared(before: unknown, after: unknown): Piece[] | undefined {
+  if (isStructured(before) && isStructured(after)) {
+    const [one, other] = [printJson(before, 2), printJson(after, 2)];
+    return one.length + other.length > COMPARED_MAX ? undefined : diffLines(one, other);
+  }
+  if (typeof before !== "string" || typeof after !== "string") return undefined;
+  if (Math.max(before.length, after.length) < WORDS_MIN || before.length + after.length > COMPARED_MAX) return undefined;
+  const pieces = diffWordsWithSpace(before, after);
+  // A text that was written anew is read better side by side.
+  const kept = pieces.reduce((sum, { value, added, removed }) => (added || removed ? sum : sum + value.trim().length), 0);
+  return kept * 3 < Math.min(before.length, after.length) ? undefined : pieces;
+}

@@ -1,0 +1,211 @@
+import { ActionIcon, Combobox, TextInput, Tooltip, useCombobox } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { IconArrowUpRight, IconPlus, IconX } from "@tabler/icons-react";
+import { useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { Suspense, lazy, useRef, useState } from "react";
+import { messageOf } from "../api/errors";
+import type { JsonObject } from "../api/json";
+import { USERS, useRecordShape } from "../api/record-shape";
+import { type Related, useRelated, useRelatedSearch } from "../api/related";
+import { useCan } from "../api/session";
+import { Id, shortId } from "./Id";
+import classes from "./RelationPicker.module.css";
+
+const NewRecordDialog = lazy(() => import("../screens/record/NewRecordDialog"));
+
+/** Typing waits this long before the server is asked. */
+const TYPING_MS = 150;
+const CREATE = "create:";
+
+export interface RelationPickerProps {
+  /** The object that holds the reference. */
+  object: string;
+  /** The relation's name: `project` of the column `project_id`. */
+  relation: string;
+  /** The id of the related record. */
+  value: string | null;
+  onChange: (id: string | null) => void;
+  /** Found by the schema where it is left out. */
+  target?: string | undefined;
+  id?: string | undefined;
+  /** Accessible name, where no label points at it. */
+  label?: string | undefined;
+  disabled?: boolean | undefined;
+  error?: boolean | undefined;
+  describedBy?: string | undefined;
+  placeholder?: string | undefined;
+  /** Whether it may be empty. */
+  clearable?: boolean | undefined;
+  /** Takes the focus when it appears: for cells that are edited in place. */
+  autoFocus?: boolean | undefined;
+  /** Without the line below that shows the id. */
+  compact?: boolean | undefined;
+}
+
+/** Chooses the record that a reference leads to: searches as you type, by the text that stands for the target's records. */
+export function RelationPicker(props: RelationPickerProps) {
+  const { object, relation, value, onChange, clearable = true, compact = false, disabled = false } = props;
+  const shape = useRecordShape(object);
+  const target = props.target ?? shape.data?.columns.find(({ reference }) => reference?.relation === relation)?.reference?.target;
+  const found = useRelated(target ?? "", target === undefined ? null : value);
+  return (
+    <div>
+      <RelatedSearch
+        {...props}
+        target={target}
+        shown={value === null ? "" : (found?.label ?? value)}
+        onChoose={({ id }) => onChange(id)}
+        onClear={clearable && value !== null && !disabled ? () => onChange(null) : undefined}
+      />
+      {!compact && value !== null && (
+        <div className={classes.below}>
+          <Id id={value} />
+          {target !== undefined && target !== USERS && found !== null && (
+            <Link to="/data/$object/$id" params={{ object: target, id: value }} className={classes.open}>
+              Open <IconArrowUpRight size={12} aria-hidden="true" />
+            </Link>
+          )}
+          {found === null && <span>gone, or not for you to see</span>}
+        </div>
+      )}
+    </div>
+  );
+}
+
+export interface RelatedSearchProps {
+  target: string | undefined;
+  /** What stands in the field while nobody types. */
+  shown: string;
+  onChoose: (chosen: Related) => void;
+  onClear?: (() => void) | undefined;
+  /** Records that are not offered. */
+  without?: ReadonlySet<string> | undefined;
+  id?: string | undefined;
+  label?: string | undefined;
+  disabled?: boolean | undefined;
+  error?: boolean | undefined;
+  describedBy?: string | undefined;
+  placeholder?: string | undefined;
+  autoFocus?: boolean | undefined;
+}
+
+/** A field that finds records of an object and can create one in place. */
+export function RelatedSearch({ target, shown, onChoose, onClear, without, id, label, disabled, error, describedBy, placeholder, autoFocus }: RelatedSearchProps) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const [creating, setCreating] = useState<string | null>(null);
+  const [term] = useDebouncedValue(typed ?? "", TYPING_MS);
+  const input = useRef<HTMLInputElement>(null);
+  const cache = useQueryClient();
+  const box = useCombobox({
+    onDropdownClose: () => {
+      box.resetSelectedOption();
+      setTyped(null);
+    },
+  });
+  const search = useRelatedSearch(target ?? "", term, target !== undefined && box.dropdownOpened);
+  const mayCreate = useCan(target ?? "", "create") && target !== USERS && target !== undefined;
+  const found = search.data?.filter((each) => without?.has(each.id) !== true) ?? [];
+  const targetLabel = useRecordShape(target === undefined || target === USERS ? "" : target).data?.label ?? target ?? "";
+  const choose = (chosen: Related) => {
+    if (target !== undefined && chosen.label !== undefined) cache.setQueryData(["related", target, "id", chosen.id], chosen);
+    onChoose(chosen);
+    box.closeDropdown();
+  };
+  return (
+    <>
+      <Combobox
+        store={box}
+        onOptionSubmit={(option) => {
+          if (option === CREATE) {
+            setCreating(typed ?? "");
+            box.closeDropdown();
+            return;
+          }
+          choose(found.find((each) => each.id === option) ?? { id: option });
+        }}
+        transitionProps={{ duration: 0 }}
+      >
+        <Combobox.Target>
+          <TextInput
+            ref={input}
+            id={id}
+            aria-label={label}
+            aria-describedby={describedBy}
+            aria-invalid={error || undefined}
+            error={error}
+            disabled={disabled || target === undefined}
+            autoComplete="off"
+            autoFocus={autoFocus}
+            spellCheck={false}
+            dir="auto"
+            placeholder={placeholder ?? `Search ${targetLabel}`}
+            value={typed ?? shown}
+            onChange={(event) => {
+              setTyped(event.currentTarget.value);
+              box.openDropdown();
+              box.updateSelectedOptionIndex();
+            }}
+            onClick={() => box.openDropdown()}
+            onFocus={(event) => event.currentTarget.select()}
+            onBlur={() => box.closeDropdown()}
+            onKeyDown={(event) => {
+              // With an open list, Escape closes the list and nothing around it.
+              if (event.key === "Escape" && box.dropdownOpened) event.stopPropagation();
+            }}
+            rightSection={
+              onClear === undefined ? (
+                <Combobox.Chevron />
+              ) : (
+                <Tooltip label="Set to null">
+                  <ActionIcon size={20} aria-label={`Clear ${label ?? targetLabel}`} onMouseDown={(event) => event.preventDefault()} onClick={onClear}>
+                    <IconX size={13} />
+                  </ActionIcon>
+                </Tooltip>
+              )
+            }
+            rightSectionPointerEvents={onClear === undefined ? "none" : "all"}
+          />
+        </Combobox.Target>
+        <Combobox.Dropdown>
+          <Combobox.Options mah={260} style={{ overflowY: "auto" }} aria-label={`${targetLabel} found`}>
+            {found.map((each) => (
+              <Combobox.Option key={each.id} value={each.id}>
+                <span className={classes.option}>
+                  <bdi className={classes.optionText}>{each.label ?? <span className="dim">without a name</span>}</bdi>
+                  <span className={classes.optionId}>{shortId(each.id)}</span>
+                </span>
+              </Combobox.Option>
+            ))}
+            {search.isError && <div className={classes.error}>{messageOf(search.error)}</div>}
+            {search.isSuccess && found.length === 0 && (
+              <Combobox.Empty>{(typed ?? "") === "" ? `There is no ${targetLabel} to choose.` : `No ${targetLabel} matches.`}</Combobox.Empty>
+            )}
+            {search.isLoading && <div className={classes.note}>Searching</div>}
+            {mayCreate && (
+              <Combobox.Option value={CREATE}>
+                <span className={classes.option}>
+                  <IconPlus size={13} aria-hidden="true" />
+                  <bdi className={classes.optionText}>{(typed ?? "").trim() === "" ? `Create ${targetLabel}` : `Create ${targetLabel} “${typed!.trim()}”`}</bdi>
+                </span>
+              </Combobox.Option>
+            )}
+          </Combobox.Options>
+        </Combobox.Dropdown>
+      </Combobox>
+      {creating !== null && target !== undefined && (
+        <Suspense fallback={null}>
+          <NewRecordDialog
+            object={target}
+            text={creating}
+            onClose={() => {
+              setCreating(null);
+              setTimeout(() => input.current?.focus());
+            }}
+            onCreated={(record: JsonObject, text) => choose({ id: String(record.id), label: text })}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,39 @@
+import type { JsonObject } from "../../api/json";
+import { Id } from "../../components/Id";
+import { PersonName } from "../../components/PersonName";
+import { Time } from "../../components/Time";
+import classes from "./record.module.css";
+
+const textOf = (value: unknown) => (typeof value === "string" ? value : null);
+
+/** What the server keeps about a record: its id, who made it, who changed it last. */
+export function Facts({ record }: { record: JsonObject }) {
+  return (
+    <dl className={classes.facts}>
+      <dt>Id</dt>
+      <dd>
+        <Id id={String(record.id)} />
+      </dd>
+      {"created_at" in record && (
+        <>
+          <dt>Created</dt>
+          <dd>
+            <Time at={textOf(record.created_at)} />
+            <br />
+            <PersonName id={textOf(record.created_by)} />
+          </dd>
+        </>
+      )}
+      {"updated_at" in record && (
+        <>
+          <dt>Changed</dt>
+          <dd>
+            <Time at={textOf(record.updated_at)} />
+            <br />
+            <PersonName id={textOf(record.updated_by)} />
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}

@@ -1,0 +1,95 @@
+import { useQuery } from "@tanstack/react-query";
+import { linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { isJsonObject, parseJson, type JsonObject } from "../../api/json";
+import { type RecordShape, useRecordShape } from "../../api/record-shape";
+import { recordQuery } from "../../api/records";
+import { useCan, usePermissions } from "../../api/session";
+import { CopyAs } from "../../components/CopyAs";
+import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Page } from "../../components/Page";
+import { SkeletonLines } from "../../components/Skeleton";
+import { told } from "../../components/toast";
+import { RecordForm } from "./RecordForm";
+import { SaveBar } from "./SaveBar";
+import { copyCreate } from "./copies";
+import { type Edits, bodyOf } from "./draft";
+import { useCreating } from "./useCreating";
+import { useUnsavedGuard } from "./useUnsavedGuard";
+import classes from "./record.module.css";
+
+/** Creates a record, perhaps with the values of another one. */
+export function NewRecordScreen() {
+  const { object } = useParams({ from: "/data/$object/new" });
+  const { from, set } = useSearch({ from: "/data/$object/new" });
+  const shape = useRecordShape(object);
+  const permissions = usePermissions();
+  const mayCreate = useCan(object, "create");
+  const source = useQuery({ ...recordQuery(object, from ?? ""), enabled: from !== undefined });
+  const isReady = shape.data && permissions !== undefined && (from === undefined || source.data !== undefined || source.isError);
+  const error = shape.error;
+  if (isReady && mayCreate) return <Creation key={`${object}/${from ?? ""}/${set ?? ""}`} shape={shape.data!} source={source.data?.record} given={set} />;
+  return (
+    <Page title={`New ${shape.data?.label ?? object}`} crumbs={[{ label: shape.data?.label ?? object, link: linkOptions({ to: "/data/$object", params: { object } }) }]} padded>
+      {error ? (
+        <ErrorState error={error} onRetry={shape.refetch} />
+      ) : shape.data === null ? (
+        <p className={classes.nothing}>There is no object `{object}` that you may use.</p>
+      ) : permissions !== undefined && !mayCreate ? (
+        <p className={classes.nothing}>You need `create` on `{object}` to add a record. Somebody who may update roles can give it to you, on the Roles page.</p>
+      ) : (
+        <SkeletonLines lines={10} />
+      )}
+    </Page>
+  );
+}
+
+/** The values that a new record begins with. What has to be unique is left to the person. */
+function beginning(shape: RecordShape, source: JsonObject | undefined, given: string | undefined): Edits {
+  const edits: Record<string, Edits[string]> = {};
+  if (source !== undefined) for (const { name, isUnique } of shape.columns) if (isUnique !== true && name in source && source[name] !== null) edits[name] = source[name];
+  if (given !== undefined) {
+    try {
+      const values = parseJson(given);
+      if (isJsonObject(values)) for (const { name } of shape.columns) if (name in values) edits[name] = values[name];
+    } catch {
+      // An odd address begins with an empty form.
+    }
+  }
+  return edits;
+}
+
+function Creation({ shape, source, given }: { shape: RecordShape; source: JsonObject | undefined; given: string | undefined }) {
+  const { object, label } = shape;
+  const initial = useMemo(() => beginning(shape, source, given), [shape, source, given]);
+  const creating = useCreating(shape, initial);
+  const { draft, errors, failure, isSaving, focusOn } = creating;
+  const navigate = useNavigate();
+  const { letGo } = useUnsavedGuard(draft.isDirty, `the new ${label}`);
+  const list = linkOptions({ to: "/data/$object", params: { object } });
+  const create = async () => {
+    const record = await creating.create();
+    if (record === null) return;
+    letGo();
+    told(`${label} created.`);
+    await navigate({ to: "/data/$object/$id", params: { object, id: String(record.id) } });
+  };
+  return (
+    <Page title={`New ${label}`} crumbs={[{ label, link: list }]} actions={<CopyAs {...copyCreate(shape, bodyOf(draft.edits, shape.columns))} />} padded>
+      <form
+        className={classes.single}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create();
+        }}
+      >
+        {failure !== null && <ErrorNotice error={failure} title="The record was not created" />}
+        <RecordForm shape={shape} draft={draft} errors={errors} focusOn={focusOn} autoFocus />
+        <div className={classes.sticky}>
+          <SaveBar changed={[]} isSaving={isSaving} failure={failure} saveLabel={`Create ${label}`} discardLabel="Cancel" onSave={() => void create()} onDiscard={() => void navigate(list)} />
+        </div>
+      </form>
+    </Page>
+  );
+}

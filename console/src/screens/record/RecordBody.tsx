@@ -1,0 +1,111 @@
+/** What the panel and the page of a record share: the draft, its tabs, and what can happen to it. */
+import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { type RecordShape, displayValue, useRecordShape } from "../../api/record-shape";
+import { type VersionedRecord, createRecord, recordKey, recordQuery } from "../../api/records";
+import { useCan } from "../../api/session";
+import { failed } from "../../components/toast";
+import { shortId } from "../../components/Id";
+import { HistoryTab } from "./HistoryTab";
+import { JsonTab } from "./JsonTab";
+import { LinksTab } from "./LinksTab";
+import { Merge } from "./Merge";
+import { Notices } from "./Notices";
+import { RecordForm } from "./RecordForm";
+import { bodyOf } from "./draft";
+import { copyRead, copyUpdate } from "./copies";
+import { type Editing, useEditing } from "./useEditing";
+
+export const TABS = [
+  { tab: "form", label: "Form" },
+  { tab: "links", label: "Links" },
+  { tab: "json", label: "JSON" },
+  { tab: "history", label: "History" },
+] as const;
+export type Tab = (typeof TABS)[number]["tab"];
+
+export interface Loading {
+  shape: ReturnType<typeof useRecordShape>;
+  query: UseQueryResult<VersionedRecord, Error>;
+}
+
+/** The record and its shape; both are there, or one is on its way or failed. */
+export function useLoadedRecord(object: string, id: string, role?: string): Loading {
+  const shape = useRecordShape(object);
+  const query = useQuery(recordQuery(object, id, role));
+  return { shape, query };
+}
+
+export interface OpenRecord {
+  shape: RecordShape;
+  id: string;
+  role?: string | undefined;
+  editing: Editing;
+  /** The text that stands for the record. */
+  label: string;
+  readOnly: boolean;
+  mayDelete: boolean;
+  mayCreate: boolean;
+  jsonProblem: string | undefined;
+  setJsonProblem: (problem: string | undefined) => void;
+  copy: ReturnType<typeof copyRead>;
+}
+
+export function useOpenRecord(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord, role?: string): OpenRecord {
+  const editing = useEditing(shape, id, query, latest, role);
+  const mayUpdate = useCan(shape.object, "update");
+  const mayDelete = useCan(shape.object, "delete");
+  const mayCreate = useCan(shape.object, "create");
+  const [jsonProblem, setJsonProblem] = useState<string>();
+  const { draft, isDeleted } = editing;
+  const label = displayValue(draft.base?.record ?? latest.record, shape.columns) ?? shortId(id);
+  const copy = useMemo(
+    () => (draft.isDirty ? copyUpdate(shape, id, bodyOf(draft.edits, shape.columns)) : copyRead(shape, id)),
+    [shape, id, draft.isDirty, draft.edits],
+  );
+  return { shape, id, role, editing, label, readOnly: !mayUpdate || isDeleted || role !== undefined, mayDelete: mayDelete && !isDeleted && role === undefined, mayCreate, jsonProblem, setJsonProblem, copy };
+}
+
+/** The values of a record that is gone, as a new one. */
+export function useRestore(open: OpenRecord | null, onRestored: (id: string) => void): () => void {
+  const cache = useQueryClient();
+  return () => {
+    if (open === null) return;
+    const { shape, editing } = open;
+    const values = Object.fromEntries(shape.columns.map(({ name }) => [name, editing.draft.valueOf(name)]));
+    createRecord(shape.object, bodyOf(values, shape.columns))
+      .then((made) => {
+        cache.setQueryData(recordKey(shape.object, String(made.record.id)), made);
+        void cache.invalidateQueries({ queryKey: ["data", shape.object] });
+        editing.discard();
+        onRestored(String(made.record.id));
+      })
+      .catch((error: unknown) => failed("The record was not created again", error));
+  };
+}
+
+export function RecordTab({ open, tab, onRestore }: { open: OpenRecord; tab: Tab; onRestore: () => void }) {
+  const { shape, id, role, editing, readOnly, mayCreate, setJsonProblem } = open;
+  const { draft, errors, glowing, focusOn, increment, newer, isMerging, cancelMerge, merged, elsewhere } = editing;
+  return (
+    <>
+      <Notices shape={shape} editing={editing} onRestore={onRestore} mayCreate={mayCreate && role === undefined} />
+      {tab === "form" && (
+        <RecordForm shape={shape} draft={draft} errors={errors} glowing={glowing} readOnly={readOnly} focusOn={focusOn} onIncrement={readOnly ? undefined : increment} />
+      )}
+      {tab === "links" && <LinksTab shape={shape} id={id} readOnly={readOnly} role={role} />}
+      {tab === "json" && <JsonTab shape={shape} draft={draft} readOnly={readOnly} onProblem={setJsonProblem} />}
+      {tab === "history" && <HistoryTab shape={shape} id={id} />}
+      {isMerging && newer !== null && (
+        <Merge
+          shape={shape}
+          draft={draft}
+          latest={newer}
+          by={elsewhere?.actorId ?? (typeof newer.record.updated_by === "string" ? newer.record.updated_by : null)}
+          onCancel={cancelMerge}
+          onDone={(edits) => void merged(edits)}
+        />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,75 @@
+import { TextInput } from "@mantine/core";
+import { IconSearch } from "@tabler/icons-react";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { type Column, columnLabel, type RecordShape } from "../../api/record-shape";
+import type { Draft } from "./draft";
+import { FieldRow } from "./fields/FieldRow";
+import classes from "./record.module.css";
+
+/** From here on a field finds the others by name. */
+const FIELDS_TO_SEARCH = 16;
+
+export interface RecordFormProps {
+  shape: RecordShape;
+  draft: Draft;
+  errors: Record<string, string>;
+  glowing?: ReadonlySet<string>;
+  readOnly?: boolean;
+  /** The column that takes the focus: the first one that is wrong. */
+  focusOn?: string | null;
+  /** Focus on the first field when the form appears. */
+  autoFocus?: boolean;
+  onIncrement?: ((column: Column, amount: string) => Promise<void>) | undefined;
+  /** Columns that are given and not asked for. */
+  hidden?: ReadonlySet<string>;
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** The fields of a record, each with the editor of its type. */
+export function RecordForm({ shape, draft, errors, glowing = NOTHING, readOnly = false, focusOn = null, autoFocus = false, onIncrement, hidden = NOTHING }: RecordFormProps) {
+  const [term, setTerm] = useState("");
+  const place = useRef<HTMLDivElement>(null);
+  const columns = useMemo(() => {
+    const wanted = term.trim().toLowerCase();
+    return shape.columns.filter((column) => !hidden.has(column.name) && (wanted === "" || column.name.includes(wanted) || columnLabel(column).toLowerCase().includes(wanted) || column.name in errors));
+  }, [shape.columns, term, hidden, errors]);
+  useEffect(() => {
+    if (focusOn === null) return;
+    const row = place.current?.querySelector(`[data-column="${CSS.escape(focusOn)}"]`);
+    const field = row?.querySelector<HTMLElement>("input, textarea, .cm-content, button");
+    field?.focus();
+    row?.scrollIntoView({ block: "nearest" });
+  }, [focusOn]);
+  return (
+    <div className={classes.form} ref={place}>
+      {shape.columns.length > FIELDS_TO_SEARCH && (
+        <TextInput
+          className={classes.findField}
+          aria-label="Find a field"
+          placeholder={`Find one of ${shape.columns.length} fields`}
+          leftSection={<IconSearch size={14} />}
+          value={term}
+          onChange={(event) => setTerm(event.currentTarget.value)}
+        />
+      )}
+      {columns.map((column, index) => (
+        <FieldRow
+          key={column.name}
+          object={shape.object}
+          column={column}
+          value={draft.valueOf(column.name)}
+          onChange={draft.set}
+          error={errors[column.name]}
+          isChanged={draft.base !== null && column.name in draft.edits}
+          glows={glowing.has(column.name)}
+          readOnly={readOnly}
+          autoFocus={autoFocus && index === 0}
+          onIncrement={onIncrement}
+        />
+      ))}
+      {columns.length === 0 && term !== "" && <p className={classes.nothing}>No field has “{term}” in its name.</p>}
+      {shape.columns.length === 0 && <p className={classes.nothing}>This object has no fields yet. Add some on its page under Objects.</p>}
+    </div>
+  );
+}

@@ -1,0 +1,120 @@
+import { ActionIcon, Tooltip, UnstyledButton } from "@mantine/core";
+import { IconArrowsMaximize, IconTrash } from "@tabler/icons-react";
+import type { UseQueryResult } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import type { RecordShape } from "../../api/record-shape";
+import type { VersionedRecord } from "../../api/records";
+import { CopyAs } from "../../components/CopyAs";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Inspector } from "../../components/Inspector";
+import { SkeletonLines } from "../../components/Skeleton";
+import { shortId } from "../../components/Id";
+import { Facts } from "./Facts";
+import { RecordTab, TABS, type Tab, useLoadedRecord, useOpenRecord, useRestore } from "./RecordBody";
+import { SaveBar } from "./SaveBar";
+import { useRemove } from "./remove";
+import { useUnsavedGuard } from "./useUnsavedGuard";
+import classes from "./record.module.css";
+
+export interface RecordPanelProps {
+  object: string;
+  id: string;
+  /** Called after the person agreed to lose what is not saved. */
+  onClose: () => void;
+  /** The next and the previous record of the list. */
+  onNext?: (() => void) | undefined;
+  onPrevious?: (() => void) | undefined;
+  /** The role to view as: nothing can be changed then. */
+  role?: string | undefined;
+  /** A record that was made here (again): the list may open it. */
+  onOpen?: ((id: string) => void) | undefined;
+}
+
+/** One record beside the list. */
+export function RecordPanel(props: RecordPanelProps) {
+  const { object, id, role, onClose, onNext, onPrevious } = props;
+  const { shape, query } = useLoadedRecord(object, id, role);
+  if (shape.data && query.data !== undefined)
+    return <LoadedPanel key={`${object}/${id}/${role ?? ""}`} {...props} shape={shape.data} query={query} latest={query.data} />;
+  const error = query.error ?? shape.error;
+  return (
+    <Inspector title={<span className="mono">{shortId(id)}</span>} onClose={onClose} onNext={onNext} onPrevious={onPrevious}>
+      {error ? (
+        <ErrorNotice
+          error={error}
+          title="The record could not be loaded"
+          onRetry={() => {
+            shape.refetch();
+            void query.refetch();
+          }}
+        />
+      ) : shape.data === null ? (
+        <p className={classes.nothing}>There is no object `{object}` that you may use.</p>
+      ) : (
+        <SkeletonLines lines={8} />
+      )}
+    </Inspector>
+  );
+}
+
+function LoadedPanel(props: RecordPanelProps & { shape: RecordShape; query: UseQueryResult<VersionedRecord, Error>; latest: VersionedRecord }) {
+  const { object, id, onClose, onNext, onPrevious, onOpen, shape, query, latest, role } = props;
+  const open = useOpenRecord(shape, id, query, latest, role);
+  const { editing, label, mayDelete, jsonProblem, copy } = open;
+  const [tab, setTab] = useState<Tab>("form");
+  const [startRemoval, isRemoving] = useRemove();
+  const navigate = useNavigate();
+  const { leave } = useUnsavedGuard(editing.draft.isDirty, `“${label}”`);
+  const restore = useRestore(open, (made) => (onOpen === undefined ? void navigate({ to: "/data/$object/$id", params: { object, id: made } }) : onOpen(made)));
+  return (
+    <Inspector
+      title={<bdi>{label}</bdi>}
+      onClose={() => void leave(onClose)}
+      onNext={onNext === undefined ? undefined : () => void leave(onNext)}
+      onPrevious={onPrevious === undefined ? undefined : () => void leave(onPrevious)}
+      actions={
+        <>
+          {mayDelete && (
+            <Tooltip label="Delete">
+              <ActionIcon
+                aria-label="Delete the record"
+                loading={isRemoving}
+                onClick={() => startRemoval({ shape, id, label, etag: editing.draft.base?.etag ?? null, onGone: () => (editing.discard(), onClose()), onBack: () => onOpen?.(id) })}
+              >
+                <IconTrash size={16} />
+              </ActionIcon>
+            </Tooltip>
+          )}
+          <Tooltip label="Open the page">
+            <ActionIcon aria-label="Open the page of the record" renderRoot={(rest) => <Link to="/data/$object/$id" params={{ object, id }} search={role === undefined ? {} : { as: role }} {...rest} />}>
+              <IconArrowsMaximize size={16} />
+            </ActionIcon>
+          </Tooltip>
+        </>
+      }
+      footer={
+        editing.draft.isDirty ? (
+          <SaveBar changed={editing.draft.changed} isSaving={editing.isSaving} failure={editing.failure} onSave={() => void editing.save()} onDiscard={editing.discard} blocked={tab === "json" ? jsonProblem : undefined} />
+        ) : undefined
+      }
+    >
+      <div className={classes.panelTabs} role="group" aria-label="Views of the record">
+        {TABS.map((each) => (
+          <UnstyledButton key={each.tab} className={classes.panelTab} data-active={tab === each.tab || undefined} aria-pressed={tab === each.tab} onClick={() => setTab(each.tab)}>
+            {each.label}
+          </UnstyledButton>
+        ))}
+      </div>
+      <RecordTab open={open} tab={tab} onRestore={restore} />
+      {tab === "form" && (
+        <div className={classes.panelFacts}>
+          <Facts record={(editing.draft.base ?? latest).record} />
+          <div className={classes.panelCopy}>
+            <CopyAs {...copy} />
+          </div>
+        </div>
+      )}
+    </Inspector>
+  );
+}

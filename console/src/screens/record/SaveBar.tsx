@@ -1,0 +1,39 @@
+import { Button, Kbd, Tooltip } from "@mantine/core";
+import { useHotkeys } from "../../components/useHotkeys";
+import { useCountdown } from "../../components/ErrorState";
+import { isApiError } from "../../api/errors";
+import classes from "./record.module.css";
+
+export interface SaveBarProps {
+  changed: string[];
+  isSaving: boolean;
+  onSave: () => void;
+  onDiscard: () => void;
+  saveLabel?: string;
+  discardLabel?: string;
+  failure?: unknown;
+  /** Why nothing can be saved. */
+  blocked?: string | undefined;
+}
+
+/** What has been changed and not saved, and the two ways on. */
+export function SaveBar({ changed, isSaving, onSave, onDiscard, saveLabel = "Save", discardLabel = "Discard", failure = null, blocked }: SaveBarProps) {
+  const wait = useCountdown(isApiError(failure) ? failure.retryAfterSeconds : undefined, failure);
+  const isWaiting = wait !== undefined && wait > 0;
+  useHotkeys({ "mod+s": onSave, "mod+Enter": onSave });
+  return (
+    <div className={classes.bar}>
+      <span className={classes.barText} aria-live="polite">
+        {blocked ?? (changed.length === 0 ? "" : `${changed.length === 1 ? "1 change" : `${changed.length} changes`}: ${changed.slice(0, 4).join(", ")}${changed.length > 4 ? ", …" : ""}`)}
+      </span>
+      <Button variant="default" onClick={onDiscard} disabled={isSaving}>
+        {discardLabel}
+      </Button>
+      <Tooltip label={<Kbd>Ctrl S</Kbd>}>
+        <Button onClick={onSave} loading={isSaving} disabled={isWaiting || blocked !== undefined}>
+          {isWaiting ? `${saveLabel} (${wait} s)` : saveLabel}
+        </Button>
+      </Tooltip>
+    </div>
+  );
+}

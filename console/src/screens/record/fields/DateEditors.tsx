@@ -1,0 +1,103 @@
+/** Dates and times by the browser's own fields: known to the reader, usable by the keyboard, in the reader's zone. */
+import { TextInput } from "@mantine/core";
+import { useState } from "react";
+import { type DraftValue, Unreadable } from "../draft";
+import { type FieldEditorProps, emptied, inputProps, placeholderOf } from "./FieldEditor";
+import classes from "./fields.module.css";
+
+const pad = (number: number, length = 2) => String(number).padStart(length, "0");
+
+/** A point in time as `datetime-local` has it, in the reader's zone; seconds and milliseconds where there are some. */
+export function toLocalInput(value: string): string {
+  const at = new Date(value);
+  if (Number.isNaN(at.getTime())) return "";
+  const rest = at.getMilliseconds() > 0 ? `:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}` : at.getSeconds() > 0 ? `:${pad(at.getSeconds())}` : "";
+  return `${pad(at.getFullYear(), 4)}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}${rest}`;
+}
+
+/** UTC, as the API returns it. */
+export function fromLocalInput(text: string): string | undefined {
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+}
+
+export const readerZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const isEmpty = (value: DraftValue) => value === null || value === undefined || value === "";
+
+/** A placeholder does not show in these fields, so what an empty one means stands below it. */
+function Meaning({ column, value }: Pick<FieldEditorProps, "column" | "value">) {
+  const text = placeholderOf(column, value);
+  return isEmpty(value) && text !== "" ? <div className={classes.utc}>{text}</div> : null;
+}
+
+export function DateEditor(props: FieldEditorProps) {
+  const { value, onChange, compact } = props;
+  return (
+    <>
+      <TextInput
+        {...inputProps(props)}
+        type="date"
+        maw={220}
+        max="9999-12-31"
+        value={typeof value === "string" ? value : ""}
+        onChange={(event) => onChange(event.currentTarget.value === "" ? emptied(value) : event.currentTarget.value)}
+      />
+      {compact !== true && <Meaning {...props} />}
+    </>
+  );
+}
+
+export function TimeEditor(props: FieldEditorProps) {
+  const { value, onChange, compact } = props;
+  const text = typeof value === "string" ? value : "";
+  const [precise] = useState(text.includes("."));
+  return (
+    <>
+      <TextInput
+        {...inputProps(props)}
+        type="time"
+        maw={180}
+        step={precise ? 0.001 : 1}
+        value={text.replace(/(\.\d{3})\d+$/, "$1")}
+        onChange={(event) => {
+          const typed = event.currentTarget.value;
+          onChange(typed === "" ? emptied(value) : typed.length === 5 ? `${typed}:00` : typed);
+        }}
+      />
+      {compact !== true && <Meaning {...props} />}
+    </>
+  );
+}
+
+export function DateTimeEditor(props: FieldEditorProps) {
+  const { value, onChange, compact } = props;
+  const text = typeof value === "string" ? value : "";
+  const [precise] = useState(() => text !== "" && new Date(text).getMilliseconds() > 0);
+  const at = text === "" ? undefined : fromLocalInput(text);
+  return (
+    <>
+      <TextInput
+        {...inputProps(props)}
+        type="datetime-local"
+        maw={280}
+        step={precise ? 0.001 : 1}
+        max="9999-12-31T23:59:59"
+        value={text === "" ? "" : toLocalInput(text)}
+        onChange={(event) => {
+          const typed = event.currentTarget.value;
+          if (typed === "") return onChange(emptied(value));
+          onChange(fromLocalInput(typed) ?? new Unreadable(typed, "Enter a date with a time."));
+        }}
+      />
+      {compact !== true &&
+        (at === undefined ? (
+          <Meaning {...props} />
+        ) : (
+          <div className={classes.utc}>
+            {readerZone} · UTC {at.replace("T", " ").replace(/(\.000)?Z$/, "")}
+          </div>
+        ))}
+    </>
+  );
+}

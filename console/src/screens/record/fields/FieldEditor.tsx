@@ -1,0 +1,291 @@
+/** The editor of one value, by its column's type. It shows the value alone: the name, the rules and the errors stand around it. */
+import { ActionIcon, Input, MultiSelect, Select, TextInput, Textarea, Tooltip, UnstyledButton } from "@mantine/core";
+import { IconArrowUpRight, IconRefresh, IconStar, IconStarFilled } from "@tabler/icons-react";
+import { boundsOf, defaultText, isNumberType } from "../../../api/field-rules";
+import { isLosslessNumber, readNumber } from "../../../api/json";
+import { type Column, columnLabel } from "../../../api/record-shape";
+import { RelationPicker } from "../../../components/RelationPicker";
+import { type DraftValue, Unreadable } from "../draft";
+import { DateTimeEditor, DateEditor, TimeEditor } from "./DateEditors";
+import { Increment } from "./Increment";
+import { JsonEditor } from "./JsonEditor";
+import classes from "./fields.module.css";
+
+export interface FieldEditorProps {
+  id?: string | undefined;
+  object: string;
+  column: Column;
+  /** `undefined` is left out: on a new record, where the default applies. */
+  value: DraftValue;
+  onChange: (value: DraftValue) => void;
+  error?: boolean | undefined;
+  describedBy?: string | undefined;
+  disabled?: boolean | undefined;
+  autoFocus?: boolean | undefined;
+  onIncrement?: ((column: Column, amount: string) => Promise<void>) | undefined;
+  /** Without the lines and buttons around the input: for a cell of a table. */
+  compact?: boolean | undefined;
+}
+
+/** What the text fields have in common. */
+export function inputProps({ id, error, describedBy, disabled, autoFocus, column }: FieldEditorProps) {
+  return {
+    id,
+    error,
+    disabled,
+    autoFocus,
+    "data-autofocus": autoFocus || undefined,
+    "aria-label": id === undefined ? columnLabel(column) : undefined,
+    "aria-describedby": describedBy,
+    "aria-invalid": error || undefined,
+    autoComplete: "off",
+  };
+}
+
+/** What stands in an empty field: whether it is null, an empty text, or left to the default. */
+export function placeholderOf(column: Column, value: DraftValue): string {
+  if (value === null) return "null";
+  if (value === "") return '""';
+  return value === undefined ? (defaultText(column)?.slice(0, 80) ?? (column.required === true ? "" : "null")) : "";
+}
+
+/** What an emptied field means: no value, which is left out on a new record and null on one that is there. */
+export const emptied = (value: DraftValue): DraftValue => (value === undefined ? undefined : null);
+
+export function FieldEditor(props: FieldEditorProps) {
+  const { column } = props;
+  if (column.reference !== undefined) return <ReferenceEditor {...props} />;
+  if (isNumberType(column.type)) return <NumberEditor {...props} />;
+  switch (column.type) {
+    case "boolean":
+      return <BooleanEditor {...props} />;
+    case "enum":
+      return <EnumEditor {...props} />;
+    case "multi_enum":
+      return <MultiEnumEditor {...props} />;
+    case "date":
+      return <DateEditor {...props} />;
+    case "datetime":
+      return <DateTimeEditor {...props} />;
+    case "time":
+      return <TimeEditor {...props} />;
+    case "json":
+      return <JsonEditor {...props} />;
+    case "uuid":
+      return <UuidEditor {...props} />;
+    case "text":
+      return <TextEditor {...props} />;
+    default:
+      return <LineEditor {...props} />;
+  }
+}
+
+const textOf = (value: DraftValue): string => (value instanceof Unreadable ? value.text : typeof value === "string" ? value : value === null || value === undefined ? "" : String(value));
+
+const LINES_MAX = 14;
+const LINE_CHARACTERS = 64;
+
+/** Grows with its text, which may have several lines. */
+function TextEditor(props: FieldEditorProps) {
+  const { column, value, onChange } = props;
+  const text = textOf(value);
+  const lines = text.length > 20_000 ? LINES_MAX : text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / LINE_CHARACTERS)), 0);
+  return (
+    <Textarea
+      {...inputProps(props)}
+      className={classes.area}
+      dir="auto"
+      rows={Math.min(LINES_MAX, Math.max(1, lines))}
+      value={text}
+      placeholder={placeholderOf(column, value)}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    />
+  );
+}
+
+/** E-mail addresses, addresses of the web, slugs: an empty text is no such thing, so an emptied field is null. */
+function LineEditor(props: FieldEditorProps) {
+  const { column, value, onChange, compact } = props;
+  const text = textOf(value);
+  const isLink = column.type === "url" && /^https?:\/\//i.test(text);
+  return (
+    <div className={classes.line}>
+      <TextInput
+        {...inputProps(props)}
+        type="text"
+        inputMode={column.type === "email" ? "email" : column.type === "url" ? "url" : "text"}
+        spellCheck={false}
+        value={text}
+        placeholder={placeholderOf(column, value)}
+        onChange={(event) => onChange(event.currentTarget.value === "" ? emptied(value) : event.currentTarget.value)}
+      />
+      {isLink && compact !== true && (
+        <Tooltip label="Open the address">
+          <ActionIcon component="a" href={text} target="_blank" rel="noreferrer noopener" aria-label={`Open ${column.name}`}>
+            <IconArrowUpRight size={15} />
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </div>
+  );
+}
+
+/** Numbers as text, so that every digit stays. */
+function NumberEditor(props: FieldEditorProps) {
+  const { column, value, onChange, onIncrement, compact, disabled } = props;
+  const text = textOf(value);
+  const { min, max } = boundsOf(column);
+  const stars = column.type === "rating" && compact !== true && min !== undefined && Number(max) <= 10 ? Number(max) : 0;
+  const current = typeof value === "number" || isLosslessNumber(value) ? Number(String(value)) : 0;
+  return (
+    <div className={classes.line}>
+      <TextInput
+        {...inputProps(props)}
+        className={classes.number}
+        type="text"
+        inputMode={min !== undefined && Number(min) >= 0 ? "decimal" : "text"}
+        spellCheck={false}
+        value={text}
+        placeholder={placeholderOf(column, value)}
+        onChange={(event) => {
+          const typed = event.currentTarget.value;
+          if (typed.trim() === "") return onChange(emptied(value));
+          const number = readNumber(typed.replace(/^\+/, "").replace(/^(-?)\./, "$10."));
+          onChange(number ?? new Unreadable(typed, "Enter a number, such as 12 or -0.5."));
+        }}
+      />
+      {stars > 0 && (
+        <span className={classes.stars} aria-hidden="true">
+          {Array.from({ length: stars }, (_, index) => (
+            <UnstyledButton key={index} className={classes.star} tabIndex={-1} disabled={disabled} data-on={index < current || undefined} onClick={() => onChange(index + 1)}>
+              {index < current ? <IconStarFilled size={15} /> : <IconStar size={15} />}
+            </UnstyledButton>
+          ))}
+        </span>
+      )}
+      {onIncrement !== undefined && compact !== true && disabled !== true && <Increment column={column} isNull={value === null} onIncrement={(amount) => onIncrement(column, amount)} />}
+    </div>
+  );
+}
+
+function BooleanEditor(props: FieldEditorProps) {
+  const { column, value, onChange, id, disabled, error, describedBy, autoFocus } = props;
+  const shown = value === undefined ? (column.default ?? null) : value;
+  const choices: [string, boolean | null][] = [
+    ["true", true],
+    ["false", false],
+    ...(column.required === true ? [] : ([["null", null]] as [string, null][])),
+  ];
+  return (
+    <div className={classes.segments} role="radiogroup" aria-label={columnLabel(column)} aria-describedby={describedBy} aria-invalid={error || undefined}>
+      {choices.map(([text, choice], index) => (
+        <label key={text} data-on={shown === choice || undefined} data-disabled={disabled || undefined}>
+          <input
+            type="radio"
+            name={id ?? column.name}
+            {...(index === 0 && id !== undefined ? { id } : {})}
+            aria-label={text}
+            checked={shown === choice}
+            disabled={disabled}
+            autoFocus={autoFocus === true && index === 0}
+            onChange={() => onChange(choice)}
+          />
+          {text}
+        </label>
+      ))}
+    </div>
+  );
+}
+
+function EnumEditor(props: FieldEditorProps) {
+  const { column, value, onChange } = props;
+  const text = textOf(value);
+  const options = column.options ?? [];
+  return (
+    <Select
+      {...inputProps(props)}
+      data={options.includes(text) || text === "" ? options : [...options, text]}
+      value={text === "" ? null : text}
+      placeholder={placeholderOf(column, value)}
+      searchable={options.length > 8}
+      allowDeselect={false}
+      maxDropdownHeight={300}
+      comboboxProps={{ transitionProps: { duration: 0 } }}
+      onChange={(chosen) => onChange(chosen ?? emptied(value))}
+    />
+  );
+}
+
+function MultiEnumEditor(props: FieldEditorProps) {
+  const { column, value, onChange } = props;
+  const chosen = Array.isArray(value) ? value.map(String) : [];
+  return (
+    <MultiSelect
+      {...inputProps(props)}
+      size="xs"
+      data={[...new Set([...(column.options ?? []), ...chosen])]}
+      value={chosen}
+      placeholder={chosen.length > 0 ? "" : Array.isArray(value) ? "[]" : placeholderOf(column, value)}
+      searchable
+      hidePickedOptions
+      maxDropdownHeight={300}
+      comboboxProps={{ transitionProps: { duration: 0 } }}
+      onChange={(next) => onChange(next)}
+    />
+  );
+}
+
+function randomUuid(): string {
+  if (typeof crypto.randomUUID === "function") return crypto.randomUUID();
+  // Without a secure context.
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+}
+
+function UuidEditor(props: FieldEditorProps) {
+  const { column, value, onChange, compact, disabled } = props;
+  return (
+    <div className={classes.line}>
+      <Input
+        {...inputProps(props)}
+        spellCheck={false}
+        value={textOf(value)}
+        placeholder={placeholderOf(column, value)}
+        styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
+        onChange={(event) => onChange(event.currentTarget.value.trim() === "" ? emptied(value) : event.currentTarget.value.trim())}
+      />
+      {compact !== true && disabled !== true && (
+        <Tooltip label="Generate a random id">
+          <ActionIcon aria-label={`Generate ${column.name}`} onClick={() => onChange(randomUuid())}>
+            <IconRefresh size={15} />
+          </ActionIcon>
+        </Tooltip>
+      )}
+    </div>
+  );
+}
+
+function ReferenceEditor({ object, column, value, onChange, id, error, describedBy, disabled, autoFocus, compact }: FieldEditorProps) {
+  const { relation, target } = column.reference!;
+  return (
+    <RelationPicker
+      object={object}
+      relation={relation}
+      target={target}
+      id={id}
+      label={id === undefined ? columnLabel(column) : undefined}
+      value={typeof value === "string" && value !== "" ? value : null}
+      onChange={(next) => onChange(next === null && value === undefined ? undefined : next)}
+      error={error}
+      describedBy={describedBy}
+      disabled={disabled}
+      autoFocus={autoFocus}
+      compact={compact}
+      clearable={column.required !== true || value !== null}
+      placeholder={value === null || value === undefined ? (column.required === true ? `Search ${target}` : "null") : undefined}
+    />
+  );
+}

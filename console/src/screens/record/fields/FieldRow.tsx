@@ -1,0 +1,86 @@
+import { Tooltip, UnstyledButton } from "@mantine/core";
+import { memo, useId } from "react";
+import { defaultText, rulesOf } from "../../../api/field-rules";
+import { type Column, columnLabel } from "../../../api/record-shape";
+import { type DraftValue, Unreadable } from "../draft";
+import { FieldEditor } from "./FieldEditor";
+import classes from "./fields.module.css";
+
+export interface FieldRowProps {
+  object: string;
+  column: Column;
+  value: DraftValue;
+  onChange: (column: string, value: DraftValue) => void;
+  /** What is wrong with it: found here, or said by the server. */
+  error?: string | undefined;
+  isChanged?: boolean;
+  /** Whether it glows: somebody else has just changed it. */
+  glows?: boolean;
+  readOnly?: boolean;
+  /** Takes the focus at first. */
+  autoFocus?: boolean;
+  /** Of a saved record: adds to the number in one step on the server. */
+  onIncrement?: ((column: Column, amount: string) => Promise<void>) | undefined;
+}
+
+/** A field of the form: its name and type, its editor, its rules, and what is wrong. */
+export const FieldRow = memo(function FieldRow({ object, column, value, onChange, error, isChanged = false, glows = false, readOnly = false, autoFocus = false, onIncrement }: FieldRowProps) {
+  const id = useId();
+  const rules = rulesOf(column);
+  const isNullable = column.required !== true;
+  const unset = value === undefined;
+  const byDefault = defaultText(column);
+  const shownError = error ?? (value instanceof Unreadable ? value.message : undefined);
+  const below = [column.description, rules.join(" · "), unset && byDefault !== undefined && column.type !== "enum" ? `default ${byDefault.slice(0, 120)}` : ""].filter(Boolean).join(" · ");
+  const mayBeNull = !readOnly && isNullable && column.reference === undefined && column.type !== "boolean" && value !== null && (!unset || byDefault !== undefined);
+  const describedBy = [below !== "" ? `${id}-rules` : "", shownError === undefined ? "" : `${id}-error`].filter(Boolean).join(" ") || undefined;
+  return (
+    <div className={classes.row} data-changed={isChanged || undefined} data-glows={glows || undefined} data-column={column.name}>
+      <div className={classes.head}>
+        <label className={classes.label} htmlFor={id} id={`${id}-label`} dir="auto">
+          {columnLabel(column)}
+          {column.required === true && (
+            <span className={classes.required} title="required">
+              *<span className="sr-only">required</span>
+            </span>
+          )}
+        </label>
+        <span className={classes.type}>
+          {column.label !== undefined && column.label !== column.name && <code className="mono">{column.name}</code>}
+          {column.reference === undefined ? column.type : column.reference.target}
+          {mayBeNull && (
+            <Tooltip label={unset ? `Set ${column.name} to null instead of its default` : `Set ${column.name} to null`}>
+              <UnstyledButton className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`Set ${column.name} to null`}>
+                set null
+              </UnstyledButton>
+            </Tooltip>
+          )}
+        </span>
+      </div>
+      <div className={classes.control}>
+        <FieldEditor
+          id={id}
+          object={object}
+          column={column}
+          value={value}
+          onChange={(next) => onChange(column.name, next)}
+          error={shownError !== undefined}
+          describedBy={describedBy}
+          disabled={readOnly}
+          autoFocus={autoFocus}
+          onIncrement={onIncrement}
+        />
+        {shownError !== undefined && (
+          <div className={classes.error} id={`${id}-error`} dir="auto">
+            {shownError}
+          </div>
+        )}
+        {below !== "" && (
+          <div className={classes.foot} id={`${id}-rules`} dir="auto">
+            {below}
+          </div>
+        )}
+      </div>
+    </div>
+  );
+});

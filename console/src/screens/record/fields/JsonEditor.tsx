@@ -1,0 +1,61 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { parseJson, printJson, sameJson } from "../../../api/json";
+import { columnLabel } from "../../../api/record-shape";
+import { CodeEditor } from "../../../components/CodeEditor";
+import { type DraftValue, Unreadable } from "../draft";
+import { type FieldEditorProps, placeholderOf } from "./FieldEditor";
+import classes from "./fields.module.css";
+
+const textOf = (value: DraftValue) => (value instanceof Unreadable ? value.text : value === null || value === undefined ? "" : printJson(value, 2));
+
+function read(text: string, before: DraftValue): DraftValue {
+  if (text.trim() === "") return before === undefined ? undefined : null;
+  try {
+    return parseJson(text);
+  } catch (error) {
+    return new Unreadable(text, `This is not JSON: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** The editor keeps the text as it was typed; the draft has what it means. */
+export function JsonEditor({ column, value, onChange, disabled, compact }: FieldEditorProps) {
+  const [text, setText] = useState(() => textOf(value));
+  const [isOpen, setOpen] = useState(value !== null && value !== undefined);
+  const [sent, setSent] = useState<DraftValue>(value);
+  // Changed from elsewhere: another version of the record, or the JSON of the whole record.
+  const isOther = value !== sent && !(value instanceof Unreadable) && (sent instanceof Unreadable || !sameJson(value, sent));
+  if (isOther) {
+    setSent(value);
+    setText(textOf(value));
+    setOpen(value !== null && value !== undefined);
+  }
+  if (!isOpen) {
+    return (
+      <div className={classes.jsonNull}>
+        {placeholderOf(column, value) || "no value"}
+        {disabled !== true && (
+          <Button variant="default" size="compact-xs" onClick={() => setOpen(true)} aria-label={`Enter a value for ${column.name}`}>
+            Enter a value
+          </Button>
+        )}
+      </div>
+    );
+  }
+  return (
+    <CodeEditor
+      language="json"
+      label={columnLabel(column)}
+      value={text}
+      readOnly={disabled === true}
+      minLines={compact === true ? 2 : 3}
+      maxLines={16}
+      onChange={(next) => {
+        setText(next);
+        const meant = read(next, value);
+        setSent(meant);
+        onChange(meant);
+      }}
+    />
+  );
+}

@@ -1,0 +1,236 @@
+/**
+ * Editing one record that is there: the draft, saving on the condition that nobody was faster, what others change meanwhile, and
+ * the end of the record. The server's newest version is `latest`; the draft stands on its `base`.
+ */
+import { type UseQueryResult, useQueryClient } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { type ApiError, isApiError } from "../../api/errors";
+import { type JsonObject, readNumber, sameJson } from "../../api/json";
+import { type LiveEvent, useLive } from "../../api/live";
+import type { Column, RecordShape } from "../../api/record-shape";
+import { type VersionedRecord, recordKey, updateRecord } from "../../api/records";
+import { told } from "../../components/toast";
+import { type Draft, type Edits, bodyOf, problemsOf, useDraft } from "./draft";
+
+/** How long a change of somebody else glows. */
+const GLOW_MS = 1_700;
+
+export interface Elsewhere {
+  actorId: string | null;
+  at: string;
+}
+
+export interface Editing {
+  draft: Draft;
+  /** What is wrong, by column. */
+  errors: Record<string, string>;
+  /** What is wrong with no column in particular. */
+  failure: unknown;
+  isSaving: boolean;
+  save: () => Promise<boolean>;
+  discard: () => void;
+  increment: (column: Column, amount: string) => Promise<void>;
+  /** Set while the server has another version than the draft stands on. */
+  newer: VersionedRecord | null;
+  /** Who changed or deleted it last, as far as the stream told. */
+  elsewhere: Elsewhere | null;
+  isDeleted: boolean;
+  glowing: ReadonlySet<string>;
+  /** The choice between the versions is open. */
+  isMerging: boolean;
+  merge: () => void;
+  cancelMerge: () => void;
+  /** Takes the edits that are left after the choice and saves them over the newer version. */
+  merged: (edits: Edits) => Promise<boolean>;
+  /** A column that a save found wrong: it takes the focus. */
+  focusOn: string | null;
+}
+
+export const EVENTLESS_MS = 30_000;
+
+/** Names of the columns whose values differ; times and stamps are not among them. */
+export function differing(columns: Column[], one: JsonObject, other: JsonObject): string[] {
+  return columns.filter(({ name }) => !sameJson(one[name] ?? null, other[name] ?? null)).map(({ name }) => name);
+}
+
+const actorOf = (event: LiveEvent): string | null => {
+  const actor = event.payload.actor as { userId?: string | null; apiKeyId?: string | null } | null | undefined;
+  return actor?.userId ?? actor?.apiKeyId ?? null;
+};
+
+export function useEditing(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord, role?: string): Editing {
+  const { object, columns } = shape;
+  const cache = useQueryClient();
+  const draft = useDraft(latest);
+  const [errors, setErrors] = useState<Record<string, string>>({});
+  const [failure, setFailure] = useState<unknown>(null);
+  const [isSaving, setSaving] = useState(false);
+  const [isMerging, setMerging] = useState(false);
+  const [elsewhere, setElsewhere] = useState<Elsewhere | null>(null);
+  const [deletedByEvent, setDeleted] = useState(false);
+  const [glowing, setGlowing] = useState<ReadonlySet<string>>(new Set());
+  const [focusOn, setFocusOn] = useState<string | null>(null);
+  const saving = useRef(false);
+  const draftNow = useRef(draft);
+  useEffect(() => {
+    draftNow.current = draft;
+  });
+
+  const { base, rebase } = draft;
+  const isOther = base !== null && !isSaving && latest !== base && (latest.etag !== base.etag || !sameJson(latest.record, base.record));
+  const isDirty = draft.isDirty;
+  useEffect(() => {
+    if (!isOther || isDirty || base === null) return;
+    // Nothing has been typed, so the form follows, and shows what it took.
+    const changed = differing(columns, base.record, latest.record);
+    rebase(latest, {});
+    if (changed.length > 0) setGlowing(new Set(changed));
+  }, [isOther, isDirty, base, latest, columns, rebase]);
+  useEffect(() => {
+    if (glowing.size === 0) return;
+    const timer = setTimeout(() => setGlowing(new Set()), GLOW_MS);
+    return () => clearTimeout(timer);
+  }, [glowing]);
+
+  const { refetch } = query;
+  const again = useCallback(() => void refetch(), [refetch]);
+  const heard = (events: LiveEvent[]) => {
+    const mine = events.filter(({ payload }) => payload.id === id);
+    if (mine.length === 0) return;
+    void cache.invalidateQueries({ queryKey: ["record-history", object, id] });
+    void cache.invalidateQueries({ queryKey: ["record-links", object, id] });
+    const last = mine.findLast(({ payload }) => payload.op === "updated" || payload.op === "deleted");
+    if (last === undefined) return;
+    setElsewhere({ actorId: actorOf(last), at: last.occurredAt });
+    if (last.payload.op === "deleted") setDeleted(true);
+    else if (!saving.current) again();
+  };
+  useLive([`data.${object}.*`], heard, { onGap: again, enabled: role === undefined });
+
+  const settle = useCallback(
+    (saved: VersionedRecord, edits: Edits) => {
+      cache.setQueryData(recordKey(object, id, role), saved);
+      rebase(saved, edits);
+      void cache.invalidateQueries({ queryKey: ["data", object] });
+      void cache.invalidateQueries({ queryKey: ["related", object] });
+      void cache.invalidateQueries({ queryKey: ["record-history", object, id] });
+    },
+    [cache, object, id, role, rebase],
+  );
+
+  const store = useCallback(
+    async (over: VersionedRecord, edits: Edits): Promise<boolean> => {
+      const problems = problemsOf({ base: over, edits }, columns);
+      setErrors(problems);
+      setFailure(null);
+      const first = columns.find(({ name }) => name in problems);
+      if (first !== undefined) {
+        setFocusOn(null);
+        setTimeout(() => setFocusOn(first.name));
+        return false;
+      }
+      saving.current = true;
+      setSaving(true);
+      try {
+        const saved = await updateRecord(object, id, bodyOf(edits, columns), over.etag);
+        settle(saved, {});
+        setElsewhere(null);
+        told("Saved.");
+        return true;
+      } catch (error) {
+        await refused(error as ApiError);
+        return false;
+      } finally {
+        saving.current = false;
+        setSaving(false);
+      }
+    },
+    // `refused` is made anew with the same parts.
+    // eslint-disable-next-line react/exhaustive-deps
+    [columns, object, id, settle],
+  );
+
+  async function refused(error: ApiError): Promise<void> {
+    if (!isApiError(error)) return setFailure(error);
+    if (error.status === 412) {
+      await refetch();
+      setMerging(true);
+      return;
+    }
+    if (error.status === 404) {
+      const again = await refetch();
+      if (isApiError(again.error) && again.error.status === 404) return;
+    }
+    const field = error.field;
+    if (field !== undefined && columns.some(({ name }) => name === field)) {
+      setErrors({ [field]: error.message });
+      setFocusOn(null);
+      setTimeout(() => setFocusOn(field));
+      return;
+    }
+    setFailure(error);
+  }
+
+  const { edits } = draft;
+  const save = useCallback(async () => (base === null || Object.keys(edits).length === 0 || saving.current ? false : store(base, edits)), [base, edits, store]);
+  // What is typed anew is judged anew.
+  useEffect(() => {
+    setErrors((now) => (Object.keys(now).length === 0 ? now : {}));
+  }, [edits]);
+
+  const discard = useCallback(() => {
+    const { base: under } = draftNow.current;
+    setErrors({});
+    setFailure(null);
+    if (under !== null) rebase(query.data ?? under, {});
+  }, [rebase, query.data]);
+
+  const increment = useCallback(
+    async (column: Column, amount: string) => {
+      const saved = await updateRecord(object, id, { [column.name]: { $inc: readNumber(amount) ?? 0 } }, null);
+      const { [column.name]: _, ...rest } = draftNow.current.edits;
+      settle(saved, rest);
+      setGlowing(new Set([column.name]));
+    },
+    [object, id, settle],
+  );
+
+  const merge = useCallback(() => setMerging(true), []);
+  const cancelMerge = useCallback(() => setMerging(false), []);
+  const merged = useCallback(
+    async (kept: Edits) => {
+      setMerging(false);
+      rebase(latest, kept);
+      const left = Object.fromEntries(Object.entries(kept).filter(([name, value]) => !sameJson(value, latest.record[name] ?? null)));
+      if (Object.keys(left).length === 0) {
+        setElsewhere(null);
+        return true;
+      }
+      return store(latest, left);
+    },
+    [latest, rebase, store],
+  );
+
+  const isGone = isApiError(query.error) && query.error.status === 404;
+  return useMemo(
+    () => ({
+      draft,
+      errors,
+      failure,
+      isSaving,
+      save,
+      discard,
+      increment,
+      newer: isOther && isDirty ? latest : null,
+      elsewhere,
+      isDeleted: deletedByEvent || isGone,
+      glowing,
+      isMerging,
+      merge,
+      cancelMerge,
+      merged,
+      focusOn,
+    }),
+    [draft, errors, failure, isSaving, save, discard, increment, isOther, isDirty, latest, elsewhere, deletedByEvent, isGone, glowing, isMerging, merge, cancelMerge, merged, focusOn],
+  );
+}

@@ -1,0 +1,200 @@
+/**
+ * Reads the file beside the page, so that the page stays free: looks at it, checks every row against the schema, and hands out rows
+ * as JSON that only has to be sent.
+ */
+import { checkValue } from "../../../api/field-rules";
+import { printJson, type JsonObject, type JsonValue } from "../../../api/json";
+import type { Column } from "../../../api/record-shape";
+import { type ConvertSettings, convertCell } from "./convert";
+import type { Mapping } from "./mapping";
+import { type Progress, type SourceOptions, type SourceRow, guessOptions, rowsOf } from "./source";
+
+export interface Plan {
+  options: SourceOptions;
+  mapping: Mapping;
+  settings: ConvertSettings;
+  columns: Column[];
+  /** The columns that an upsert goes by; null inserts. */
+  target: string[] | null;
+}
+
+export interface ReadyRow {
+  number: number;
+  /** The record, as the body of a request. */
+  json: string;
+  /** What an upsert goes by. */
+  key: string;
+}
+
+export interface RefusedRow {
+  number: number;
+  field: string | null;
+  reason: string;
+  cells: SourceRow["cells"];
+}
+
+export interface Sight {
+  options: SourceOptions;
+  names: string[];
+  rows: SourceRow[];
+}
+
+export interface Checked {
+  rows: number;
+  refused: number;
+  /** By what is wrong, most frequent first. */
+  problems: { field: string | null; reason: string; count: number; first: number }[];
+}
+
+export interface Piece {
+  rows: ReadyRow[];
+  /** Rows that are refused before they are sent. */
+  refused: RefusedRow[];
+  /** Cells of the rows, for the report on those that the server refuses. */
+  cells: SourceRow["cells"][];
+  isEnd: boolean;
+  bytes: number;
+}
+
+export type ToWorker = { id: number } & (
+  | { kind: "look"; file: File; options?: SourceOptions }
+  | { kind: "check"; file: File; plan: Plan }
+  | { kind: "begin"; file: File; plan: Plan }
+  | { kind: "next"; rows: number; characters: number }
+  | { kind: "stop" }
+);
+export type FromWorker = { id: number } & ({ kind: "answer"; value: unknown } | { kind: "failed"; message: string } | { kind: "progress"; bytes: number; rows: number });
+
+const SAMPLE_ROWS = 200;
+const REASONS_MAX = 200;
+const PROGRESS_EVERY_ROWS = 2_000;
+
+const post = (message: FromWorker) => self.postMessage(message);
+
+async function look(file: File, given?: SourceOptions): Promise<Sight> {
+  const options = given ?? (await guessOptions(file));
+  const rows: SourceRow[] = [];
+  const names = new Set<string>();
+  for await (const row of rowsOf(file, options)) {
+    rows.push(row);
+    for (const name of Object.keys(row.cells)) names.add(name);
+    if (rows.length >= SAMPLE_ROWS) break;
+  }
+  return { options, names: [...names], rows };
+}
+
+/** A row as a record, or what is wrong with it. */
+function prepared(row: SourceRow, plan: Plan, columns: Map<string, Column>): { ready: ReadyRow } | { refused: RefusedRow } {
+  const refused = (field: string | null, reason: string) => ({ refused: { number: row.number, field, reason, cells: row.cells } });
+  if (row.broken !== undefined) return refused(null, row.broken);
+  const body: JsonObject = {};
+  for (const [source, target] of Object.entries(plan.mapping)) {
+    if (target === null) continue;
+    const column = columns.get(target);
+    if (column === undefined) continue;
+    const converted = convertCell(column, row.cells[source], plan.settings);
+    if ("problem" in converted) return refused(target, converted.problem);
+    if (converted.value === undefined) continue;
+    const problem = column.type === "json" ? undefined : checkValue(column, converted.value);
+    if (problem !== undefined) return refused(target, problem);
+    body[target] = converted.value;
+  }
+  for (const column of plan.columns) {
+    // An upsert that meets a record changes what is given; whether that is enough only the server knows.
+    if (plan.target === null && column.required === true && !(column.name in body) && (column.default === undefined || column.default === null)) return refused(column.name, "This is required.");
+  }
+  for (const name of plan.target ?? []) if ((body[name] ?? null) === null) return refused(name, "The record is found by this, so it is needed.");
+  const key = (plan.target ?? []).map((name) => printJson(body[name])).join("\u0000");
+  return { ready: { number: row.number, json: printJson(body), key } };
+}
+
+const ID_COLUMN: Column = { name: "id", type: "uuid" };
+const columnsOf = (plan: Plan) => new Map([ID_COLUMN, ...plan.columns].map((column) => [column.name, column]));
+
+async function check(id: number, file: File, plan: Plan): Promise<Checked> {
+  const columns = columnsOf(plan);
+  const progress: Progress = { bytes: 0 };
+  const problems = new Map<string, Checked["problems"][number]>();
+  let rows = 0;
+  let refused = 0;
+  for await (const row of rowsOf(file, plan.options, progress)) {
+    rows += 1;
+    if (rows % PROGRESS_EVERY_ROWS === 0) post({ id, kind: "progress", bytes: progress.bytes, rows });
+    const outcome = prepared(row, plan, columns);
+    if (!("refused" in outcome)) continue;
+    refused += 1;
+    const { field, reason, number } = outcome.refused;
+    // What stands in the cell is no part of what is wrong.
+    const kind = reason.replace(/^`[^`]*`/, "A value").replace(/there are \d+/, "there are others");
+    const key = `${field}\u0000${kind}`;
+    const known = problems.get(key);
+    if (known !== undefined) known.count += 1;
+    else if (problems.size < REASONS_MAX) problems.set(key, { field, reason: kind, count: 1, first: number });
+  }
+  return { rows, refused, problems: [...problems.values()].sort((one, other) => other.count - one.count) };
+}
+
+let reading: { rows: AsyncGenerator<SourceRow>; plan: Plan; columns: Map<string, Column>; progress: Progress } | null = null;
+
+async function next(wanted: number, characters: number): Promise<Piece> {
+  const piece: Piece = { rows: [], refused: [], cells: [], isEnd: false, bytes: 0 };
+  let length = 0;
+  while (reading !== null && piece.rows.length < wanted && length < characters && piece.refused.length < wanted) {
+    const { value, done } = await reading.rows.next();
+    if (done === true) {
+      piece.isEnd = true;
+      break;
+    }
+    const outcome = prepared(value, reading.plan, reading.columns);
+    if ("refused" in outcome) piece.refused.push(outcome.refused);
+    else {
+      piece.rows.push(outcome.ready);
+      piece.cells.push(value.cells);
+      length += outcome.ready.json.length;
+    }
+  }
+  piece.bytes = reading?.progress.bytes ?? 0;
+  piece.isEnd ||= reading === null;
+  return piece;
+}
+
+async function answer(message: ToWorker): Promise<unknown> {
+  switch (message.kind) {
+    case "look":
+      return look(message.file, message.options);
+    case "check":
+      return check(message.id, message.file, message.plan);
+    case "begin": {
+      const progress: Progress = { bytes: 0 };
+      reading = { rows: rowsOf(message.file, message.plan.options, progress), plan: message.plan, columns: columnsOf(message.plan), progress };
+      return null;
+    }
+    case "next":
+      return next(message.rows, message.characters);
+    case "stop": {
+      await reading?.rows.return(undefined);
+      reading = null;
+      return null;
+    }
+  }
+}
+
+/** Numbers with all their digits do not survive the copy between threads as objects, so they go as texts. */
+const portable = (value: JsonValue | undefined): JsonValue | undefined =>
+  typeof value === "object" && value !== null ? printJson(value) : value;
+const portableCells = (cells: SourceRow["cells"]) => Object.fromEntries(Object.entries(cells).map(([name, value]) => [name, portable(value)]));
+
+self.addEventListener("message", ({ data }: MessageEvent<ToWorker>) => {
+  answer(data)
+    .then((value) => {
+      if (data.kind === "look") {
+        const sight = value as Sight;
+        value = { ...sight, rows: sight.rows.map((row) => ({ ...row, cells: portableCells(row.cells) })) };
+      } else if (data.kind === "next") {
+        const piece = value as Piece;
+        value = { ...piece, cells: piece.cells.map(portableCells), refused: piece.refused.map((row) => ({ ...row, cells: portableCells(row.cells) })) };
+      }
+      post({ id: data.id, kind: "answer", value });
+    })
+    .catch((error: unknown) => post({ id: data.id, kind: "failed", message: error instanceof Error ? error.message : String(error) }));
+});

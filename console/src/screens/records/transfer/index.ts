@@ -1,0 +1,1 @@
+export { TransferMenu, type TransferMenuProps } from "./TransferMenu";
