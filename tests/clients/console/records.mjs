@@ -72,7 +72,7 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   await page.getByRole("dialog", { name: "New condition" }).waitFor();
   await page.keyboard.type("status");
   await page.keyboard.press("Enter");
-  await page.getByRole("textbox", { name: "Value of status" }).click();
+  await page.getByRole("combobox", { name: "Value of status" }).click();
   await page.getByRole("option", { name: "doing", exact: true }).click();
   await page.getByRole("button", { name: "Add condition" }).click();
   await page.getByText("80 records").waitFor();
@@ -80,7 +80,7 @@ test("the table shows, filters, searches and sorts, and the address says how", a
 
   // The chip is edited in place, another column joins it.
   await page.getByRole("button", { name: /^status/ }).click();
-  await page.getByRole("textbox", { name: "Operator" }).click();
+  await page.getByRole("combobox", { name: "Operator" }).click();
   await page.getByRole("option", { name: "is not", exact: true }).click();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByText("160 records").waitFor();
@@ -118,9 +118,9 @@ test("every operator of every type of column is taken by the server", async () =
   for (const [name, type] of columns) {
     await page.getByRole("button", { name: "Filter", exact: true }).click();
     const dialog = page.getByRole("dialog", { name: "New condition" });
-    await dialog.getByRole("textbox", { name: "Column" }).fill(name);
+    await dialog.getByRole("combobox", { name: "Column" }).fill(name);
     await dialog.getByRole("option", { name: new RegExp(`^(${name}|.* \\(${name}\\))$`) }).first().click();
-    await dialog.getByRole("textbox", { name: "Operator" }).click();
+    await dialog.getByRole("combobox", { name: "Operator" }).click();
     const operators = await dialog.getByRole("option").evaluateAll((options) => options.filter((option) => option.closest('[role="listbox"]')?.getAttribute("aria-label") !== null || true).map((option) => option.getAttribute("value")));
     await page.keyboard.press("Escape");
     if (await dialog.isVisible()) await page.keyboard.press("Escape");
@@ -158,7 +158,7 @@ test("a cell of each type is edited in place", async () => {
   ];
   for (const [column, type, stored, shown] of steps) {
     await editAt(page, 0, column);
-    const field = page.getByRole("group", { name: `Edit ${column}` }).locator("input, textarea").first();
+    const field = page.getByRole("dialog", { name: `Edit ${column}`, exact: true }).locator("input, textarea").first();
     await until(`${column} has the focus`, () => field.evaluate((element) => element === document.activeElement));
     await type(field);
     await page.keyboard.press("Enter");
@@ -193,7 +193,7 @@ test("a cell of each type is edited in place", async () => {
   await until("meta is shown", async () => (await cellText(page, 0, "meta")).includes('"a":[1,2]'));
 
   await editAt(page, 0, "owner_id");
-  const picker = page.getByRole("group", { name: "Edit owner" }).getByRole("textbox");
+  const picker = page.getByRole("dialog", { name: "Edit owner", exact: true }).getByRole("textbox");
   await picker.fill("Grace");
   await page.getByRole("option", { name: /Grace Hopper/ }).click();
   await until("the owner is stored", async () => (await one("types")).owner_id === grace.id);
@@ -245,7 +245,7 @@ test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", as
   await page.keyboard.type("-7");
   await page.keyboard.press("Enter");
   await page.locator("[data-editor]").getByRole("alert").waitFor();
-  assert.equal(await page.getByRole("group", { name: "Edit n" }).locator("input").inputValue(), "-7");
+  assert.equal(await page.getByRole("dialog", { name: "Edit n", exact: true }).locator("input").inputValue(), "-7");
   await look(page, "refused", { widths: [1280] });
   await page.keyboard.press("Escape");
   assert.equal(await cellText(page, 0, "n"), "5");

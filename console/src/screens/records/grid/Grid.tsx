@@ -554,14 +554,14 @@ export function Grid(props: GridProps) {
           })}
         </div>
         {editing !== null && editedColumn !== undefined && (
-          <Popover opened withinPortal position="bottom-start" offset={-rowHeight} shadow="md" trapFocus={false} closeOnEscape={false} closeOnClickOutside={false} width="auto">
+          <Popover opened withinPortal position="bottom-start" offset={-rowHeight} shadow="md" trapFocus={false} closeOnEscape={false} closeOnClickOutside={false} withRoles={false} width="auto">
             <Popover.Target>
               <div
                 className={classes.editorAnchor}
                 style={{ top: HEAD + (editing.row - part) * rowHeight, left: editedColumn.isPinned ? editedColumn.start + (scroller.current?.scrollLeft ?? 0) : editedColumn.start, width: editedColumn.width, height: rowHeight }}
               />
             </Popover.Target>
-            <Popover.Dropdown className={classes.editor} data-editor style={{ minWidth: Math.max(editedColumn.width, 240) }}>
+            <Popover.Dropdown className={classes.editor} data-editor role="dialog" aria-label={`Edit ${editedColumn.column.label}`} style={{ minWidth: Math.max(editedColumn.width, 240) }}>
               {editing.element}
             </Popover.Dropdown>
           </Popover>
