@@ -1,7 +1,7 @@
 // The screen of one record: its form for every type, relations, JSON, history, conflicts, deletion, and what can go wrong.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, firefox, hostile, intercept, look, must, open, person, until } from "./harness.mjs";
+import { admin, base, call, hostile, intercept, look, must, open, openInFirefox, person, until } from "./harness.mjs";
 
 let me;
 const task = (values) => must(me, "POST", "/api/v1/data/task", values).then(({ data }) => data);
@@ -403,27 +403,52 @@ test("hostile values stay text, and two hundred fields stay usable", async () =>
   assert.equal(now.field_199, "typed");
 });
 
-test("in Firefox a record is created, changed and found in conflict", async () => {
-  const started = await firefox();
-  const page = await started.newPage();
-  await page.setViewport({ width: 1280, height: 800 });
-  await page.setCookie({ ...me.cookie, url: base, httpOnly: true, sameSite: "Lax" });
-  const field = (name) => `[data-column="${name}"] input, [data-column="${name}"] textarea`;
-  await page.goto(`${base}/admin/data/task/new`);
-  await page.waitForSelector(field("title"));
-  await page.type(field("title"), "By Firefox");
-  await page.type(field("views"), "9007199254740993");
-  await page.locator('[data-column="urgent"] input[aria-label="true"]').click();
-  await page.locator("::-p-aria(Create Task)").click();
-  await page.waitForFunction(() => /\/data\/task\/[0-9a-f-]{36}/.test(location.pathname));
-  const id = (await page.evaluate(() => location.pathname)).split("/").at(-1);
-  assert.ok((await raw(`/api/v1/data/task/${id}`)).includes('"views":9007199254740993'));
-  await page.waitForSelector(field("title"));
-  await page.type(field("title"), "!");
-  await must(me, "PATCH", `/api/v1/data/task/${id}`, { title: "By another" });
-  await page.waitForFunction(() => document.body.textContent.includes("while you were editing"));
-  await page.locator("::-p-aria(Save)").click();
-  await page.locator("::-p-aria(Save the choice)").click();
-  await until("mine is saved", async () => (await read(id)).title === "By Firefox!");
+test("beside the list a record is read, changed, left and deleted by the keyboard", async () => {
+  await must(me, "POST", "/api/v1/objects", { name: "item", fields: [{ name: "name", type: "text", required: true }] });
+  const made = [];
+  for (const name of ["first", "second", "third"]) made.push((await must(me, "POST", "/api/v1/data/item", { name })).data.id);
+  const page = await open(`/admin/data/item?open=${made[1]}`, { as: me, expect: ["404"] });
+  const panel = page.getByRole("complementary", { name: "Details" });
+  await panel.getByRole("heading", { name: "second" }).waitFor();
+  await row(panel, "name").waitFor();
+  await look(page, "panel");
+  await page.keyboard.press("k");
+  await panel.getByRole("heading", { name: "third" }).waitFor();
+  await page.keyboard.press("j");
+  await panel.getByRole("heading", { name: "second" }).waitFor();
+  await panel.getByRole("button", { name: "History" }).click();
+  await panel.getByRole("button", { name: "Form" }).click();
+  await row(panel, "name").getByRole("textbox").fill("second, changed");
+  await panel.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("dialog", { name: "Leave without saving?" }).getByRole("button", { name: "Cancel" }).click();
+  await panel.getByRole("button", { name: "Save", exact: true }).click();
+  await saved(page);
+  assert.equal((await must(me, "GET", `/api/v1/data/item/${made[1]}`)).data.name, "second, changed");
+  await panel.getByRole("button", { name: "Delete the record" }).click();
+  await page.getByText("“second, changed” deleted.").waitFor();
+  await until("the panel is closed", async () => (await panel.count()) === 0);
+  await page.getByRole("button", { name: "Undo" }).click();
+  await until("the toast is gone", async () => (await page.getByText("“second, changed” deleted.").count()) === 0);
+  assert.equal((await call(me, "GET", `/api/v1/data/item/${made[1]}`)).status, 200);
 });
 
+test("in Firefox a record is created, changed and found in conflict", async () => {
+  const field = (name) => `[data-column="${name}"] input, [data-column="${name}"] textarea`;
+  const page = await openInFirefox("/admin/data/task/new", { as: me, expect: [/412/] });
+  await page.fill(field("title"), "By Firefox");
+  await page.fill(field("views"), "9007199254740993");
+  await page.click('[data-column="urgent"] label', "true");
+  await page.click("button", "Create Task");
+  await until("its page", async () => /\/data\/task\/[0-9a-f-]{36}/.test(page.url()));
+  const id = page.url().split("/").at(-1);
+  assert.ok((await raw(`/api/v1/data/task/${id}`)).includes('"views":9007199254740993'));
+  assert.equal((await read(id)).urgent, true);
+  await page.see("h1", "By Firefox");
+  await page.fill(field("title"), "By Firefox, again");
+  await must(me, "PATCH", `/api/v1/data/task/${id}`, { title: "By another" });
+  await page.see('[data-tone="amber"]', "while you were editing");
+  await page.click("button", "Compare and choose");
+  await page.see('[role="dialog"]', "By another");
+  await page.click("button", "Save the choice");
+  await until("mine is saved", async () => (await read(id)).title === "By Firefox, again");
+});
