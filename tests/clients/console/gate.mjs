@@ -37,11 +37,9 @@ test("a fresh server makes its first account the admin, and says what is wrong w
   await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Users" }).waitFor();
 });
 
-let me;
-const asAdmin = async () => (me ??= await admin());
 
 test("sign-in keeps the deep link, says what is wrong, and leaves nothing in web storage", async () => {
-  await asAdmin();
+  await admin();
   const page = await open("/admin/account?x=1", { expect: [/401/] });
   await heading(page, "Sign in").waitFor();
   await look(page, "sign-in");
@@ -61,7 +59,7 @@ test("sign-in keeps the deep link, says what is wrong, and leaves nothing in web
 });
 
 test("too many wrong passwords say how long to wait, and the button waits too", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const other = await person(owner, "Locked Out");
   await until("the server makes one wait", async () => (await call(null, "POST", "/api/auth/sign-in/email", { email: other.email, password: "wrong wrong" })).status === 429);
   const page = await open("/admin", { expect: [/429/, /401/] });
@@ -79,7 +77,7 @@ test("too many wrong passwords say how long to wait, and the button waits too", 
 });
 
 test("sign-up, where it is open, makes an account that may not see anything yet and is told so", async () => {
-  await asAdmin();
+  await admin();
   const page = await open("/admin", { expect: [/422/] });
   await page.getByRole("button", { name: "Create one" }).click();
   await page.getByLabel("Name").fill(hostile.markup);
@@ -143,7 +141,7 @@ test("the claim is made in the console, and the address asked for is shown", asy
 });
 
 test("a session that ends keeps what was typed: sign-in appears over the page, and the page goes on", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const other = await person(owner, "Ella Expires");
   const page = await open("/admin/account", { as: other, expect: [/401/] });
   await page.getByRole("textbox", { name: "Name" }).fill("Ella After");
@@ -166,7 +164,7 @@ test("a session that ends keeps what was typed: sign-in appears over the page, a
 });
 
 test("a request that meets an ended session waits for the sign-in and is sent again", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const other = await person(owner, "Rob Resumes");
   const page = await open("/admin", { expect: [/401/, /ERR_FAILED/] });
   // Without the event stream, so that the request is the first to meet it.

@@ -6,7 +6,7 @@ import { admin, axe, base, call, focused, intercept, look, must, open, person, p
 const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
 
 test("somebody with one grant sees that object and no administration", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   await call(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
   await call(owner, "POST", "/api/v1/objects", { name: "secret_thing", fields: [{ name: "text", type: "text" }] });
   const reader = await person(owner, "Rita Reader", [{ resource: "note", actions: ["read"] }]);
@@ -18,7 +18,7 @@ test("somebody with one grant sees that object and no administration", async () 
 });
 
 test("the palette finds screens, objects, actions and a record by its id", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   await call(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
   const made = await must(owner, "POST", "/api/v1/data/note", { text: "found by its id" });
   const page = await open("/admin/account", { as: owner });
@@ -49,7 +49,7 @@ test("the palette finds screens, objects, actions and a record by its id", async
 });
 
 test("everything of the frame works with the keyboard alone", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner });
   await heading(page, "Your account").waitFor();
   await settled(page);
@@ -83,7 +83,7 @@ test("everything of the frame works with the keyboard alone", async () => {
 });
 
 test("the chosen theme holds after a reload and is there before the first paint", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, theme: "light" });
   await page.getByRole("button", { name: /Ada Admin/ }).click();
   await page.getByRole("menuitemradio", { name: "Dark" }).click();
@@ -96,7 +96,7 @@ test("the chosen theme holds after a reload and is there before the first paint"
 });
 
 test("the account page changes the name and the password, and ends other sessions", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const other = await person(owner, "Peter Password");
   const elsewhere = await signIn(other);
   await signIn(other);
@@ -119,7 +119,7 @@ test("the account page changes the name and the password, and ends other session
 });
 
 test("at 360 px the rail is a drawer", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, width: 360 });
   await page.getByRole("button", { name: "Open the menu" }).click();
   const drawer = page.getByRole("dialog");
@@ -131,13 +131,13 @@ test("at 360 px the rail is a drawer", async () => {
 });
 
 test("an address that leads nowhere says so", async () => {
-  const page = await open("/admin/no/such/page", { as: await asAdmin() });
+  const page = await open("/admin/no/such/page", { as: await admin() });
   await page.getByRole("heading", { name: "There is no page at this address" }).waitFor();
   await look(page, "not-found");
 });
 
 test("a server that does not answer, fails, or is slow is told, with the frame in its place", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, expect: [/500/, /ERR_CONNECTION_REFUSED/, /ERR_FAILED/] });
   await heading(page, "Your account").waitFor();
   const end = await intercept(page, "/api/v1/me", { status: 500, body: { error: "internal_error", message: "Something failed." } });
@@ -161,7 +161,7 @@ test("a server that does not answer, fails, or is slow is told, with the frame i
 });
 
 test("the event stream says when it is live and when it is not", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, expect: [/ERR_/, /500/] });
   await page.locator('[data-live="live"]').waitFor();
   await page.context().setOffline(true);
