@@ -182,7 +182,7 @@ function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: Rev
   const holder = useRecordShape(object);
   const reads = useCan(object, "read");
   const creates = useCan(object, "create");
-  const pending = usePendingDeletes();
+  const pending = usePendingDeletes(object);
   const [page, setPage] = useState(0);
   const [isCreating, setCreating] = useState(false);
   const columns = holder.data?.columns;
@@ -200,7 +200,7 @@ function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: Rev
   const cache = useQueryClient();
   const label = holder.data?.label ?? object;
   const total = Number(query.data?.pagination.totalCount ?? 0);
-  const records = query.data?.data.filter((record) => !pending.has(object, String(record.id))) ?? [];
+  const records = query.data?.data.filter((record) => !pending.has(String(record.id))) ?? [];
   const mayCreate = !readOnly && creates && (!isSingle || (query.isSuccess && total === 0));
   return (
     <section className={classes.section} aria-label={`${object} by ${relation}`}>

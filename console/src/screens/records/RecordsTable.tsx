@@ -30,6 +30,8 @@ import type { GridLayout } from "./grid/geometry";
 import { useEdits } from "./useEdits";
 import { useLiveRows } from "./useLiveRows";
 import { useRows } from "./useRows";
+import { usePendingDeletes } from "../../api/pending-deletes";
+import { GONE_SOON } from "./bulk/useSelection";
 import { useTitles } from "./useTitles";
 import { isNewestFirst, listParameters, queryText } from "./list-query";
 import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
@@ -106,6 +108,12 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     enabled: viewAs === undefined,
     mayMove: useCallback(() => grid.current?.isAtTop() === true && !isEditing, [isEditing]),
   });
+  // What the panel deletes is gray here until it is gone or back.
+  const leaving = usePendingDeletes(object);
+  const marks = useMemo(
+    () => (leaving.size === 0 ? live.marks : new Map([...live.marks, ...[...leaving].map((id) => [id, { ...live.marks.get(id), gone: GONE_SOON }] as const)])),
+    [live.marks, leaving],
+  );
   const [visible, setVisible] = useState({ first: 0, last: 0 });
   const { show, rowAt } = rows;
   const onVisible = useCallback(
@@ -391,7 +399,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
                 count={waiting}
                 total={rows.total ?? undefined}
                 rowAt={rowAt}
-                marks={live.marks}
+                marks={marks}
                 titleOf={gridTitleOf}
                 sort={view.sort}
                 onSort={(sort) => setView({ ...view, sort })}
