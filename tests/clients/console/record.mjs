@@ -131,7 +131,7 @@ test("what breaks a rule is said at its field, here and by the server", async ()
   await save(page);
   await row(page, "handle").getByText("exists already").waitFor();
   await until("the refused field has the focus", async () => row(page, "handle").getByRole("textbox").evaluate((field) => field === document.activeElement));
-  await look(page, "field-error");
+  await look(page, "field-error", { widths: [360] });
   await row(page, "handle").getByRole("textbox").fill("free");
   await row(page, "code").getByRole("textbox").fill("nope");
   await save(page);
@@ -238,7 +238,7 @@ test("the JSON of the whole record is edited without losing digits, and shares t
   await page.getByText("`id` is kept by the server").waitFor();
   await change((record) => record.replace('"title":"As JSON"', '"title":"By JSON"').replace("9007199254740993", "9007199254740995"));
   await page.getByText("2 changes: title, views").waitFor();
-  await look(page, "json");
+  await look(page, "json", { widths: [1280] });
   await page.getByRole("link", { name: "Form" }).click();
   assert.equal(await row(page, "views").getByRole("textbox").inputValue(), "9007199254740995");
   await save(page);
@@ -288,7 +288,7 @@ test("of two versions the person chooses field by field", async () => {
   await must(me, "PATCH", `/api/v1/data/task/${id}`, { title: "Theirs", effort: 50, state: "done" });
   await page.getByText("while you were editing").waitFor();
   assert.equal(await row(page, "title").getByRole("textbox").inputValue(), "Mine");
-  await look(page, "newer");
+  await look(page, "newer", { themes: ["dark"] });
   await save(page);
   const dialog = page.getByRole("dialog", { name: "Somebody changed this record meanwhile" });
   await dialog.waitFor();
@@ -310,7 +310,7 @@ test("a record that is deleted meanwhile says so, keeps what it was, and can be 
   await page.getByText("live", { exact: true }).waitFor();
   await call(me, "DELETE", `/api/v1/data/task/${id}`);
   await page.getByText("This record was deleted").waitFor();
-  await look(page, "deleted");
+  await look(page, "deleted", { themes: ["light"] });
   await page.getByRole("button", { name: "Create it again" }).click();
   await page.waitForURL((url) => /\/data\/task\/[0-9a-f-]{36}/.test(url.href) && !url.href.includes(id));
   assert.equal((await read(page.url().split("/").at(-1))).effort, 42);
@@ -390,7 +390,7 @@ test("hostile values stay text, and two hundred fields stay usable", async () =>
   await must(me, "PATCH", `/api/v1/data/wide/${data.id}`, { field_7: hostile.markup, field_3: `${hostile.long} end` });
   const page = await open(`/admin/data/wide/${data.id}`, { as: me });
   await row(page, "field_199").waitFor();
-  await look(page, "hostile");
+  await look(page, "hostile", { themes: ["light"] });
   assert.equal(await row(page, "field_5").getByRole("textbox").inputValue(), hostile.spaces);
   await page.getByLabel("Find a field").fill("field_19");
   await until("eleven fields", async () => (await page.locator("[data-column]").count()) === 11);

@@ -66,7 +66,7 @@ test("a CSV is matched, checked and imported; what is refused can be downloaded,
     ].join("\r\n"),
   );
   const page = await begin("city", { expect: ["409"] });
-  await look(page, "file");
+  await look(page, "file", { themes: ["light"] });
   await choose(page, path);
   await page.getByRole("combobox", { name: "Numbers" }).click();
   await page.getByRole("option", { name: "1.234,50" }).click();
@@ -78,7 +78,7 @@ test("a CSV is matched, checked and imported; what is refused can be downloaded,
   await page.getByText("4 rows can be sent").waitFor();
   await page.getByText("2 rows cannot").waitFor();
   assert.equal(await count("city"), 0, "the check writes nothing");
-  await look(page, "check");
+  await look(page, "check", { themes: ["dark"] });
   await page.getByRole("button", { name: "Import 4 rows" }).click();
   await isDone(page);
   await page.getByText("3 created").waitFor();

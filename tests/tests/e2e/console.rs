@@ -6,13 +6,15 @@ use std::process::Command;
 
 use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directory};
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 8] = [
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
     ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
+    ("record.mjs", include_str!("../../clients/console/record.mjs")),
+    ("transfer.mjs", include_str!("../../clients/console/transfer.mjs")),
 ];
 
 /// A server whose webhooks may call receivers on this machine.
@@ -72,6 +74,8 @@ macro_rules! screens {
 screens! {
     shell: "shell.mjs";
     firefox: "firefox.mjs";
+    record: "record.mjs";
+    transfer: "transfer.mjs";
 }
 
 mod gate {
