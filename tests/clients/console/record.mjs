@@ -328,6 +328,7 @@ test("a deletion names what goes along and can be undone for eight seconds", asy
   await page.waitForURL(new RegExp(id));
   await row(page, "title").waitFor();
   assert.equal((await read(id)).title, "Parent");
+  await until("the first message is gone", async () => (await page.getByRole("button", { name: "Undo" }).count()) === 0);
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Undo" }).waitFor();
   // Leaving the page does not wait any longer.

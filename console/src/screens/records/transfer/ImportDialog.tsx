@@ -15,7 +15,7 @@ import type { Plan, Sight } from "./import.worker";
 import { Importer, type ImportState } from "./importer";
 import { guessMapping } from "./mapping";
 import { Reader } from "./reader";
-import type { SourceOptions } from "./source";
+import type { SourceOptions } from "./formats";
 import { Ticked } from "../../../components/Ticked";
 import classes from "./transfer.module.css";
 

@@ -8,7 +8,7 @@ import { type ApiError, isApiError } from "../../../api/errors";
 import { recordPath } from "../../../api/records";
 import type { Piece, Plan, ReadyRow, RefusedRow } from "./import.worker";
 import type { Reader } from "./reader";
-import type { SourceRow } from "./source";
+import type { SourceRow } from "./formats";
 
 const PIECE_ROWS_MAX = 500;
 const PIECE_CHARACTERS_MAX = 2_000_000;
