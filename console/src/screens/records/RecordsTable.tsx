@@ -2,7 +2,7 @@
 import { Button, Menu } from "@mantine/core";
 import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { type ClipboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { type ClipboardEvent, Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
 import { useCan } from "../../api/session";
@@ -17,6 +17,7 @@ import { Footer } from "./Footer";
 import { CellMenuItems, ColumnMenuItems } from "./MenuItems";
 import { PointMenu } from "./PointMenu";
 import { Toolbar } from "./Toolbar";
+import { TransferMenu } from "./transfer";
 import { SelectionBar } from "./bulk/SelectionBar";
 import { type Remember, useSelection } from "./bulk/useSelection";
 import { copyCells, pasteCells } from "./clipboard";
@@ -24,17 +25,20 @@ import { type RecordColumn, type RecordRow, type RecordShape, hiddenAtFirst } fr
 import { copiesOf } from "./copies";
 import { type After, CellEditor } from "./editors/CellEditor";
 import type { Draft } from "./editors/ValueInput";
-import { RecordInspector } from "./foreign";
 import { type CellAt, type CellRange, Grid, type GridHandle } from "./grid/Grid";
 import type { GridLayout } from "./grid/geometry";
 import { useEdits } from "./useEdits";
 import { useLiveRows } from "./useLiveRows";
 import { useRows } from "./useRows";
+import { usePendingDeletes } from "../../api/pending-deletes";
+import { GONE_SOON } from "./bulk/useSelection";
 import { useTitles } from "./useTitles";
 import { isNewestFirst, listParameters, queryText } from "./list-query";
 import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
 import type { useViews } from "./views/useViews";
 import classes from "./Records.module.css";
+
+const RecordPanel = lazy(async () => ({ default: (await import("../record/RecordPanel")).RecordPanel }));
 
 const NUMBER = new Intl.NumberFormat("en");
 const PAGE_MS = 300;
@@ -104,6 +108,12 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     enabled: viewAs === undefined,
     mayMove: useCallback(() => grid.current?.isAtTop() === true && !isEditing, [isEditing]),
   });
+  // What the panel deletes is gray here until it is gone or back.
+  const leaving = usePendingDeletes(object);
+  const marks = useMemo(
+    () => (leaving.size === 0 ? live.marks : new Map([...live.marks, ...[...leaving].map((id) => [id, { ...live.marks.get(id), gone: GONE_SOON }] as const)])),
+    [live.marks, leaving],
+  );
   const [visible, setVisible] = useState({ first: 0, last: 0 });
   const { show, rowAt } = rows;
   const onVisible = useCallback(
@@ -287,6 +297,15 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
           <span className={classes.wideOnly}>
             <CopyAs {...copiesOf(shape, view, shown, page, view.size)} />
           </span>
+          <span className={classes.wideOnly}>
+            <TransferMenu
+              object={object}
+              view={[...listParameters(view, shape), ["select", shown.map(({ id }) => id).join()]]}
+              isImporting={search.import === true}
+              onImporting={(isImporting) => void navigate({ search: (now) => ({ ...now, import: isImporting ? true : undefined }), replace: true, resetScroll: false })}
+              isViewingAsRole={viewAs !== undefined}
+            />
+          </span>
           <Menu>
             <Menu.Target>
               <Button variant="default" px={8} aria-label="More actions">
@@ -341,7 +360,13 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
           }}
         />
       }
-      inspector={openId === undefined ? undefined : <RecordInspector object={object} id={openId} role={viewAs} onClose={closeInspector} onNext={openBy(1)} onPrevious={openBy(-1)} />}
+      inspector={
+        openId === undefined ? undefined : (
+          <Suspense fallback={null}>
+            <RecordPanel object={object} id={openId} role={viewAs} onClose={closeInspector} onNext={openBy(1)} onPrevious={openBy(-1)} onOpen={(id) => void navigate({ search: (now) => ({ ...now, open: id }), replace: true, resetScroll: false })} />
+          </Suspense>
+        )
+      }
     >
       <div className={classes.content}>
         {viewAs !== undefined && (
@@ -374,7 +399,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
                 count={waiting}
                 total={rows.total ?? undefined}
                 rowAt={rowAt}
-                marks={live.marks}
+                marks={marks}
                 titleOf={gridTitleOf}
                 sort={view.sort}
                 onSort={(sort) => setView({ ...view, sort })}

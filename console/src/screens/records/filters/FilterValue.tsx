@@ -1,7 +1,7 @@
 /** The value of a condition, in the field that suits its column and operator. */
 import { MultiSelect, SegmentedControl, Select, TagsInput, TextInput } from "@mantine/core";
+import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
-import { RecordPicker } from "../foreign";
 import { fromLocal, toLocal } from "../values";
 import { type Condition, takesList, takesNothing } from "./conditions";
 
@@ -44,7 +44,7 @@ export function FilterValue({ object, column, condition: { operator, value }, on
         placeholder={many.length === 0 ? (column.type === "datetime" ? "2026-01-31T12:00:00Z, then Enter" : "A value, then Enter") : undefined}
       />
     );
-  if (column.relation !== undefined) return <RecordPicker object={object} relation={column.relation.name} target={column.relation.target} label={label} value={one === "" ? null : one} onChange={(id) => onChange(id ?? "")} compact autoFocus />;
+  if (column.relation !== undefined) return <RelationPicker object={object} relation={column.relation.name} target={column.relation.target} label={label} value={one === "" ? null : one} onChange={(id) => onChange(id ?? "")} compact autoFocus />;
   const type = INPUT_TYPES[column.type];
   if (type === "datetime-local") return <TextInput type={type} step="1" aria-label={label} value={toLocal(one)} data-autofocus onChange={(event) => onChange(fromLocal(event.currentTarget.value) ?? "")} onKeyDown={submits} />;
   return (

@@ -352,10 +352,10 @@ export function Grid(props: GridProps) {
     const cell = (event.target as Element).closest<HTMLElement>("[data-cell]")!;
     const placedColumn = placed[at.column];
     const row = rowAt(at.row);
-    if (placedColumn === undefined || row === undefined || (row !== undefined && marks.get(row.id)?.gone !== undefined)) cell.removeAttribute("title");
+    if (placedColumn === undefined || row === undefined || (row !== undefined && marks.get(row.id)?.gone !== undefined)) cell.removeAttribute("data-tip");
     else {
       const value = row[placedColumn.id];
-      cell.title = hintOf(value, placedColumn.column, typeof value === "string" ? titleOf(placedColumn, value) : undefined);
+      cell.dataset.tip = hintOf(value, placedColumn.column, typeof value === "string" ? titleOf(placedColumn, value) : undefined);
     }
   };
 
@@ -554,14 +554,14 @@ export function Grid(props: GridProps) {
           })}
         </div>
         {editing !== null && editedColumn !== undefined && (
-          <Popover opened withinPortal position="bottom-start" offset={-rowHeight} shadow="md" trapFocus={false} closeOnEscape={false} closeOnClickOutside={false} width="auto">
+          <Popover opened withinPortal position="bottom-start" offset={-rowHeight} shadow="md" trapFocus={false} closeOnEscape={false} closeOnClickOutside={false} withRoles={false} width="auto">
             <Popover.Target>
               <div
                 className={classes.editorAnchor}
                 style={{ top: HEAD + (editing.row - part) * rowHeight, left: editedColumn.isPinned ? editedColumn.start + (scroller.current?.scrollLeft ?? 0) : editedColumn.start, width: editedColumn.width, height: rowHeight }}
               />
             </Popover.Target>
-            <Popover.Dropdown className={classes.editor} data-editor style={{ minWidth: Math.max(editedColumn.width, 240) }}>
+            <Popover.Dropdown className={classes.editor} data-editor role="dialog" aria-label={`Edit ${editedColumn.column.label}`} style={{ minWidth: Math.max(editedColumn.width, 240) }}>
               {editing.element}
             </Popover.Dropdown>
           </Popover>
