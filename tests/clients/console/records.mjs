@@ -1,7 +1,7 @@
 // The table of records: view, filter, sort, columns, cells, views, states.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, call, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, call, firefox, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 let grace;
@@ -200,7 +200,7 @@ test("a cell of each type is edited in place", async () => {
   await until("the owner's name is shown", async () => (await cellText(page, 0, "owner_id")) === "Grace Hopper");
 });
 
-const raw = (title) => fetch(`${process.env.BASE_URL}/api/v1/data/errand?title[eq]=${title}`, { headers: { authorization: `Bearer ${me.token}` } }).then((answer) => answer.text());
+const raw = (title) => fetch(`${base}/api/v1/data/errand?title[eq]=${title}`, { headers: { authorization: `Bearer ${me.token}` } }).then((answer) => answer.text());
 
 /** Opens the editor of a cell by the keyboard, as the cell may be anywhere to the right. */
 async function editAt(page, row, column) {
@@ -523,4 +523,48 @@ test("a row opens beside the table, J and K move, Esc gives the focus back", asy
   await page.keyboard.press("Escape");
   await page.getByRole("complementary", { name: "Details" }).waitFor({ state: "hidden" });
   await until("the grid has the focus", () => grid(page).evaluate((element) => element === document.activeElement));
+});
+
+test("Firefox: the table opens, filters, edits, copies and takes back", async () => {
+  await fresh("in Firefox", { n: 1 });
+  const browser = await firefox();
+  const page = await browser.newPage();
+  page.setDefaultTimeout(30_000);
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(error.message));
+  await page.setViewport({ width: 1280, height: 800 });
+  await browser.setCookie({ ...me.cookie, domain: new URL(base).hostname, path: "/", httpOnly: true });
+  await page.goto(base + only("in Firefox"));
+  await page.waitForSelector('[role="grid"] [data-row="0"] [data-column="n"]');
+  await page.waitForFunction(() => document.querySelector('[data-row="0"] [data-column="title"]')?.textContent === "in Firefox");
+  await page.focus('[role="grid"]');
+  await page.keyboard.press("Home");
+  for (let step = 0; step < 30; step++) {
+    if ((await page.$eval("[data-active]", (at) => at.dataset.column)) === "n") break;
+    await page.keyboard.press("ArrowRight");
+  }
+  await page.keyboard.press("F2");
+  await page.waitForSelector("[data-editor] input");
+  await page.waitForFunction(() => document.activeElement?.closest("[data-editor]") !== null);
+  await page.keyboard.type("42");
+  await page.keyboard.press("Enter");
+  await until("stored", async () => (await one("in Firefox")).n === 42);
+  await page.waitForFunction(() => document.activeElement?.getAttribute("role") === "grid");
+  // What a copy puts on the clipboard, without reading the clipboard of this machine.
+  await page.evaluate(() => {
+    document.addEventListener("copy", (event) => {
+      window.__copied = event.clipboardData.getData("text/plain");
+    });
+  });
+  await page.keyboard.down("Control");
+  await page.keyboard.press("c");
+  await page.keyboard.up("Control");
+  await page.waitForFunction(() => window.__copied === "42");
+  await page.keyboard.down("Control");
+  await page.keyboard.press("z");
+  await page.keyboard.up("Control");
+  await until("taken back", async () => (await one("in Firefox")).n === 1);
+  await page.evaluate(() => document.querySelector('[role="grid"]').scrollTo(4_000, 0));
+  await page.waitForFunction(() => document.querySelector('[data-row="0"] [data-column="created_at"]') !== null);
+  assert.deepEqual(wrong, []);
 });
