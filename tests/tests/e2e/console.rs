@@ -6,10 +6,13 @@ use std::process::Command;
 
 use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directory};
 
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 7] = [
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
+    ("records.mjs", include_str!("../../clients/console/records.mjs")),
+    ("records_bulk.mjs", include_str!("../../clients/console/records_bulk.mjs")),
+    ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
 ];
 
@@ -67,7 +70,11 @@ macro_rules! screens {
 }
 
 // A line for each file of a screen, such as `records: "records.mjs";`. The file stands in `FILES` too.
-screens! {}
+screens! {
+    records: "records.mjs";
+    records_bulk: "records_bulk.mjs";
+    records_live: "records_live.mjs";
+}
 
 mod shell {
     use super::*;
