@@ -1,7 +1,7 @@
 // The table of records: view, filter, sort, columns, cells, views, states.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, call, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, call, firefox, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 let grace;
@@ -79,13 +79,13 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   assert.match(decodeURIComponent(page.url()), /filter=.*status.*eq.*doing/);
 
   // The chip is edited in place, another column joins it.
-  await page.getByRole("button", { name: /^status/ }).click();
+  await page.getByRole("button", { name: /^status (is|=)/ }).click();
   await page.getByRole("combobox", { name: "Operator" }).click();
   await page.getByRole("option", { name: "is not", exact: true }).click();
   await page.getByRole("button", { name: "Apply" }).click();
   await page.getByText("160 records").waitFor();
   await page.getByRole("searchbox", { name: "Search Errands" }).fill("errand 01");
-  await page.getByText("7 records").waitFor();
+  await page.getByText("6 records").waitFor();
   await grid(page).getByRole("button", { name: "title", exact: true }).click();
   await until("ascending", async () => (await cellText(page, 0, "title")) === "Errand 010" || (await cellText(page, 0, "title")) === "Errand 011" || (await cellText(page, 0, "title")) === "Errand 012");
   const first = await cellText(page, 0, "title");
@@ -93,10 +93,10 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   await page.reload();
   await ready(page);
   assert.equal(await cellText(page, 0, "title"), first);
-  await page.getByText("7 records").waitFor();
+  await page.getByText("6 records").waitFor();
 
   // Delete on a chip takes it away, and the focus stays near.
-  await page.getByRole("button", { name: /^status/ }).focus();
+  await page.getByRole("button", { name: /^status (is|=)/ }).focus();
   await page.keyboard.press("Delete");
   await page.getByText("10 records").waitFor();
   assert.equal(await focused(page), "Filter");
@@ -200,7 +200,7 @@ test("a cell of each type is edited in place", async () => {
   await until("the owner's name is shown", async () => (await cellText(page, 0, "owner_id")) === "Grace Hopper");
 });
 
-const raw = (title) => fetch(`${process.env.BASE_URL}/api/v1/data/errand?title[eq]=${title}`, { headers: { authorization: `Bearer ${me.token}` } }).then((answer) => answer.text());
+const raw = (title) => fetch(`${base}/api/v1/data/errand?title[eq]=${title}`, { headers: { authorization: `Bearer ${me.token}` } }).then((answer) => answer.text());
 
 /** Opens the editor of a cell by the keyboard, as the cell may be anywhere to the right. */
 async function editAt(page, row, column) {
@@ -369,7 +369,7 @@ test("views are saved, named, made the default, changed and deleted", async () =
   await page.goto(new URL("/admin/data/errand", page.url()).href);
   await ready(page);
   await page.getByText("80 records").waitFor();
-  await page.getByRole("button", { name: /^status/ }).focus();
+  await page.getByRole("button", { name: /^status (is|=)/ }).focus();
   await page.keyboard.press("Delete");
   await page.getByRole("button", { name: "View: Open errands, changed" }).click();
   await page.getByRole("menuitem", { name: "Discard changes" }).click();
@@ -438,7 +438,7 @@ test("errors say what happened, and the table comes back", async () => {
   for (const [name, answer, text] of [
     ["500", { status: 500, body: { error: "internal", message: "Something went wrong." } }, "Something went wrong."],
     ["429", { status: 429, headers: { "retry-after": "2" }, body: { error: "rate_limited", message: "Too many requests." } }, "Too many requests"],
-    ["403", { status: 403, body: { error: "forbidden", message: "You need `read` on `errand`." } }, "You need `read` on `errand`"],
+    ["403", { status: 403, body: { error: "forbidden", message: "You need `read` on `errand`." } }, /^You need/],
     ["none", "abort", "The server did not answer"],
   ]) {
     const end = await intercept(page, list, answer);
@@ -523,4 +523,48 @@ test("a row opens beside the table, J and K move, Esc gives the focus back", asy
   await page.keyboard.press("Escape");
   await page.getByRole("complementary", { name: "Details" }).waitFor({ state: "hidden" });
   await until("the grid has the focus", () => grid(page).evaluate((element) => element === document.activeElement));
+});
+
+test("Firefox: the table opens, filters, edits, copies and takes back", async () => {
+  await fresh("in Firefox", { n: 1 });
+  const browser = await firefox();
+  const page = await browser.newPage();
+  page.setDefaultTimeout(30_000);
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(error.message));
+  await page.setViewport({ width: 1280, height: 800 });
+  await browser.setCookie({ ...me.cookie, domain: new URL(base).hostname, path: "/", httpOnly: true });
+  await page.goto(base + only("in Firefox"));
+  await page.waitForSelector('[role="grid"] [data-row="0"] [data-column="n"]');
+  await page.waitForFunction(() => document.querySelector('[data-row="0"] [data-column="title"]')?.textContent === "in Firefox");
+  await page.focus('[role="grid"]');
+  await page.keyboard.press("Home");
+  for (let step = 0; step < 30; step++) {
+    if ((await page.$eval("[data-active]", (at) => at.dataset.column)) === "n") break;
+    await page.keyboard.press("ArrowRight");
+  }
+  await page.keyboard.press("F2");
+  await page.waitForSelector("[data-editor] input");
+  await page.waitForFunction(() => document.activeElement?.closest("[data-editor]") !== null);
+  await page.keyboard.type("42");
+  await page.keyboard.press("Enter");
+  await until("stored", async () => (await one("in Firefox")).n === 42);
+  await page.waitForFunction(() => document.activeElement?.getAttribute("role") === "grid");
+  // What a copy puts on the clipboard, without reading the clipboard of this machine.
+  await page.evaluate(() => {
+    document.addEventListener("copy", (event) => {
+      window.__copied = event.clipboardData.getData("text/plain");
+    });
+  });
+  await page.keyboard.down("Control");
+  await page.keyboard.press("c");
+  await page.keyboard.up("Control");
+  await page.waitForFunction(() => window.__copied === "42");
+  await page.keyboard.down("Control");
+  await page.keyboard.press("z");
+  await page.keyboard.up("Control");
+  await until("taken back", async () => (await one("in Firefox")).n === 1);
+  await page.evaluate(() => document.querySelector('[role="grid"]').scrollTo(4_000, 0));
+  await page.waitForFunction(() => document.querySelector('[data-row="0"] [data-column="created_at"]') !== null);
+  assert.deepEqual(wrong, []);
 });

@@ -1,7 +1,7 @@
 // Changing and deleting several records: progress, cancel, and reports that say what was done and what was not.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { ADMIN, admin, call, intercept, look, must, open, person, picture, settled, until } from "./harness.mjs";
+import { admin, call, intercept, look, must, open, person, picture, settled, until } from "./harness.mjs";
 
 let me;
 before(async () => {
@@ -126,7 +126,7 @@ test("a session that ends in the middle goes on after the sign-in", async () => 
   });
   await set(page, "lost");
   await page.getByRole("textbox", { name: /password/i }).or(page.getByLabel(/password/i)).first().fill(again.password);
-  await page.getByRole("button", { name: "Sign in" }).last().click();
+  await page.getByRole("button", { name: "Sign in", exact: true }).click();
   await page.getByText("Changed 600 of 600 records.").waitFor();
   assert.equal(await count(4, "lost"), 600);
 });
@@ -191,5 +191,4 @@ test("an answer that never came is reported as unknown", async () => {
   await page.getByText("Changed 250 of 600 records.").waitFor();
   await page.getByText(/No answer came for 250/).waitFor();
   await page.getByText("100 were not tried. They are as they were.").waitFor();
-  assert.ok(ADMIN);
 });

@@ -2,7 +2,7 @@
 import { Button, Menu } from "@mantine/core";
 import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { type ClipboardEvent, Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
 import { useCan } from "../../api/session";
@@ -42,6 +42,7 @@ const RecordPanel = lazy(async () => ({ default: (await import("../record/Record
 
 const NUMBER = new Intl.NumberFormat("en");
 const PAGE_MS = 300;
+const VISIBLE_MS = 120;
 const PLACEHOLDERS = 20;
 
 interface Editing extends CellAt {
@@ -115,13 +116,28 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     [live.marks, leaving],
   );
   const [visible, setVisible] = useState({ first: 0, last: 0 });
+  const latestVisible = useRef(visible);
+  const visibleTimer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const { show, rowAt } = rows;
   const onVisible = useCallback(
     (first: number, last: number) => {
       show(first, last);
-      setVisible((now) => (now.first === first && now.last === last ? now : { first, last }));
+      // The grid draws each frame by itself; what stands around it follows a little later.
+      latestVisible.current = { first, last };
+      visibleTimer.current ??= setTimeout(() => {
+        visibleTimer.current = undefined;
+        const at = latestVisible.current;
+        setVisible((now) => (now.first === at.first && now.last === at.last ? now : at));
+      }, VISIBLE_MS);
     },
     [show],
+  );
+  useEffect(
+    () => () => {
+      clearTimeout(visibleTimer.current);
+      visibleTimer.current = undefined;
+    },
+    [],
   );
   const page = Math.floor(visible.first / view.size) + 1;
   useEffect(() => {
@@ -209,7 +225,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   const copy = (range: CellRange, event: ClipboardEvent) => {
     if (String(window.getSelection() ?? "") !== "") return;
     const { text, rows: count } = copyCells(range, rowAt);
-    event.clipboardData.setData("text/plain", text);
+    event.clipboardData?.setData("text/plain", text);
     event.preventDefault();
     if (count > 1 || range.columns.length > 1) told(`${NUMBER.format(count * range.columns.length)} cells copied.`);
   };

@@ -28,7 +28,7 @@ export function FilterValue({ object, column, condition: { operator, value }, on
   const list = takesList(operator);
   const choices = column.options?.filter((option, index, all) => all.indexOf(option) === index);
   if (choices !== undefined && list) return <MultiSelect aria-label={label} size="xs" data={choices} value={many} onChange={onChange} searchable hidePickedOptions data-autofocus comboboxProps={{ withinPortal: false }} placeholder={many.length === 0 ? "Choose" : undefined} />;
-  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable data-autofocus comboboxProps={{ withinPortal: false }} placeholder="Choose" />;
+  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable selectFirstOptionOnChange data-autofocus comboboxProps={{ withinPortal: false }} placeholder="Choose" />;
   if (column.type === "boolean") return <SegmentedControl aria-label={label} data={["true", "false"]} value={one === "" ? "" : one} onChange={onChange} fullWidth />;
   if (list)
     return (
