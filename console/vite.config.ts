@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import react from "@vitejs/plugin-react";
 import { type Plugin, type ProxyOptions, defineConfig } from "vite";
+import { licences } from "./scripts/licences.ts";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const server = process.env.BLOCKBASE_URL ?? "http://127.0.0.1:4000";
@@ -38,7 +39,7 @@ const proxied: ProxyOptions = { target: server, changeOrigin: true, headers: { o
 
 export default defineConfig({
   base: "/admin/",
-  plugins: [react(), colorScheme()],
+  plugins: [react(), colorScheme(), licences()],
   resolve: {
     alias: {
       "@": here("src"),

@@ -1,5 +1,5 @@
 /** Who is signed in, what the instance is, and what this person may do. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { request } from "./client";
 import { isApiError } from "./errors";
 
@@ -88,6 +88,11 @@ export function usePermissions(): Permissions | undefined {
 /** Whether the person may do `action` on `resource` (an object's name, `objects`, `events`, `webhooks`, `blocks`, `tasks`, `users`, `roles`, `api_keys`, `settings`). */
 export function useCan(resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   return allows(usePermissions(), resource, action, rows);
+}
+
+/** Removes what another person saw. Who is there, and what the instance is, stays known to the page. */
+export function forgetAll(cache: QueryClient): void {
+  cache.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "instance" && !(queryKey[0] === "me" && queryKey.length === 1) });
 }
 
 export function useMe(): Me | undefined {

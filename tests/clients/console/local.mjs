@@ -43,6 +43,7 @@ for (const file of files) {
   const env = { ...process.env, BASE_URL: await server(), ENGINE: "sqlite", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
   if (file.startsWith("shell")) {
     env.CLAIM_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
+    env.CLAIM_2_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.SETUP_URL = await server({ SVC_SETUP_TOKEN: "let-me-in-please-1234" });
   }
   const test = spawn("node", ["--test", "--test-reporter=spec", ...options, file], { stdio: "inherit", env });

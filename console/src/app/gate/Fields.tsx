@@ -77,8 +77,10 @@ export function PasswordField(props: {
       required
       withAsterisk={false}
       autoFocus={autoFocus}
+      data-autofocus={autoFocus || undefined}
       value={value}
       error={error}
+      aria-invalid={error !== undefined}
       {...(isNew ? { description: "8 to 128 characters, and not a common one.", minLength: 8, maxLength: 128 } : {})}
       visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
       onChange={(event) => onChange(event.currentTarget.value)}

@@ -8,12 +8,11 @@ import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt } from ".
 import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";
 import { useSignedIn } from "./useSignedIn";
-import { takeFarewell } from "./farewell";
+import { farewell } from "./farewell";
 
 /** Sign-in, and sign-up where it is open. The address stays, so that a deep link is shown afterwards. */
 export default function SignIn({ instance }: { instance: Instance }) {
   const [signsUp, setSignsUp] = useState(false);
-  const [farewell] = useState(takeFarewell);
   const [name, setName] = useState("");
   const [email, setEmail] = useState("");
   const [password, setPassword] = useState("");
@@ -27,7 +26,7 @@ export default function SignIn({ instance }: { instance: Instance }) {
   });
   const error = enter.error;
   return (
-    <GatePage title={signsUp ? "Create an account" : "Sign in"} lead={farewell ?? (signsUp ? "A new account sees what its roles allow." : location.host)}>
+    <GatePage title={signsUp ? "Create an account" : "Sign in"} lead={farewell() ?? (signsUp ? "A new account sees what its roles allow." : location.host)}>
       <form
         className={classes.form}
         onSubmit={(event) => {

@@ -1,12 +1,10 @@
-/** One sentence that the next sign-in page shows: why the person is there. */
+/** One sentence that the sign-in page shows until somebody has signed in: why they are there. */
 let sentence: string | null = null;
 
-export function leaveFarewell(text: string): void {
+export function leaveFarewell(text: string | null): void {
   sentence = text;
 }
 
-export function takeFarewell(): string | null {
-  const said = sentence;
-  sentence = null;
-  return said;
+export function farewell(): string | null {
+  return sentence;
 }

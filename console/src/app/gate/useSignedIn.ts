@@ -1,15 +1,20 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { feed } from "../../api/live";
-import { meQuery } from "../../api/session";
+import { forgetAll, instanceQuery, meQuery } from "../../api/session";
+import { sessionEstablished } from "../../api/session-lost";
+import { leaveFarewell } from "./farewell";
 
 /** After a sign-in or a sign-up: forgets what another person saw, and asks who is there now. The address stays. */
 export function useSignedIn(): () => Promise<void> {
   const cache = useQueryClient();
   return useCallback(async () => {
-    cache.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "me" });
+    forgetAll(cache);
     feed.reset();
-    await cache.invalidateQueries({ queryKey: ["me"] });
     await cache.refetchQueries({ queryKey: meQuery.queryKey, exact: true });
+    const isIn = cache.getQueryData(meQuery.queryKey)?.authenticated === true;
+    sessionEstablished(isIn);
+    if (isIn) leaveFarewell(null);
+    await cache.invalidateQueries({ queryKey: instanceQuery.queryKey });
   }, [cache]);
 }

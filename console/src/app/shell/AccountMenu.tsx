@@ -1,10 +1,10 @@
-import { Menu, UnstyledButton, useMantineColorScheme } from "@mantine/core";
-import { IconCheck, IconDeviceDesktop, IconLogout, IconMoon, IconSelector, IconSun, IconUser } from "@tabler/icons-react";
+import { type MantineColorScheme, Menu, UnstyledButton, useMantineColorScheme } from "@mantine/core";
+import { IconDeviceDesktop, IconLogout, IconMoon, IconSelector, IconSun, IconUser } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { auth } from "../../api/auth";
 import { feed } from "../../api/live";
-import { meQuery, useMe } from "../../api/session";
+import { forgetAll, meQuery, useMe } from "../../api/session";
 import { sessionEstablished } from "../../api/session-lost";
 import { Initials } from "../../components/Initials";
 import { failed } from "../../components/toast";
@@ -23,9 +23,10 @@ export function useSignOut() {
     mutationFn: () => auth.signOut(),
     onSuccess: () => {
       sessionEstablished(false);
-      cache.clear();
-      cache.setQueryData(meQuery.queryKey, { authenticated: false });
       feed.reset();
+      cache.setQueryData(meQuery.queryKey, { authenticated: false });
+      // Once no page shows it any more.
+      setTimeout(() => forgetAll(cache), 0);
     },
     onError: (error) => failed("You are still signed in", error),
   });
@@ -55,18 +56,13 @@ export function AccountMenu({ folded }: { folded: boolean }) {
         </Menu.Item>
         <Menu.Divider />
         <Menu.Label>Theme</Menu.Label>
-        {THEMES.map(([value, label, Icon]) => (
-          <Menu.Item
-            key={value}
-            role="menuitemradio"
-            aria-checked={colorScheme === value}
-            leftSection={<Icon size={15} />}
-            rightSection={colorScheme === value ? <IconCheck size={14} /> : null}
-            onClick={() => setColorScheme(value)}
-          >
-            {label}
-          </Menu.Item>
-        ))}
+        <Menu.RadioGroup value={colorScheme} onChange={(value) => setColorScheme(value as MantineColorScheme)}>
+          {THEMES.map(([value, label, Icon]) => (
+            <Menu.RadioItem key={value} value={value} rightSection={<Icon size={15} />}>
+              {label}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
         <Menu.Divider />
         <Menu.Item leftSection={<IconLogout size={15} />} onClick={() => signOut.mutate()}>
           Sign out

@@ -7,7 +7,9 @@ import classes from "./Shell.module.css";
 /** The rail of narrow screens. */
 export default function MenuDrawer({ onClose }: { onClose: () => void }) {
   return (
-    <Drawer opened onClose={onClose} size={280} padding={0} withCloseButton={false} aria-label="Menu">
+    <Drawer.Root opened onClose={onClose} size={280} padding={0}>
+      <Drawer.Overlay />
+      <Drawer.Content aria-label="Menu">
       <nav className={classes.drawerBody} aria-label="Main" data-rail>
         <div className={classes.railHead}>
           <Link to="/">
@@ -16,6 +18,7 @@ export default function MenuDrawer({ onClose }: { onClose: () => void }) {
         </div>
         <Rail folded={false} />
       </nav>
-    </Drawer>
+      </Drawer.Content>
+    </Drawer.Root>
   );
 }

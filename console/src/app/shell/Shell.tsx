@@ -30,7 +30,10 @@ export function Frame({ children }: { children?: ReactNode }) {
           <Mark />
         </div>
       </div>
-      <main className={classes.main}>{children}</main>
+      <main className={classes.main}>
+        <h1 className="sr-only">Blockbase</h1>
+        {children}
+      </main>
       <div className={classes.status} />
     </div>
   );
@@ -62,7 +65,7 @@ export function Shell({ children }: { children: ReactNode }) {
       </a>
       {isNarrow ? (
         <>
-          <header className={classes.topbar}>
+          <nav className={classes.topbar} aria-label="Top">
             <ActionIcon aria-label="Open the menu" onClick={() => setDrawer(true)}>
               <IconMenu2 size={18} />
             </ActionIcon>
@@ -72,7 +75,7 @@ export function Shell({ children }: { children: ReactNode }) {
             <ActionIcon aria-label="Search" onClick={openPalette}>
               <IconSearch size={18} />
             </ActionIcon>
-          </header>
+          </nav>
           {drawer && (
             <Suspense fallback={null}>
               <MenuDrawer onClose={() => setDrawer(false)} />

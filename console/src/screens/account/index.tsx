@@ -131,6 +131,7 @@ function Password({ email }: { email: string }) {
       told(revokeOtherSessions ? "Your password is changed, and your other sessions have ended." : "Your password is changed.");
     },
   });
+  const newProblem = errorAt(change.error, "password") ?? errorAt(change.error, "newPassword");
   return (
     <form
       className={classes.form}
@@ -147,6 +148,7 @@ function Password({ email }: { email: string }) {
         value={currentPassword}
         onChange={(event) => setCurrent(event.currentTarget.value)}
         error={errorAt(change.error, "currentPassword")}
+        aria-invalid={errorAt(change.error, "currentPassword") !== undefined}
         visibilityToggleButtonProps={{ "aria-label": "Show the current password" }}
         required
         withAsterisk={false}
@@ -156,7 +158,8 @@ function Password({ email }: { email: string }) {
         autoComplete="new-password"
         value={newPassword}
         onChange={(event) => setNew(event.currentTarget.value)}
-        error={errorAt(change.error, "password") ?? errorAt(change.error, "newPassword")}
+        error={newProblem}
+        aria-invalid={newProblem !== undefined}
         visibilityToggleButtonProps={{ "aria-label": "Show the new password" }}
         minLength={8}
         maxLength={128}
@@ -200,7 +203,7 @@ function Sessions() {
                   )}
                 </div>
                 <div className="dim">
-                  {session.ipAddress ?? "unknown address"} · since <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
+                  {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
                 </div>
               </div>
               {!session.current && (
