@@ -69,7 +69,7 @@ function Entry({ entry: { version, change, appliedBy, appliedAt } }: { entry: Mi
   );
 }
 
-const SHOWN_MAX = 1_500;
+const SHOWN_MAX = 3_000;
 
 function shown(value: JsonValue): string {
   const text = typeof value === "string" ? value : printJson(value);
