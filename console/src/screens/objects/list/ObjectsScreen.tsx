@@ -247,7 +247,7 @@ function NoObjects({ canCreate }: { canCreate: boolean }) {
   if (!canCreate)
     return (
       <EmptyState title="No objects">
-        There is no object that you may read. Somebody with `create` on `objects` can make one, and somebody who may update roles can let you read it.
+        There is no object that you may read. Somebody with the permission to create objects can make one, and somebody who may update roles can let you read it.
       </EmptyState>
     );
   return (

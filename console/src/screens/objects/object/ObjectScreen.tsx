@@ -165,7 +165,7 @@ export function ObjectScreen() {
 
 export function NoSchema() {
   return (
-    <EmptyState title="You need `read` on `objects`">
+    <EmptyState title="You need read on objects">
       The definitions of objects are kept from you. Somebody who may update roles can give you the permission, on the Roles page. The records that you may read are in the rail.
     </EmptyState>
   );
