@@ -13,7 +13,7 @@ const SHOWN_MAX = 8;
 export function Effect({ plan, error, isPending, waits = false }: { plan: Plan | undefined; error: unknown; isPending: boolean; waits?: boolean }) {
   if (waits) return <p className={classes.quiet}>It builds on an earlier step, so the server can say what it does once that one is applied.</p>;
   if (error !== null && error !== undefined) {
-    if (isApiError(error) && error.status === 403) return <p className={classes.quiet}>The effect is not shown: <Ticked>{error.message}</Ticked></p>;
+    if (isApiError(error) && error.status === 403) return <p className={classes.quiet}>The effect is not shown: <Ticked text={error.message} /></p>;
     return <ErrorNotice error={error} title="The server would refuse this" />;
   }
   if (plan === undefined) return <p className={classes.quiet}>{isPending ? "Asking the server what this would do…" : ""}</p>;
@@ -25,7 +25,7 @@ export function Effect({ plan, error, isPending, waits = false }: { plan: Plan |
           <IconCircleX size={15} aria-hidden="true" />
           <span dir="auto">
             {/^\d/.test(message) ? null : <strong>{count(rows, "row")}: </strong>}
-            <Ticked>{message}</Ticked>
+            <Ticked text={message} />
           </span>
         </p>
       ))}
@@ -72,7 +72,7 @@ export function Dependents({ dependents, hidden }: { dependents: Dependent[]; hi
       <ul>
         {dependents.slice(0, SHOWN_MAX).map((each) => (
           <li key={`${each.kind} ${each.id ?? each.name}`}>
-            <span className="dim">{WORDS[each.kind]}</span> <DependentName dependent={each} /> <span className="dim" dir="auto"><Ticked>{each.detail}</Ticked></span>
+            <span className="dim">{WORDS[each.kind]}</span> <DependentName dependent={each} /> <span className="dim" dir="auto"><Ticked text={each.detail} /></span>
           </li>
         ))}
         {dependents.length > SHOWN_MAX && <li className="dim">and {dependents.length - SHOWN_MAX} more</li>}

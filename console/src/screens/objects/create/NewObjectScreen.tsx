@@ -168,7 +168,7 @@ function Scratch({ state, onMore }: { state: ObjectDraft; onMore: (key: string) 
             </details>
           )}
           {failure !== null && <ErrorNotice error={failure} title={`${draft.name} was not created`} />}
-          {refused !== null && failure === null && refused.field !== undefined && <p className={classes.refused}><Ticked>{refused.message}</Ticked></p>}
+          {refused !== null && failure === null && refused.field !== undefined && <p className={classes.refused}><Ticked text={refused.message} /></p>}
         </form>
         <aside className={classes.aside} aria-label="What you get">
           <h2>What you get</h2>
@@ -289,7 +289,7 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
                     <IconX size={15} />
                   </ActionIcon>
                 </Tooltip>
-                {sentence !== undefined && (field.name !== "" || tried) && <span className={classes.rowError}><Ticked>{sentence}</Ticked></span>}
+                {sentence !== undefined && (field.name !== "" || tried) && <span className={classes.rowError}><Ticked text={sentence} /></span>}
               </div>
             );
           })}

@@ -44,7 +44,7 @@ export function TryValue({ field }: { field: Field }) {
             <StatusBadge tone={verdict.ok ? "ok" : "bad"} plain>
               {verdict.ok ? "taken" : "refused"}
             </StatusBadge>{" "}
-            <span dir="auto"><Ticked>{verdict.message}</Ticked></span>
+            <span dir="auto"><Ticked text={verdict.message} /></span>
             {verdict.isGuess && <span className="dim"> Judged by this browser; the server has the last word.</span>}
           </>
         )}
