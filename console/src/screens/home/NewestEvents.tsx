@@ -92,7 +92,8 @@ function EventLine({ event: { id, topic, payload, occurredAt }, isNew }: { event
       <span className={classes.eventWho}>
         <Actor id={typeof actor === "string" ? actor : null} />
       </span>
-      <Link to="/events" search={{ open: id }} className={classes.eventTime} aria-label={`Open the event ${topic}`}>
+      <Link to="/events" search={{ open: id }} className={classes.eventTime}>
+        <span className="sr-only">Open the event {topic}, </span>
         <Time at={occurredAt} />
       </Link>
     </li>

@@ -135,7 +135,9 @@ export function ObjectsScreen() {
         )
       }
     >
-      {sorted === undefined ? (
+      {readsSchema && schema.data === undefined && schema.error !== null ? (
+        <ErrorState error={schema.error} title="The objects could not be loaded" onRetry={objects.refetch} />
+      ) : sorted === undefined || (readsSchema && schema.data === undefined) ? (
         objects.error !== null && objects.error !== undefined ? (
           <ErrorState error={objects.error} title="The objects could not be loaded" onRetry={objects.refetch} />
         ) : (
