@@ -85,6 +85,8 @@ export async function requestRaw(method: string, path: string, options: RequestO
     new Request(new URL(address(path, query), location.origin), {
       method,
       credentials: "same-origin",
+      // A delete that waited for an undo may be sent while the page is left.
+      keepalive: method === "DELETE",
       headers: { ...(body === undefined || body instanceof FormData || body instanceof Blob ? {} : { "content-type": "application/json" }), ...headers },
       ...(body === undefined ? {} : { body: plain ? (body as BodyInit) : printJson(body) }),
       ...(signal === undefined ? {} : { signal }),
