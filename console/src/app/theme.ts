@@ -57,6 +57,7 @@ export const theme = createTheme({
     // The focus goes to the first item: the placeholder that would take it is no child that a menu may have.
     Menu: { defaultProps: { transitionProps: motion, position: "bottom-end", withinPortal: true, withInitialFocusPlaceholder: false } },
     Popover: { defaultProps: { transitionProps: motion } },
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
     Modal: { defaultProps: { transitionProps: motion, overlayProps: { backgroundOpacity: 0.45 }, closeButtonProps: { "aria-label": "Close" } } },
     Drawer: { defaultProps: { transitionProps: { duration: 140 }, overlayProps: { backgroundOpacity: 0.45 }, closeButtonProps: { "aria-label": "Close" } } },
     Tabs: { defaultProps: { keepMounted: false } },

@@ -13,7 +13,7 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   await must(me, "POST", "/api/v1/objects", { name: "customer", label: "Customer", fields: [{ name: "name", type: "text", required: true }] });
   const page = await open("/admin/objects/new", { as: me, expect: [plans] });
   await page.getByRole("textbox", { name: "Name" }).first().fill("users");
-  await page.getByText("is a part of the service", { exact: false }).waitFor();
+  await page.getByText("is a part of the service", { exact: false }).first().waitFor();
   await page.getByRole("textbox", { name: "Name" }).first().fill("Support Ticket");
   await page.keyboard.press("Tab");
   assert.equal(await page.getByRole("textbox", { name: "Name" }).first().inputValue(), "support_ticket");
@@ -21,7 +21,7 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   // Names by the keyboard alone: Enter begins the next field.
   await page.getByRole("button", { name: "Add field" }).click();
   await page.keyboard.type("id");
-  await page.getByText("Every record has id already", { exact: false }).waitFor();
+  await page.getByText("Every record has id already", { exact: false }).first().waitFor();
   await page.getByRole("textbox", { name: "Name of the field" }).fill("title");
   await page.keyboard.press("Enter");
   await page.keyboard.type("code");
@@ -30,7 +30,7 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   await page.getByRole("button", { name: "Rules of code" }).click();
   const rules = page.getByRole("complementary", { name: "Details" });
   await rules.getByRole("textbox", { name: "Pattern" }).fill("(?=x)");
-  await rules.getByText("Look-ahead and look-behind are not supported", { exact: false }).waitFor();
+  await rules.getByText("Look-ahead and look-behind are not supported", { exact: false }).first().waitFor();
   await rules.getByRole("textbox", { name: "Pattern" }).fill("^[A-Z]{2}-[0-9]+$");
   await rules.getByRole("textbox", { name: "Try a value" }).fill("ab-1");
   await rules.getByText("refused").waitFor();
@@ -138,7 +138,7 @@ test("a step that fails says what was applied and what was not", async () => {
   await review.getByRole("button", { name: "Apply 3 changes" }).click();
   await review.getByText("1 step is applied and stays.", { exact: false }).waitFor();
   await review.getByText("The server is busy. Try again.", { exact: false }).waitFor();
-  await review.getByText("not tried").waitFor();
+  await review.getByText("not tried", { exact: true }).waitFor();
   assert.deepEqual((await fields("part")).map(({ label }) => label ?? null), ["A", null, null]);
   await end();
   await review.getByRole("button", { name: "Try the 2 remaining steps again" }).click();

@@ -4,7 +4,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useMemo, useRef } from "react";
 import { type KnownObject, useObjects } from "../../../api/objects";
-import { useSchema, type Relationship } from "../../../api/schema-live";
+import { type Relationship, schemaQuery } from "../../../api/schema-live";
 import { useCan } from "../../../api/session";
 import { Actor } from "../../../components/Actor";
 import { CopyAs, asCurl } from "../../../components/CopyAs";
@@ -40,7 +40,7 @@ export function ObjectsScreen() {
   const objects = useObjects();
   const readsSchema = useCan("objects", "read");
   const canCreate = useCan("objects", "create");
-  const schema = useSchema();
+  const schema = useQuery({ ...schemaQuery, enabled: readsSchema });
   const relations = readsSchema ? schema.data?.relationships : undefined;
   const history = useQuery({ ...recentHistoryQuery, enabled: readsSchema });
   const edited = useEditedObjects();
