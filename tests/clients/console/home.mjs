@@ -99,7 +99,7 @@ test("rights decide what is shown, without noise", async () => {
   assert.equal(await page.getByRole("alert").count(), 0);
   await axe(page, "home of a reader");
   const nobody = await open("/admin", { as: await person(me, "Nora Nobody") });
-  await nobody.getByRole("heading", { name: "Nothing to see yet" }).waitFor();
+  await nobody.getByRole("heading", { name: "You may not see anything yet" }).waitFor();
   await axe(nobody, "home of nobody");
 });
 

@@ -45,8 +45,10 @@ test("two hundred fields scroll and are found", async () => {
   await grid.getByText("field_000").waitFor();
   const seen = await frames(page, async () => {
     await grid.hover();
-    for (let step = 0; step < 12; step++) await page.mouse.wheel(0, 500);
-    await grid.getByText("field_150").waitFor();
+    await until("the list is far down", async () => {
+      await page.mouse.wheel(0, 300);
+      return (await grid.getByText("field_150").count()) > 0;
+    });
   });
   assert.ok(seen.p95 < 200, `frames take ${seen.p95} ms`);
   await page.getByRole("textbox", { name: "Find a field" }).fill("field_177");

@@ -111,6 +111,7 @@ test("several changes are shown with their effect, and applied in order", async 
   await apply.click();
   await page.getByText("5 changes of article applied.").waitFor();
   await page.getByText("5 pending changes").waitFor({ state: "detached" });
+  assert.equal(await page.getByText("Somebody else dropped", { exact: false }).count(), 0, "a rename of one's own is no surprise");
   assert.deepEqual(await fields("article"), [
     { name: "headline", type: "text" },
     { name: "note", type: "text" },
