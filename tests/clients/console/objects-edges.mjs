@@ -71,8 +71,8 @@ test("five hundred objects: the list, the rail and the diagram stay usable", asy
   await grid.getByText("thing_499").waitFor();
   await page.getByRole("link", { name: "Diagram" }).click();
   await page.locator(".react-flow__node").first().waitFor();
-  await page.getByRole("combobox", { name: "Find an object in the diagram" }).fill("thing_321");
-  await page.getByRole("option", { name: "thing_321" }).click();
+  await page.getByRole("combobox", { name: "Find an object in the diagram" }).fill("thing_32");
+  await page.keyboard.type("1");
   const node = page.locator('.react-flow__node[data-id="thing_321"]');
   await node.waitFor();
   await until("it is in the middle", async () => {

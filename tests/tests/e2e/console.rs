@@ -6,13 +6,16 @@ use std::process::Command;
 
 use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directory};
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 9] = [
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
     ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
+    ("home.mjs", include_str!("../../clients/console/home.mjs")),
+    ("objects.mjs", include_str!("../../clients/console/objects.mjs")),
+    ("objects-edges.mjs", include_str!("../../clients/console/objects-edges.mjs")),
 ];
 
 /// A server whose webhooks may call receivers on this machine.
@@ -72,6 +75,9 @@ macro_rules! screens {
 screens! {
     shell: "shell.mjs";
     firefox: "firefox.mjs";
+    home: "home.mjs";
+    objects: "objects.mjs";
+    objects_edges: "objects-edges.mjs";
 }
 
 mod gate {
