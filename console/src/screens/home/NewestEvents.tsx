@@ -20,7 +20,7 @@ const newestQuery = {
   retry: (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500),
 };
 
-/** The newest events that this person may see; new ones come in at the top. */
+/** The newest events that this person may see; new ones come in at the top. Needs read on `events`. */
 export function NewestEvents() {
   const newest = useQuery(newestQuery);
   const live = useLiveState();

@@ -196,7 +196,7 @@ function Drawn({ schema }: { schema: Schema }) {
             aria-label="Find an object in the diagram"
             placeholder={`Find in ${count(schema.objects.length, "object")}`}
             list={namesId}
-            w={190}
+            className={classes.find}
             autoComplete="off"
             onChange={(event) => {
               if (known.has(event.currentTarget.value)) find(event.currentTarget.value);
