@@ -63,6 +63,8 @@ export interface RequestOptions {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** The request goes on when the page is left. */
+  keepalive?: boolean;
 }
 
 /** `path` with its query; empty values are left out. */
@@ -79,14 +81,13 @@ export function address(path: string, query: RequestOptions["query"] = {}): stri
 
 /** A request by its path, for routes whose shape depends on the live schema (records) and for raw answers. */
 export async function requestRaw(method: string, path: string, options: RequestOptions = {}): Promise<Response> {
-  const { body, headers = {}, query, signal } = options;
+  const { body, headers = {}, keepalive = false, query, signal } = options;
   const plain = body === undefined || typeof body === "string" || body instanceof Blob || body instanceof FormData || body instanceof ArrayBuffer;
   return send(
     new Request(new URL(address(path, query), location.origin), {
       method,
       credentials: "same-origin",
-      // A delete that waited for an undo may be sent while the page is left.
-      keepalive: method === "DELETE",
+      keepalive,
       headers: { ...(body === undefined || body instanceof FormData || body instanceof Blob ? {} : { "content-type": "application/json" }), ...headers },
       ...(body === undefined ? {} : { body: plain ? (body as BodyInit) : printJson(body) }),
       ...(signal === undefined ? {} : { signal }),

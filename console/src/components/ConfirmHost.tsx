@@ -15,7 +15,7 @@ export default function ConfirmHost() {
   }, [asked]);
   const options = asked ?? shown;
   return (
-    <Modal opened={asked !== null} onClose={() => asked?.answer(false)} title={options?.title} centered size="md">
+    <Modal opened={asked !== null} onClose={() => asked?.answer(false)} title={options?.title} centered size="md" zIndex={350}>
       {options !== null && (
         <form
           onSubmit={(event) => {
