@@ -12,6 +12,9 @@ const FILES: &[(&str, &str)] = &[
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
     ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
+    ("home.mjs", include_str!("../../clients/console/home.mjs")),
+    ("objects-edges.mjs", include_str!("../../clients/console/objects-edges.mjs")),
+    ("objects.mjs", include_str!("../../clients/console/objects.mjs")),
     ("record.mjs", include_str!("../../clients/console/record.mjs")),
     ("records.mjs", include_str!("../../clients/console/records.mjs")),
     ("records_bulk.mjs", include_str!("../../clients/console/records_bulk.mjs")),
@@ -76,6 +79,9 @@ macro_rules! screens {
 // A line for each file of a screen, such as `records: "records.mjs";`. The file stands in `FILES` too.
 screens! {
     firefox: "firefox.mjs";
+    home: "home.mjs";
+    objects_edges: "objects-edges.mjs";
+    objects: "objects.mjs";
     record: "record.mjs";
     records: "records.mjs";
     records_bulk: "records_bulk.mjs";
