@@ -134,8 +134,10 @@ export function KeysScreen() {
   );
 }
 
+const isPast = (at: string) => new Date(at).getTime() <= Date.now();
+
 function KeyState({ apiKey: { suspended, expiresAt } }: { apiKey: ApiKey }) {
-  if (expiresAt !== null && new Date(expiresAt).getTime() <= Date.now()) return <StatusBadge tone="off" plain>expired</StatusBadge>;
+  if (expiresAt !== null && isPast(expiresAt)) return <StatusBadge tone="off" plain>expired</StatusBadge>;
   return suspended === null ? <StatusBadge tone="ok" plain>active</StatusBadge> : <StatusBadge tone="warn" plain>suspended</StatusBadge>;
 }
 

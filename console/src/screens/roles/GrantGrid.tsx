@@ -13,7 +13,7 @@ const ROWS_SHOWN = 100;
 export function GrantGrid({ grants, onChange, q, onSearch }: { grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void }) {
   const objects = useObjects();
   const resources = useMemo(() => {
-    const named = new Set([...(objects.data?.map(({ name }) => name) ?? [])]);
+    const named = new Set(objects.data?.map(({ name }) => name));
     // What blocks declare, and objects that this person may not know of.
     for (const { resource } of grants) if (!(resource in PLATFORM)) named.add(resource);
     return [...[...named].sort(), ...Object.keys(PLATFORM)];

@@ -43,7 +43,7 @@ export const effectiveQuery = (id: string) =>
 
 export const reachOf = (grants: Grant[], resource: string, action: Action): Reach => {
   const of = grants.filter((grant) => grant.resource === resource && grant.actions.includes(action));
-  return of.some(({ rowPolicy }) => rowPolicy !== "own") && of.length > 0 ? "all" : of.length > 0 ? "own" : null;
+  return of.some(({ rowPolicy }) => rowPolicy !== "own") ? "all" : of.length > 0 ? "own" : null;
 };
 
 /** The grants with one cell of the grid changed; one grant a resource and row policy. */
