@@ -9,9 +9,11 @@ import { type ApiError, errorOf, noAnswer } from "./errors";
 import { parseJson, printJson, type JsonValue } from "./json";
 import type { paths } from "./schema";
 import { isSessionEstablished, signInAgain } from "./session-lost";
+import { asViewed } from "./view-as";
 
 /** Sends; throws an `ApiError` where nothing answers or the answer is an error. */
-export async function send(request: Request): Promise<Response> {
+export async function send(original: Request): Promise<Response> {
+  const request = asViewed(original);
   const { method } = request;
   const path = new URL(request.url).pathname;
   for (let attempt = 0; ; attempt++) {

@@ -6,6 +6,7 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 import { address } from "./client";
 import { parseJson, type JsonObject, type JsonValue } from "./json";
 import { isSessionEstablished, signInAgain } from "./session-lost";
+import { viewAs, viewedHeaders } from "./view-as";
 
 export interface LiveEvent {
   id: string;
@@ -59,6 +60,7 @@ class Feed {
   constructor() {
     if (typeof addEventListener === "undefined") return;
     addEventListener("online", () => this.#restart());
+    viewAs.watch(() => this.#restart());
     addEventListener("offline", () => this.#become("offline"));
     document.addEventListener("visibilitychange", () => {
       if (document.visibilityState === "visible" && this.#state !== "live" && this.#state !== "off") this.#restart();
@@ -139,7 +141,7 @@ class Feed {
     let answered = false;
     try {
       const response = await fetch(address("/api/v1/events/stream", { topics, since: this.#lastId }), {
-        headers: { accept: "text/event-stream" },
+        headers: { accept: "text/event-stream", ...viewedHeaders() },
         credentials: "same-origin",
         signal: connection.signal,
       });

@@ -250,6 +250,7 @@ impl InstalledBlock {
             "subscriptions": self.manifest.subscriptions,
             "webhooks": self.manifest.without_header_values().webhooks,
             "config": self.config,
+            "configSchema": self.manifest.config,
             "installedAt": time::format_datetime(self.installed_at),
             "installedBy": self.installed_by,
             "versions": self.versions.iter().map(|(version, _)| version).collect::<Vec<_>>(),

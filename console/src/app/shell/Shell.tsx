@@ -13,6 +13,7 @@ import { NothingGranted } from "./NothingGranted";
 import { DESTINATIONS } from "./navigation";
 import { Rail } from "./Rail";
 import { StatusBar } from "./StatusBar";
+import { ViewAsBar } from "./ViewAsBar";
 import { openPalette, usePaletteWanted } from "./palette-store";
 import { useLiveSchema } from "./useLiveSchema";
 import classes from "./Shell.module.css";
@@ -98,6 +99,7 @@ export function Shell({ children }: { children: ReactNode }) {
         </nav>
       )}
       <main className={classes.main} id="content" ref={main} tabIndex={-1}>
+        <ViewAsBar />
         <Suspense fallback={<SkeletonRows />}>{pathname === "/" && mayNothing ? <NothingGranted /> : children}</Suspense>
       </main>
       <StatusBar />

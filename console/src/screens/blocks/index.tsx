@@ -1,26 +1,3 @@
-import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
-
-export function BlocksScreen() {
-  return (
-    <Page title="Blocks">
-      <SkeletonRows />
-    </Page>
-  );
-}
-
-export function InstallBlockScreen() {
-  return (
-    <Page title="Install a block">
-      <SkeletonRows />
-    </Page>
-  );
-}
-
-export function BlockScreen() {
-  return (
-    <Page title="Block">
-      <SkeletonRows />
-    </Page>
-  );
-}
+export { BlockScreen } from "./BlockScreen";
+export { BlocksScreen } from "./BlocksScreen";
+export { InstallBlockScreen } from "./InstallBlockScreen";

@@ -1,10 +1,215 @@
+import { Button, SegmentedControl, Select, TextInput } from "@mantine/core";
+import { IconRefresh } from "@tabler/icons-react";
+import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useEffect, useMemo, useState } from "react";
+import { address, request } from "../../api/client";
+import { messageOf } from "../../api/errors";
+import { useCan } from "../../api/session";
+import { CopyAs } from "../../components/CopyAs";
+import { type Column, DataTable } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorState } from "../../components/ErrorState";
+import { confirm } from "../../components/confirm-store";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
+import { Time } from "../../components/Time";
+import { failed, told } from "../../components/toast";
+import { DeliveryInspector } from "./DeliveryInspector";
+import { type Delivery, DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf } from "./deliveries";
 
+const PAGE = 100;
+const keyOf = ({ eventId, consumer }: Delivery) => `${eventId}/${consumer}`;
+
+/** Who got which event, and what went wrong; failed and dead ones are sent again from here. */
 export function DeliveriesScreen() {
+  const { open, ...filter } = useSearch({ from: "/deliveries" });
+  const navigate = useNavigate({ from: "/deliveries" });
+  const cache = useQueryClient();
+  const canRetry = useCan("events", "update");
+  const [selected, setSelected] = useState<Set<string>>(new Set());
+  const [progress, setProgress] = useState<{ done: number; of: number; what: string }>();
+  const parameters = parametersOf(filter);
+  const query = useInfiniteQuery({
+    queryKey: ["deliveries", "list", filter],
+    queryFn: async ({ pageParam, signal }) =>
+      (await request<{ data: Delivery[] }>("GET", "/api/v1/events/deliveries", { query: { ...parameters, limit: PAGE, offset: pageParam }, signal })).data,
+    initialPageParam: 0,
+    getNextPageParam: (last, pages) => (last.length < PAGE ? undefined : pages.length * PAGE),
+    placeholderData: keepPreviousData,
+    refetchInterval: 5_000,
+  });
+  const { status: _, ...withoutStatus } = filter;
+  const counts = useQuery(countsQuery(withoutStatus));
+  const sum = (state: "pending" | "failed" | "dead") => counts.data?.reduce((total, each) => total + each[state], 0);
+  const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  const at = rows.findIndex((row) => keyOf(row) === open);
+  const change = (changes: Partial<LedgerFilter>) => void navigate({ search: (before) => ({ ...before, ...changes, open: undefined }), replace: true });
+  const go = (key: string | undefined) => void navigate({ search: (before) => ({ ...before, open: key }) });
+  const refresh = () => cache.invalidateQueries({ queryKey: ["deliveries"] });
+  useEffect(() => setSelected(new Set()), [filter.status, filter.consumer, filter.topic, filter.event, filter.since, filter.until]);
+
+  const chosen = rows.filter((row) => selected.has(keyOf(row)) && stateOf(row) !== "delivered" && stateOf(row) !== "pending");
+  const retrySelected = async () => {
+    const refused: string[] = [];
+    for (const [index, { eventId, consumer }] of chosen.entries()) {
+      setProgress({ done: index, of: chosen.length, what: "Retrying" });
+      try {
+        await request("POST", "/api/v1/events/deliveries/retry", { body: { eventId, consumer } });
+      } catch (error) {
+        refused.push(messageOf(error));
+      }
+    }
+    setProgress(undefined);
+    setSelected(new Set());
+    await refresh();
+    if (refused.length === 0) told(`${chosen.length} ${chosen.length === 1 ? "delivery is" : "deliveries are"} on the way again.`);
+    else failed(`${refused.length} of ${chosen.length} deliveries could not be retried`, new Error([...new Set(refused)].join(" ")));
+  };
+  const dead = sum("dead") ?? 0;
+  const retryAllDead = async () => {
+    const { consumer, topic, since, until } = filter;
+    if (!(await confirm({ title: `Retry ${dead.toLocaleString("en")} dead ${dead === 1 ? "delivery" : "deliveries"}?`, children: "They are sent in order at the ordinary pace. A receiver may get an event that it has seen before.", action: "Retry all dead" }))) return;
+    try {
+      const { data } = await request<{ data: { count: number } }>("POST", "/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } });
+      setProgress({ done: 0, of: data.count, what: "Delivering" });
+      await refresh();
+      told(`${data.count.toLocaleString("en")} deliveries are on the way again.`);
+      setProgress(undefined);
+    } catch (error) {
+      failed("The dead deliveries could not be retried", error);
+    }
+  };
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  const consumers = [...new Set([...(counts.data?.map(({ consumer }) => consumer) ?? []), ...(filter.consumer === undefined ? [] : [filter.consumer])])].sort();
   return (
-    <Page title="Deliveries">
-      <SkeletonRows />
+    <Page
+      title="Deliveries"
+      actions={
+        <>
+          <CopyAs request={{ method: "GET", path: address("/api/v1/events/deliveries", parameters) }} />
+          {canRetry && chosen.length > 0 && (
+            <Button leftSection={<IconRefresh size={14} />} loading={progress !== undefined} onClick={() => void retrySelected()}>
+              Retry {chosen.length} {chosen.length === 1 ? "delivery" : "deliveries"}
+            </Button>
+          )}
+          {canRetry && chosen.length === 0 && dead > 0 && filter.event === undefined && (
+            <Button leftSection={<IconRefresh size={14} />} onClick={() => void retryAllDead()}>
+              Retry all {dead.toLocaleString("en")} dead
+            </Button>
+          )}
+        </>
+      }
+      toolbar={
+        <>
+          <SegmentedControl
+            aria-label="State"
+            value={filter.status ?? "all"}
+            onChange={(value) => change({ status: value === "all" ? undefined : (value as LedgerFilter["status"]) })}
+            data={[
+              { value: "all", label: "All" },
+              { value: "pending", label: labelOf("Pending", sum("pending")) },
+              { value: "failed", label: labelOf("Failed", sum("failed")) },
+              { value: "dead", label: labelOf("Dead", sum("dead")) },
+              { value: "delivered", label: "Delivered" },
+            ]}
+          />
+          <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
+          <Typed label="Topic" placeholder="Topic, such as data.task.#" value={filter.topic} onChange={(topic) => change({ topic })} />
+          <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
+          <Instant label="Until" value={filter.until} onChange={(until) => change({ until })} />
+          {progress !== undefined && (
+            <span role="status" className="dim">
+              {progress.what} {progress.done} of {progress.of}
+            </span>
+          )}
+        </>
+      }
+      inspector={
+        at !== -1 && (
+          <DeliveryInspector
+            key={open}
+            delivery={rows[at]!}
+            onClose={() => go(undefined)}
+            onNext={at + 1 < rows.length ? () => go(keyOf(rows[at + 1]!)) : undefined}
+            onPrevious={at > 0 ? () => go(keyOf(rows[at - 1]!)) : undefined}
+          />
+        )
+      }
+    >
+      {query.isPending ? (
+        <SkeletonRows rows={14} />
+      ) : query.data === undefined ? (
+        <ErrorState error={query.error} title="The deliveries could not be loaded" onRetry={() => void query.refetch()} />
+      ) : rows.length === 0 ? (
+        isFiltered ? (
+          <EmptyState title="No delivery matches">Change the state, the consumer, the topic or the time above.</EmptyState>
+        ) : (
+          <EmptyState title="No deliveries yet">Each webhook, subscription and block gets its own copy of an event. Create a webhook, then change a record.</EmptyState>
+        )
+      ) : (
+        <DataTable
+          label="Deliveries"
+          columns={COLUMNS}
+          rows={rows}
+          rowId={keyOf}
+          openId={open}
+          onOpen={(row) => go(keyOf(row))}
+          {...(canRetry ? { selected, onSelect: setSelected } : {})}
+          narrowColumns={["topic", "state"]}
+          footer={
+            query.hasNextPage ? (
+              <Button variant="default" m="sm" loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+                Show older deliveries
+              </Button>
+            ) : undefined
+          }
+        />
+      )}
     </Page>
+  );
+}
+
+const labelOf = (word: string, count: number | undefined) => (count === undefined || count === 0 ? word : `${word} ${count.toLocaleString("en")}`);
+
+const COLUMNS: Column<Delivery>[] = [
+  { id: "topic", header: "Topic", width: 260, cell: ({ topic }) => <span className="mono">{topic}</span> },
+  { id: "consumer", header: "Consumer", width: 240, cell: ({ consumer }) => <bdi>{consumer}</bdi> },
+  { id: "state", header: "State", width: 120, cell: (delivery) => <DeliveryStatus delivery={delivery} /> },
+  { id: "attempts", header: "Attempts", width: 90, numeric: true, cell: ({ attempts }) => attempts },
+  { id: "error", header: "Error", width: 320, cell: ({ error }) => (error === null ? <span className="dim">–</span> : <bdi title={error}>{error}</bdi>) },
+  { id: "next", header: "Next attempt", width: 130, cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} /> },
+  { id: "at", header: "Event", width: 130, cell: ({ occurredAt }) => <Time at={occurredAt} /> },
+];
+
+const TYPED_DELAY_MS = 300;
+
+function Typed({ label, placeholder, value, onChange }: { label: string; placeholder: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
+  const [typed, setTyped] = useState(value ?? "");
+  useEffect(() => setTyped(value ?? ""), [value]);
+  useEffect(() => {
+    const wanted = typed.trim();
+    if (wanted === (value ?? "")) return;
+    const timer = setTimeout(() => onChange(wanted === "" ? undefined : wanted), TYPED_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [typed, value, onChange]);
+  return <TextInput w={200} aria-label={label} placeholder={placeholder} spellCheck={false} value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />;
+}
+
+/** A point in time in the reader's zone; the address has it in UTC. */
+function Instant({ label, value, onChange }: { label: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
+  const date = value === undefined ? undefined : new Date(value);
+  const shown = date === undefined || Number.isNaN(date.getTime()) ? "" : new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+  return (
+    <TextInput
+      type="datetime-local"
+      aria-label={label}
+      title={label}
+      value={shown}
+      onChange={({ currentTarget }) => {
+        const chosen = new Date(currentTarget.value);
+        onChange(Number.isNaN(chosen.getTime()) ? undefined : chosen.toISOString());
+      }}
+    />
   );
 }

@@ -1,10 +1,201 @@
+import { Button, TextInput } from "@mantine/core";
+import { IconPlayerPause, IconPlayerPlay, IconSearch, IconX } from "@tabler/icons-react";
+import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useEffect, useMemo, useRef, useState } from "react";
+import { address } from "../../api/client";
+import { type LiveEvent, topicMatches, useLive } from "../../api/live";
+import { Actor } from "../../components/Actor";
+import { CopyAs, asCurl } from "../../components/CopyAs";
+import { type Column, DataTable, type DataTableHandle } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { shortId } from "../../components/Id";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { EventInspector } from "./EventInspector";
+import { actorOf, eventsQuery, recordOf, toneOf } from "./events";
 
+/** Rows that stay in the page: older live ones make room, and "Show older events" asks for them again. */
+const KEPT_MAX = 2_000;
+const TOPIC_DELAY_MS = 300;
+
+/** Everything that happened, newest first, as it happens. */
 export function EventsScreen() {
+  const { topic, object, record, paused, open } = useSearch({ from: "/events" });
+  const navigate = useNavigate({ from: "/events" });
+  const cache = useQueryClient();
+  const filter = useMemo(() => ({ topic, object, record }), [topic, object, record]);
+  const query = useInfiniteQuery(eventsQuery(filter));
+  const table = useRef<DataTableHandle>(null);
+  // While paused, or scrolled away from the top, what is new waits here.
+  const [waiting, setWaiting] = useState<LiveEvent[]>([]);
+  const [arrived, setArrived] = useState<ReadonlySet<string>>(new Set());
+
+  const put = (events: LiveEvent[]) => {
+    setArrived(new Set(events.map(({ id }) => id)));
+    cache.setQueryData<InfiniteData<LiveEvent[], string | undefined>>(eventsQuery(filter).queryKey, (before) => {
+      if (before === undefined) return before;
+      const known = new Set(before.pages.flat().map(({ id }) => id));
+      const fresh = events.filter(({ id }) => !known.has(id));
+      if (fresh.length === 0) return before;
+      const [first = [], ...rest] = before.pages;
+      const pages = [[...fresh.reverse(), ...first], ...rest];
+      return pages.flat().length <= KEPT_MAX ? { ...before, pages } : { pages: [pages.flat().slice(0, KEPT_MAX / 2)], pageParams: [undefined] };
+    });
+  };
+  const wanted = (event: LiveEvent) =>
+    (object === undefined || event.payload.object === object) && (record === undefined || event.payload.id === record) && (topic === undefined || matches(topic, event.topic));
+  useLive(
+    ["#"],
+    (events) => {
+      const fresh = events.filter(wanted);
+      if (fresh.length === 0) return;
+      if (paused === true || table.current?.isAtTop() === false) setWaiting((before) => [...before, ...fresh].slice(-KEPT_MAX / 2));
+      else put(fresh);
+    },
+    { onGap: () => void query.refetch() },
+  );
+  const showWaiting = () => {
+    put(waiting);
+    setWaiting([]);
+    table.current?.scrollToTop();
+  };
+  useEffect(() => setWaiting([]), [filter]);
+
+  const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  const at = rows.findIndex(({ id }) => id === open);
+  const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id }) });
+  const path = address("/api/v1/events", { ...filter, limit: 100 });
+  const isFiltered = topic !== undefined || object !== undefined || record !== undefined;
   return (
-    <Page title="Events">
-      <SkeletonRows />
+    <Page
+      title="Events"
+      actions={
+        <>
+          <CopyAs request={{ method: "GET", path }} />
+          <Button
+            variant="default"
+            leftSection={paused === true ? <IconPlayerPlay size={14} /> : <IconPlayerPause size={14} />}
+            aria-pressed={paused === true}
+            onClick={() => {
+              if (paused === true) showWaiting();
+              void navigate({ search: (before) => ({ ...before, paused: paused === true ? undefined : true }), replace: true });
+            }}
+          >
+            {paused === true ? "Go on" : "Pause"}
+          </Button>
+        </>
+      }
+      toolbar={
+        <>
+          <TopicFilter value={topic} />
+          {object !== undefined && <Chip label={`object is ${object}`} onRemove={() => void navigate({ search: (before) => ({ ...before, object: undefined, record: undefined }) })} />}
+          {record !== undefined && <Chip label={`record is ${shortId(record)}`} onRemove={() => void navigate({ search: (before) => ({ ...before, record: undefined }) })} />}
+          {waiting.length > 0 && (
+            <Button size="compact-xs" variant="light" onClick={showWaiting}>
+              {waiting.length.toLocaleString("en")} new
+            </Button>
+          )}
+          {paused === true && waiting.length === 0 && <StatusBadge tone="off">paused</StatusBadge>}
+        </>
+      }
+      inspector={
+        open !== undefined && (
+          <EventInspector
+            key={open}
+            id={open}
+            known={rows[at]}
+            onClose={() => go(undefined)}
+            onNext={at !== -1 && at + 1 < rows.length ? () => go(rows[at + 1]!.id) : undefined}
+            onPrevious={at > 0 ? () => go(rows[at - 1]!.id) : undefined}
+          />
+        )
+      }
+    >
+      {query.isPending ? (
+        <SkeletonRows rows={16} />
+      ) : query.data === undefined ? (
+        <ErrorState error={query.error} title="The events could not be loaded" onRetry={() => void query.refetch()} />
+      ) : rows.length === 0 ? (
+        isFiltered ? (
+          <EmptyState title="No event matches">No recorded event has this topic or record. A pattern has dots: <code className="mono">*</code> is one segment, <code className="mono">#</code> any number.</EmptyState>
+        ) : (
+          <EmptyState title="No events yet" curl={asCurl({ method: "GET", path: "/api/v1/events" })}>
+            Every create, update, delete and link leaves an event. Change a record, and it shows here.
+          </EmptyState>
+        )
+      ) : (
+        <DataTable
+          label="Events"
+          handle={table}
+          columns={COLUMNS}
+          rows={rows}
+          rowId={({ id }) => id}
+          openId={open}
+          onOpen={({ id }) => go(id)}
+          rowState={({ id }) => (arrived.has(id) ? { isNew: true } : undefined)}
+          narrowColumns={["topic", "at"]}
+          footer={
+            query.isFetchNextPageError ? (
+              <ErrorNotice error={query.error} onRetry={() => void query.fetchNextPage()} />
+            ) : query.hasNextPage ? (
+              <Button variant="default" m="sm" loading={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
+                Show older events
+              </Button>
+            ) : undefined
+          }
+        />
+      )}
     </Page>
+  );
+}
+
+/** A text without `*` and `#` is a prefix, as the API has it. */
+function matches(pattern: string, topic: string): boolean {
+  return /[*#]/.test(pattern) ? topicMatches(pattern, topic) : topic.startsWith(pattern);
+}
+
+const COLUMNS: Column<LiveEvent>[] = [
+  { id: "topic", header: "Topic", width: 320, cell: ({ topic }) => <StatusBadge tone={toneOf(topic)} plain><span className="mono">{topic}</span></StatusBadge> },
+  {
+    id: "record",
+    header: "Record",
+    width: 140,
+    cell: (event) => {
+      const record = recordOf(event);
+      return record === undefined ? <span className="dim">–</span> : <code className="mono">{shortId(record.id)}</code>;
+    },
+  },
+  {
+    id: "changed",
+    header: "Changed",
+    width: 260,
+    cell: ({ payload }) => (typeof payload.diff === "object" && payload.diff !== null ? <span dir="auto">{Object.keys(payload.diff).join(", ")}</span> : <span className="dim">–</span>),
+  },
+  { id: "actor", header: "By", width: 180, cell: (event) => <Actor id={actorOf(event)} /> },
+  { id: "at", header: "When", width: 130, cell: ({ occurredAt }) => <Time at={occurredAt} /> },
+];
+
+function TopicFilter({ value }: { value: string | undefined }) {
+  const navigate = useNavigate({ from: "/events" });
+  const [typed, setTyped] = useState(value ?? "");
+  useEffect(() => setTyped(value ?? ""), [value]);
+  useEffect(() => {
+    const wanted = typed.trim();
+    if (wanted === (value ?? "")) return;
+    const timer = setTimeout(() => void navigate({ search: (before) => ({ ...before, topic: wanted === "" ? undefined : wanted }), replace: true }), TOPIC_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [typed, value, navigate]);
+  return <TextInput w={280} leftSection={<IconSearch size={14} />} aria-label="Topic" placeholder="Topic, such as data.*.created" spellCheck={false} value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />;
+}
+
+function Chip({ label, onRemove }: { label: string; onRemove: () => void }) {
+  return (
+    <Button variant="default" size="compact-xs" rightSection={<IconX size={12} />} onClick={onRemove} aria-label={`Remove the filter: ${label}`}>
+      <bdi>{label}</bdi>
+    </Button>
   );
 }

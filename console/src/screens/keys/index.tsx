@@ -1,10 +1,229 @@
+import { Button, Select, TextInput } from "@mantine/core";
+import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { request } from "../../api/client";
+import { useCan } from "../../api/session";
+import { Actor } from "../../components/Actor";
+import { confirm } from "../../components/confirm-store";
+import { CopyAs, asCurl } from "../../components/CopyAs";
+import { type Column, DataTable } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Id } from "../../components/Id";
+import { Inspector } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { told } from "../../components/toast";
+import { retry, rolesQuery } from "../users/users";
+import { NewKey } from "./NewKey";
+import classes from "../users/Users.module.css";
 
+export interface ApiKey {
+  id: string;
+  name: string;
+  prefix: string;
+  roleId: string;
+  userId: string;
+  expiresAt: string | null;
+  lastUsedAt: string | null;
+  createdAt: string;
+  madeBy: { userId: string; apiKeyId: string | null } | null;
+  suspended: { reason: string; since: string } | null;
+}
+
+const keysQuery = queryOptions({
+  queryKey: ["api-keys"],
+  queryFn: async ({ signal }) => (await request<{ data: ApiKey[] }>("GET", "/api/v1/api-keys", { signal })).data,
+  retry,
+});
+
+/** Keys of programs: whose they are, what they may do, and when they were used last. */
 export function KeysScreen() {
+  const { q = "", open, new: creating } = useSearch({ from: "/keys" });
+  const navigate = useNavigate({ from: "/keys" });
+  const { data: keys, error, refetch } = useQuery(keysQuery);
+  const readsRoles = useCan("roles", "read");
+  const { data: roles } = useQuery({ ...rolesQuery, enabled: readsRoles });
+  const canCreate = useCan("api_keys", "create");
+  const [role, setRole] = useState<string | null>(null);
+  const roleNames = useMemo(() => new Map(roles?.map(({ id, name }) => [id, name])), [roles]);
+  const columns = useMemo<Column<ApiKey>[]>(
+    () => [
+      { id: "name", header: "Key", width: 220, cell: ({ name }) => <bdi>{name}</bdi> },
+      { id: "state", header: "State", width: 120, cell: (key) => <KeyState apiKey={key} /> },
+      { id: "prefix", header: "Begins with", width: 120, cell: ({ prefix }) => <code className="mono">{prefix}…</code> },
+      { id: "role", header: "Role", width: 150, cell: ({ roleId }) => (roleNames.has(roleId) ? <bdi>{roleNames.get(roleId)}</bdi> : <Id id={roleId} />) },
+      { id: "user", header: "Of", width: 150, cell: ({ userId }) => <Actor id={userId} /> },
+      { id: "used", header: "Last used", width: 130, cell: ({ lastUsedAt }) => (lastUsedAt === null ? <span className="dim">never</span> : <Time at={lastUsedAt} />) },
+      { id: "expires", header: "Expires", width: 130, cell: ({ expiresAt }) => (expiresAt === null ? <span className="dim">never</span> : <Time at={expiresAt} />) },
+    ],
+    [roleNames],
+  );
+  const wanted = q.trim().toLowerCase();
+  const shown = keys?.filter(({ name, prefix, roleId }) => [name, prefix].some((text) => text.toLowerCase().includes(wanted)) && (role === null || roleId === role));
+  const at = shown?.findIndex(({ id }) => id === open) ?? -1;
+  const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id, new: undefined }) });
   return (
-    <Page title="Keys">
-      <SkeletonRows />
+    <Page
+      title="API keys"
+      {...(keys === undefined ? {} : { aside: keys.length })}
+      actions={
+        <>
+          <CopyAs request={{ method: "GET", path: "/api/v1/api-keys" }} />
+          {canCreate && (
+            <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/keys" search={{ new: true }} {...props} />}>
+              Create key
+            </Button>
+          )}
+        </>
+      }
+      toolbar={
+        <>
+          <TextInput
+            w={240}
+            leftSection={<IconSearch size={14} />}
+            aria-label="Find a key"
+            placeholder="Name or beginning"
+            value={q}
+            onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
+          />
+          {roles !== undefined && <Select aria-label="Role" placeholder="Every role" clearable data={roles.map(({ id, name }) => ({ value: id, label: name }))} value={role} onChange={setRole} w={180} />}
+        </>
+      }
+      inspector={
+        creating === true && canCreate ? (
+          <NewKey onClose={() => go(undefined)} />
+        ) : (
+          at !== -1 && (
+            <KeyInspector
+              key={open}
+              apiKey={shown![at]!}
+              roleName={roleNames.get(shown![at]!.roleId)}
+              onClose={() => go(undefined)}
+              onNext={at + 1 < shown!.length ? () => go(shown![at + 1]!.id) : undefined}
+              onPrevious={at > 0 ? () => go(shown![at - 1]!.id) : undefined}
+            />
+          )
+        )
+      }
+    >
+      {shown === undefined ? (
+        error === null ? (
+          <SkeletonRows rows={6} />
+        ) : (
+          <ErrorState error={error} title="The keys could not be loaded" onRetry={() => void refetch()} />
+        )
+      ) : keys!.length === 0 ? (
+        <EmptyState
+          title="No keys yet"
+          curl={asCurl({ method: "POST", path: "/api/v1/api-keys", body: { name: "my program", roleId: "<role id>" } })}
+          {...(canCreate ? { action: <Button onClick={() => void navigate({ search: { new: true } })}>Create key</Button> } : {})}
+        >
+          A key lets a program call the API with one role’s rights, and never with more than its maker has.
+        </EmptyState>
+      ) : shown.length === 0 ? (
+        <EmptyState title="No key matches">Change the search or the role above.</EmptyState>
+      ) : (
+        <DataTable label="API keys" columns={columns} rows={shown} rowId={({ id }) => id} openId={open} onOpen={({ id }) => go(id)} narrowColumns={["name", "state"]} />
+      )}
     </Page>
+  );
+}
+
+const isPast = (at: string) => new Date(at).getTime() <= Date.now();
+
+function KeyState({ apiKey: { suspended, expiresAt } }: { apiKey: ApiKey }) {
+  if (expiresAt !== null && isPast(expiresAt)) return <StatusBadge tone="off" plain>expired</StatusBadge>;
+  return suspended === null ? <StatusBadge tone="ok" plain>active</StatusBadge> : <StatusBadge tone="warn" plain>suspended</StatusBadge>;
+}
+
+function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKey: ApiKey; roleName: string | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+  const cache = useQueryClient();
+  const canUpdate = useCan("api_keys", "update");
+  const canDelete = useCan("api_keys", "delete");
+  const path = `/api/v1/api-keys/${apiKey.id}`;
+  const refresh = () => cache.invalidateQueries({ queryKey: ["api-keys"] });
+  const adopt = useMutation({ mutationFn: () => request("POST", `${path}/adopt`), onSuccess: refresh });
+  const remove = useMutation({
+    mutationFn: () => request("DELETE", path),
+    onSuccess: async () => {
+      onClose();
+      told(`The key ${apiKey.name} is deleted.`);
+      await refresh();
+    },
+  });
+  const error = adopt.error ?? remove.error;
+  return (
+    <Inspector
+      title={apiKey.name}
+      onClose={onClose}
+      onNext={onNext}
+      onPrevious={onPrevious}
+      footer={
+        canDelete && (
+          <Button
+            variant="subtle"
+            color="red"
+            loading={remove.isPending}
+            onClick={async () => {
+              if (await confirm({ title: `Delete the key ${apiKey.name}?`, children: "Programs that use it are refused at once.", action: "Delete key", danger: true })) remove.mutate();
+            }}
+          >
+            Delete key
+          </Button>
+        )
+      }
+    >
+      <div className={classes.body}>
+        {error !== null && <ErrorNotice error={error} />}
+        {apiKey.suspended !== null && (
+          <div className={classes.handOver}>
+            <StatusBadge tone="warn">suspended</StatusBadge>
+            <span>
+              {apiKey.suspended.reason} Since <Time at={apiKey.suspended.since} />.
+            </span>
+            {canUpdate && (
+              <Button variant="default" size="compact-sm" loading={adopt.isPending} onClick={() => adopt.mutate()}>
+                Adopt with my rights
+              </Button>
+            )}
+          </div>
+        )}
+        <dl className={classes.facts}>
+          <dt>State</dt>
+          <dd>
+            <KeyState apiKey={apiKey} />
+          </dd>
+          <dt>Begins with</dt>
+          <dd>
+            <code className="mono">{apiKey.prefix}…</code>
+          </dd>
+          <dt>Role</dt>
+          <dd>
+            <Link to="/roles/$role" params={{ role: apiKey.roleId }} dir="auto">
+              {roleName ?? apiKey.roleId}
+            </Link>
+          </dd>
+          <dt>Of</dt>
+          <dd>
+            <Actor id={apiKey.userId} />
+          </dd>
+          <dt>Made by</dt>
+          <dd>{apiKey.madeBy === null ? <span className="dim">not known</span> : <Actor id={apiKey.madeBy.apiKeyId ?? apiKey.madeBy.userId} />}</dd>
+          <dt>Created</dt>
+          <dd>
+            <Time at={apiKey.createdAt} exact />
+          </dd>
+          <dt>Last used</dt>
+          <dd>{apiKey.lastUsedAt === null ? <span className="dim">never</span> : <Time at={apiKey.lastUsedAt} />}</dd>
+          <dt>Expires</dt>
+          <dd>{apiKey.expiresAt === null ? <span className="dim">never</span> : <Time at={apiKey.expiresAt} exact />}</dd>
+        </dl>
+      </div>
+    </Inspector>
   );
 }

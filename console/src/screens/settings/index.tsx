@@ -1,10 +1,23 @@
+import { linkOptions, useSearch } from "@tanstack/react-router";
+import { CopyAs } from "../../components/CopyAs";
 import { Page } from "../../components/Page";
-import { SkeletonRows } from "../../components/Skeleton";
+import { SettingsTab } from "./SettingsTab";
+import { StatusTab } from "./StatusTab";
 
+/** How the service is doing, and what it was started with. Neither is changed here. */
 export function SettingsScreen() {
+  const { tab = "status" } = useSearch({ from: "/settings" });
   return (
-    <Page title="Settings">
-      <SkeletonRows />
+    <Page
+      title="Settings"
+      padded
+      tabs={[
+        { label: "Status", link: linkOptions({ to: "/settings", search: {} }), active: tab === "status" },
+        { label: "Configuration", link: linkOptions({ to: "/settings", search: { tab: "settings" } }), active: tab === "settings" },
+      ]}
+      actions={<CopyAs request={{ method: "GET", path: tab === "status" ? "/api/v1/status" : "/api/v1/settings" }} />}
+    >
+      {tab === "status" ? <StatusTab /> : <SettingsTab />}
     </Page>
   );
 }

@@ -1,10 +1,133 @@
+import { Button, Switch } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { request } from "../../api/client";
+import { useLive } from "../../api/live";
+import { useCan } from "../../api/session";
+import { CopyAs } from "../../components/CopyAs";
+import { type Column, DataTable } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { failed } from "../../components/toast";
+import { NewTask } from "./NewTask";
+import { TaskInspector } from "./TaskInspector";
+import { type Task, inWords, tasksQuery } from "./tasks";
 
+/** What the service does by itself: when, whether it went well, and now if wanted. */
 export function TasksScreen() {
+  const { open, new: creating } = useSearch({ from: "/tasks" });
+  const navigate = useNavigate({ from: "/tasks" });
+  const cache = useQueryClient();
+  const { data: tasks, error, refetch } = useQuery(tasksQuery);
+  const canUpdate = useCan("tasks", "update");
+  const canCreate = useCan("tasks", "create");
+  useLive(["task.#", "tasks.#"], () => void cache.invalidateQueries({ queryKey: ["tasks"] }), { onGap: () => void cache.invalidateQueries({ queryKey: ["tasks"] }) });
+
+  const columns = useMemo<Column<Task>[]>(
+    () => [
+      { id: "name", header: "Task", width: 240, cell: ({ name }) => <span dir="auto">{name}</span> },
+      { id: "schedule", header: "Schedule", width: 300, cell: ({ schedule }) => <span title={schedule}>{inWords(schedule) ?? schedule}</span> },
+      { id: "last", header: "Last run", width: 190, cell: (task) => <LastRun task={task} /> },
+      { id: "next", header: "Next run", width: 140, cell: ({ enabled, nextRunAt }) => (enabled ? <Time at={nextRunAt} /> : <span className="dim">–</span>) },
+      { id: "type", header: "Type", width: 160, cell: ({ type }) => <span className="mono">{type}</span> },
+      {
+        id: "enabled",
+        header: "Enabled",
+        width: 110,
+        cell: (task) => <Enabled task={task} disabled={!canUpdate} />,
+      },
+    ],
+    [canUpdate],
+  );
+
+  const at = tasks?.findIndex(({ id, name }) => id === open || name === open) ?? -1;
+  const opened = at === -1 ? undefined : tasks![at];
+  const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id, new: undefined }) });
   return (
-    <Page title="Tasks">
-      <SkeletonRows />
+    <Page
+      title="Tasks"
+      {...(tasks === undefined ? {} : { aside: tasks.length })}
+      actions={
+        <>
+          <CopyAs request={{ method: "GET", path: opened === undefined ? "/api/v1/tasks" : `/api/v1/tasks/${opened.id}` }} />
+          {canCreate && (
+            <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/tasks" search={{ new: true }} {...props} />}>
+              Create task
+            </Button>
+          )}
+        </>
+      }
+      inspector={
+        creating === true && canCreate ? (
+          <NewTask onClose={() => go(undefined)} onCreated={(task) => go(task.id)} />
+        ) : opened === undefined ? undefined : (
+          <TaskInspector
+            key={opened.id}
+            task={opened}
+            onClose={() => go(undefined)}
+            onNext={at + 1 < tasks!.length ? () => go(tasks![at + 1]!.id) : undefined}
+            onPrevious={at > 0 ? () => go(tasks![at - 1]!.id) : undefined}
+          />
+        )
+      }
+    >
+      {tasks === undefined ? (
+        error === null ? (
+          <SkeletonRows rows={4} />
+        ) : (
+          <ErrorState error={error} title="The tasks could not be loaded" onRetry={() => void refetch()} />
+        )
+      ) : tasks.length === 0 ? (
+        <EmptyState title="No tasks yet">A task calls an action of a block on a schedule. Install a block, then create a task for one of its actions.</EmptyState>
+      ) : (
+        <DataTable label="Tasks" columns={columns} rows={tasks} rowId={({ id }) => id} openId={opened?.id} onOpen={({ id }) => go(id)} narrowColumns={["name", "last"]} />
+      )}
     </Page>
+  );
+}
+
+function LastRun({ task: { lastRunAt, lastStatus, suspended } }: { task: Task }) {
+  if (suspended !== null) return <StatusBadge tone="warn" plain>suspended</StatusBadge>;
+  if (lastStatus === null) return <span className="dim">never</span>;
+  return (
+    <>
+      <StatusBadge tone={{ running: "info", succeeded: "ok", failed: "bad" }[lastStatus] as "info" | "ok" | "bad"} plain>
+        {lastStatus}
+      </StatusBadge>{" "}
+      <span className="dim">
+        <Time at={lastRunAt} />
+      </span>
+    </>
+  );
+}
+
+/** Applied at once, taken back when the server refuses. */
+function Enabled({ task, disabled }: { task: Task; disabled: boolean }) {
+  const cache = useQueryClient();
+  const change = async (enabled: boolean) => {
+    const set = (value: boolean) => cache.setQueryData(tasksQuery.queryKey, (before) => before?.map((each) => (each.id === task.id ? { ...each, enabled: value } : each)));
+    set(enabled);
+    try {
+      await request("PATCH", `/api/v1/tasks/${task.id}`, { body: { enabled } });
+    } catch (error) {
+      set(!enabled);
+      failed(`${task.name} was not ${enabled ? "enabled" : "disabled"}`, error);
+    }
+    void cache.invalidateQueries({ queryKey: ["tasks"], exact: true });
+  };
+  return (
+    <Switch
+      checked={task.enabled}
+      disabled={disabled}
+      aria-label={`${task.name} is enabled`}
+      onClick={(event) => event.stopPropagation()}
+      onChange={({ currentTarget: { checked } }) => void change(checked)}
+    />
   );
 }

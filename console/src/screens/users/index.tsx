@@ -1,10 +1,140 @@
+import { Button, Select, TextInput } from "@mantine/core";
+import { IconSearch } from "@tabler/icons-react";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { address } from "../../api/client";
+import { useCan } from "../../api/session";
+import { CopyAs } from "../../components/CopyAs";
+import { type Column, DataTable } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorState } from "../../components/ErrorState";
+import { Initials } from "../../components/Initials";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { UserInspector } from "./UserInspector";
+import { PAGE, type User, rolesQuery, usersQuery } from "./users";
+import classes from "./Users.module.css";
 
+const TYPED_DELAY_MS = 250;
+
+/** Everybody who has an account, with their roles. */
 export function UsersScreen() {
+  const { q, role, page = 1, open } = useSearch({ from: "/users" });
+  const navigate = useNavigate({ from: "/users" });
+  const readsRoles = useCan("roles", "read");
+  const query = useQuery({ ...usersQuery({ search: q, role, page }), placeholderData: keepPreviousData });
+  const roles = useQuery({ ...rolesQuery, enabled: readsRoles });
+  const [typed, setTyped] = useState(q ?? "");
+  useEffect(() => setTyped(q ?? ""), [q]);
+  useEffect(() => {
+    if (typed.trim() === (q ?? "")) return;
+    const timer = setTimeout(() => void navigate({ search: (before) => ({ ...before, q: typed.trim() || undefined, page: undefined }), replace: true }), TYPED_DELAY_MS);
+    return () => clearTimeout(timer);
+  }, [typed, q, navigate]);
+  const users = query.data?.data;
+  const total = query.data?.pagination.totalCount;
+  const pages = query.data?.pagination.totalPages ?? 1;
+  const at = users?.findIndex(({ id }) => id === open) ?? -1;
+  const go = (id: string | undefined) => void navigate({ search: (before) => ({ ...before, open: id }) });
   return (
-    <Page title="Users">
-      <SkeletonRows />
+    <Page
+      title="Users"
+      {...(total === undefined ? {} : { aside: total.toLocaleString("en") })}
+      actions={<CopyAs request={{ method: "GET", path: address("/api/v1/users", { search: q, role, page, pageSize: PAGE }) }} />}
+      toolbar={
+        <>
+          <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find users" placeholder="Name or email" value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />
+          {readsRoles && (
+            <Select aria-label="Role" placeholder="Every role" clearable data={roles.data?.map(({ name }) => name) ?? []} value={role ?? null} onChange={(value) => void navigate({ search: (before) => ({ ...before, role: value ?? undefined, page: undefined }) })} w={180} />
+          )}
+        </>
+      }
+      inspector={
+        open !== undefined && (
+          <UserInspector
+            key={open}
+            id={open}
+            known={at === -1 ? undefined : users![at]}
+            onClose={() => go(undefined)}
+            onNext={at !== -1 && at + 1 < users!.length ? () => go(users![at + 1]!.id) : undefined}
+            onPrevious={at > 0 ? () => go(users![at - 1]!.id) : undefined}
+          />
+        )
+      }
+    >
+      {users === undefined ? (
+        query.error === null ? (
+          <SkeletonRows rows={12} />
+        ) : (
+          <ErrorState error={query.error} title="The users could not be loaded" onRetry={() => void query.refetch()} />
+        )
+      ) : users.length === 0 ? (
+        <EmptyState title="Nobody matches">No user has this name, email or role.</EmptyState>
+      ) : (
+        <DataTable
+          label="Users"
+          columns={COLUMNS}
+          rows={users}
+          rowId={({ id }) => id}
+          openId={open}
+          onOpen={({ id }) => go(id)}
+          narrowColumns={["name", "roles"]}
+          footer={
+            pages > 1 && (
+              <nav className={classes.pages} aria-label="Pages">
+                <Button variant="default" size="compact-xs" disabled={page <= 1} onClick={() => void navigate({ search: (before) => ({ ...before, page: page - 1 === 1 ? undefined : page - 1 }) })}>
+                  Previous
+                </Button>
+                <span className="dim">
+                  Page {page.toLocaleString("en")} of {pages.toLocaleString("en")}
+                </span>
+                <Button variant="default" size="compact-xs" disabled={page >= pages} onClick={() => void navigate({ search: (before) => ({ ...before, page: page + 1 }) })}>
+                  Next
+                </Button>
+              </nav>
+            )
+          }
+        />
+      )}
     </Page>
   );
 }
+
+const COLUMNS: Column<User>[] = [
+  {
+    id: "name",
+    header: "Name",
+    width: 220,
+    cell: ({ name, isAnonymous }) => (
+      <span className={classes.person}>
+        <Initials name={name} />
+        {name === "" && isAnonymous ? <span className="dim">guest</span> : <bdi>{name}</bdi>}
+      </span>
+    ),
+  },
+  { id: "email", header: "Email", width: 260, cell: ({ email }) => <bdi>{email}</bdi> },
+  { id: "roles", header: "Roles", width: 240, cell: ({ roles }) => (roles.length === 0 ? <span className="dim">none</span> : <bdi>{roles.map(({ name }) => name).join(", ")}</bdi>) },
+  {
+    id: "state",
+    header: "State",
+    width: 120,
+    cell: ({ banned, isAnonymous }) =>
+      banned ? (
+        <StatusBadge tone="bad" plain>
+          banned
+        </StatusBadge>
+      ) : isAnonymous ? (
+        <StatusBadge tone="off" plain>
+          guest
+        </StatusBadge>
+      ) : (
+        <StatusBadge tone="ok" plain>
+          active
+        </StatusBadge>
+      ),
+  },
+  { id: "created", header: "Created", width: 130, cell: ({ createdAt }) => <Time at={createdAt} /> },
+];

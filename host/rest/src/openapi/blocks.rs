@@ -27,6 +27,7 @@ pub(super) fn schemas() -> Value {
             "subscriptions": list(any_object.clone()),
             "webhooks": list(any_object.clone()),
             "config": {},
+            "configSchema": { "description": "JSON Schema of `config`, from the manifest; null where the block takes no configuration." },
             "installedAt": instant(),
             "installedBy": { "type": ["string", "null"] },
             "versions": strings,

@@ -1,0 +1,35 @@
+import { Button } from "@mantine/core";
+import { IconEye } from "@tabler/icons-react";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { forgetAll } from "../../api/session";
+import { useViewAs, viewAs } from "../../api/view-as";
+import classes from "./Shell.module.css";
+
+/** Says whose rights the page shows, and leads back. */
+export function ViewAsBar() {
+  const cache = useQueryClient();
+  const role = useViewAs();
+  // What was read with other rights is forgotten, and what is on the screen is read anew.
+  useEffect(() => {
+    const unwatch = viewAs.watch(() => {
+      forgetAll(cache);
+      void cache.refetchQueries({ type: "active" });
+    });
+    return () => {
+      unwatch();
+    };
+  }, [cache]);
+  if (role === null) return null;
+  return (
+    <div className={classes.viewAs} role="status">
+      <IconEye size={16} aria-hidden="true" />
+      <span>
+        You see what the role <bdi className="mono">{role.name}</bdi> may see, cut to your own rights. Nothing can be changed.
+      </span>
+      <Button variant="default" size="compact-xs" onClick={viewAs.end}>
+        Leave view
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,109 @@
+import { Button, Switch } from "@mantine/core";
+import { IconPlus } from "@tabler/icons-react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { request } from "../../api/client";
+import { useLive } from "../../api/live";
+import { useCan } from "../../api/session";
+import { CopyAs } from "../../components/CopyAs";
+import { type Column, DataTable } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorState } from "../../components/ErrorState";
+import { Page } from "../../components/Page";
+import { SkeletonRows } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { failed } from "../../components/toast";
+import { type Block, blocksQuery, pathOf } from "./blocks";
+
+/** Programs that add actions, hooks and event handlers to the service. */
+export function BlocksScreen() {
+  const navigate = useNavigate({ from: "/blocks" });
+  const cache = useQueryClient();
+  const { data: blocks, error, refetch } = useQuery(blocksQuery);
+  const canCreate = useCan("blocks", "create");
+  const canUpdate = useCan("blocks", "update");
+  useLive(["block.#", "blocks.#"], () => void cache.invalidateQueries({ queryKey: ["blocks"] }));
+  const columns = useMemo<Column<Block>[]>(
+    () => [
+      {
+        id: "name",
+        header: "Block",
+        width: 200,
+        cell: ({ name }) => (
+          <Link to="/blocks/$block" params={{ block: name }} dir="auto">
+            {name}
+          </Link>
+        ),
+      },
+      { id: "version", header: "Version", width: 100, cell: ({ version }) => version },
+      { id: "state", header: "State", width: 130, cell: (block) => <State block={block} /> },
+      { id: "adds", header: "Adds", width: 260, cell: (block) => <span>{adds(block)}</span> },
+      { id: "description", header: "Description", width: 320, cell: ({ description }) => <bdi className="dim">{description}</bdi> },
+      { id: "installed", header: "Installed", width: 120, cell: ({ installedAt }) => <Time at={installedAt} /> },
+      { id: "enabled", header: "Enabled", width: 100, cell: (block) => <Enabled block={block} disabled={!canUpdate} /> },
+    ],
+    [canUpdate],
+  );
+  const install = canCreate && (
+    <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/blocks/install" {...props} />}>
+      Install block
+    </Button>
+  );
+  return (
+    <Page
+      title="Blocks"
+      {...(blocks === undefined ? {} : { aside: blocks.length })}
+      actions={
+        <>
+          <CopyAs request={{ method: "GET", path: "/api/v1/blocks" }} />
+          {install}
+        </>
+      }
+    >
+      {blocks === undefined ? (
+        error === null ? (
+          <SkeletonRows rows={5} />
+        ) : (
+          <ErrorState error={error} title="The blocks could not be loaded" onRetry={() => void refetch()} />
+        )
+      ) : blocks.length === 0 ? (
+        <EmptyState title="No blocks yet" action={install} curl={'blockbase block new hello\ncd hello && blockbase block build'}>
+          A block is a WebAssembly component in any language. It gets exactly the data, secrets and hosts that you agree to.
+        </EmptyState>
+      ) : (
+        <DataTable label="Blocks" columns={columns} rows={blocks} rowId={({ name }) => name} onOpen={({ name }) => void navigate({ to: "/blocks/$block", params: { block: name } })} narrowColumns={["name", "state"]} />
+      )}
+    </Page>
+  );
+}
+
+const plural = (count: number, word: string) => `${count} ${word}${count === 1 ? "" : "s"}`;
+
+export function adds({ actions, hooks, subscriptions }: Pick<Block, "actions" | "hooks" | "subscriptions">): string {
+  const parts = [actions.length > 0 && plural(actions.length, "action"), hooks.length > 0 && plural(hooks.length, "hook"), subscriptions.length > 0 && plural(subscriptions.length, "event handler")];
+  return parts.filter(Boolean).join(", ") || "nothing by itself";
+}
+
+export function State({ block: { enabled, suspended } }: { block: Block }) {
+  if (suspended !== null) return <StatusBadge tone="warn" plain>suspended</StatusBadge>;
+  return enabled ? <StatusBadge tone="ok" plain>runs</StatusBadge> : <StatusBadge tone="off" plain>disabled</StatusBadge>;
+}
+
+/** Applied at once, taken back when the server refuses. */
+export function Enabled({ block, disabled }: { block: Block; disabled: boolean }) {
+  const cache = useQueryClient();
+  const change = async (enabled: boolean) => {
+    const set = (value: boolean) => cache.setQueryData(blocksQuery.queryKey, (before) => before?.map((each) => (each.name === block.name ? { ...each, enabled: value } : each)));
+    set(enabled);
+    try {
+      await request("PATCH", pathOf(block.name), { body: { enabled } });
+    } catch (error) {
+      set(!enabled);
+      failed(`${block.name} was not ${enabled ? "enabled" : "disabled"}`, error);
+    }
+    void cache.invalidateQueries({ queryKey: ["blocks"] });
+  };
+  return <Switch checked={block.enabled} disabled={disabled} aria-label={`${block.name} is enabled`} onClick={(event) => event.stopPropagation()} onChange={({ currentTarget: { checked } }) => void change(checked)} />;
+}

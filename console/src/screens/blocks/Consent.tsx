@@ -1,0 +1,41 @@
+import { IconCheck } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import { StatusBadge } from "../../components/StatusBadge";
+import { type BlockPermissions, inWords } from "./blocks";
+import classes from "./Blocks.module.css";
+
+/** What a block may do, in plain words. `isNew` marks what the version before did not have. */
+export function Consent({ permissions, added }: { permissions: BlockPermissions; added?: BlockPermissions | null | undefined }) {
+  const isNew = (part: keyof BlockPermissions, value: unknown) => added !== null && added !== undefined && (added[part] as unknown[]).some((each) => JSON.stringify(each) === JSON.stringify(value));
+  const { data, secrets, http } = permissions;
+  return (
+    <ul className={classes.consent}>
+      {data.map((each) => (
+        <Line key={JSON.stringify(each)} isNew={isNew("data", each)}>
+          It may {inWords(each)}.
+        </Line>
+      ))}
+      {secrets.map((name) => (
+        <Line key={name} isNew={isNew("secrets", name)}>
+          It may read the secret <code className="mono">{name}</code>, once you set it.
+        </Line>
+      ))}
+      {http.map((host) => (
+        <Line key={host} isNew={isNew("http", host)}>
+          It may call <code className="mono">{host}</code>.
+        </Line>
+      ))}
+      {data.length + secrets.length + http.length === 0 && <Line isNew={false}>It gets no data, no secrets, and calls no other machine.</Line>}
+    </ul>
+  );
+}
+
+function Line({ isNew, children }: { isNew: boolean; children: ReactNode }) {
+  return (
+    <li>
+      <IconCheck size={14} aria-hidden="true" />
+      <span dir="auto">{children}</span>
+      {isNew && <StatusBadge tone="warn">new</StatusBadge>}
+    </li>
+  );
+}

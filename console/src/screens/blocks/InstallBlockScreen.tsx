@@ -1,0 +1,241 @@
+import { Button } from "@mantine/core";
+import { IconUpload } from "@tabler/icons-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
+import { type DragEvent, useRef, useState } from "react";
+import { request } from "../../api/client";
+import { useCan } from "../../api/session";
+import { CopyText } from "../../components/Copy";
+import { ErrorNotice } from "../../components/ErrorState";
+import { OneTimeSecret } from "../../components/OneTimeSecret";
+import { Page } from "../../components/Page";
+import { Late } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Value } from "../../components/Value";
+import { told } from "../../components/toast";
+import { bytes } from "../settings/units";
+import { adds } from "./BlocksScreen";
+import type { Block, Inspection } from "./blocks";
+import { Consent } from "./Consent";
+import classes from "./Blocks.module.css";
+
+const WASM = { "content-type": "application/wasm" };
+
+interface Installed {
+  data: Block;
+  report: { webhooks: { name: string; id: string; secret: string }[] };
+}
+
+/** A file is dropped, looked at by the server, agreed to, and only then installed. */
+export function InstallBlockScreen() {
+  const { upgrade } = useSearch({ from: "/blocks/install" });
+  const navigate = useNavigate({ from: "/blocks/install" });
+  const cache = useQueryClient();
+  const canCreate = useCan("blocks", "create");
+  const [file, setFile] = useState<File>();
+  const inspect = useMutation({
+    mutationFn: async (chosen: File) => (await request<{ data: Inspection }>("POST", "/api/v1/blocks/inspect", { body: chosen, headers: WASM })).data,
+  });
+  const found = inspect.data;
+  const isUpgrade = found?.installed !== undefined && found.installed !== null;
+  const install = useMutation({
+    mutationFn: () => request<Installed>("POST", "/api/v1/blocks", { body: file, headers: WASM, query: isUpgrade ? { upgrade: true, allowNewPermissions: found.newPermissions !== null } : {} }),
+    onSuccess: async ({ data, report }) => {
+      await cache.invalidateQueries({ queryKey: ["blocks"] });
+      if (report.webhooks.length > 0) return;
+      told(`${data.name} ${data.version} is installed.`);
+      await navigate({ to: "/blocks/$block", params: { block: data.name } });
+    },
+    // Secrets of webhooks do not stay in a cache.
+    gcTime: 0,
+  });
+  const take = (chosen: File | undefined) => {
+    if (chosen === undefined) return;
+    setFile(chosen);
+    install.reset();
+    inspect.mutate(chosen);
+  };
+  const wrongName = upgrade !== undefined && found !== undefined && found.manifest.name !== upgrade;
+  return (
+    <Page title={upgrade === undefined ? "Install a block" : `Upgrade ${upgrade}`} crumbs={[{ label: "Blocks", link: linkOptions({ to: "/blocks" }) }]} padded narrow>
+      <div className={classes.install}>
+        {!canCreate && <p>You need <code className="mono">create</code> on <code className="mono">blocks</code> to install one.</p>}
+        {canCreate && install.data === undefined && <DropZone file={file} isBusy={inspect.isPending} onFile={take} />}
+        {inspect.isPending && (
+          <Late>
+            <p role="status">The server checks and compiles {file?.name}. That takes a few seconds.</p>
+          </Late>
+        )}
+        {inspect.error !== null && <ErrorNotice error={inspect.error} title="This file cannot be installed" />}
+        {install.data !== undefined && install.data.report.webhooks.length > 0 && (
+          <>
+            <h2>{install.data.data.name} is installed</h2>
+            {install.data.report.webhooks.map(({ id, name, secret }) => (
+              <OneTimeSecret key={id} label={`Signing secret of the webhook ${name}`} secret={secret} />
+            ))}
+            <Button onClick={() => void navigate({ to: "/blocks/$block", params: { block: install.data.data.name } })}>Done</Button>
+          </>
+        )}
+        {found !== undefined && install.data === undefined && (
+          <>
+            <header className={classes.found}>
+              <h2 dir="auto">
+                {found.manifest.name} {found.manifest.version}
+              </h2>
+              {isUpgrade && <StatusBadge tone="info">upgrade from {found.installed?.version}</StatusBadge>}
+              <p dir="auto">{found.manifest.description}</p>
+              <p className="dim">
+                {bytes(found.sizeBytes)} · SHA-256 <CopyText text={found.sha256} shown={`${found.sha256.slice(0, 12)}…`} label="Copy the hash" />
+                {found.manifest.license !== undefined && ` · ${found.manifest.license}`} · adds {adds(found.manifest)}
+              </p>
+            </header>
+            {wrongName && <ErrorNotice error={new Error(`This file is the block ${found.manifest.name}, not ${upgrade}. Choose the next version of ${upgrade}.`)} title="Another block" />}
+            {found.problems.map(({ error, message }) => (
+              <ErrorNotice key={error + message} error={new Error(message)} title="It would be refused now" />
+            ))}
+            <section>
+              <h3>What it may do</h3>
+              <Consent permissions={found.permissions} added={isUpgrade ? found.newPermissions : undefined} />
+            </section>
+            {isUpgrade && <Differences differences={found.differences} />}
+            <Declares manifest={found.manifest} />
+            {install.error !== null && <ErrorNotice error={install.error} title="The block was not installed" />}
+            <div className={classes.buttons}>
+              <Button loading={install.isPending} disabled={found.problems.length > 0 || wrongName} onClick={() => install.mutate()}>
+                {isUpgrade ? (found.newPermissions === null ? "Upgrade block" : "Agree and upgrade") : "Agree and install"}
+              </Button>
+              <Button variant="default" onClick={() => void navigate({ to: "/blocks" })}>
+                Cancel
+              </Button>
+            </div>
+          </>
+        )}
+      </div>
+    </Page>
+  );
+}
+
+function DropZone({ file, isBusy, onFile }: { file: File | undefined; isBusy: boolean; onFile: (file: File | undefined) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [isOver, setOver] = useState(false);
+  const over = (event: DragEvent) => {
+    event.preventDefault();
+    setOver(true);
+  };
+  return (
+    // The button inside does the same by keyboard.
+    <div
+      className={classes.drop}
+      data-over={isOver || undefined}
+      data-small={file !== undefined || undefined}
+      onDragOver={over}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        onFile(event.dataTransfer.files[0]);
+      }}
+    >
+      <IconUpload size={20} aria-hidden="true" />
+      <span>{file === undefined ? "Drop a packed block here (.wasm)" : file.name}</span>
+      <Button variant="default" loading={isBusy} onClick={() => input.current?.click()}>
+        {file === undefined ? "Choose file" : "Choose another file"}
+      </Button>
+      <input ref={input} type="file" accept=".wasm,application/wasm" hidden aria-label="Packed block" onChange={({ currentTarget }) => onFile(currentTarget.files?.[0])} />
+    </div>
+  );
+}
+
+function Differences({ differences }: { differences: Inspection["differences"] }) {
+  if (differences.length === 0) return <p className="dim">It declares the same as the version that is installed.</p>;
+  return (
+    <section>
+      <h3>What changes</h3>
+      <ul className={classes.differences}>
+        {differences.map(({ part, name, change, before, after, needsConsent }) => (
+          <li key={`${part} ${name} ${change}`}>
+            <StatusBadge tone={change === "added" ? "ok" : change === "removed" ? "bad" : "info"} plain>
+              {change}
+            </StatusBadge>
+            <span>
+              {part}
+              {name !== null && (
+                <>
+                  {" "}
+                  <code className="mono">{name}</code>
+                </>
+              )}
+              {change === "changed" && (typeof before !== "object" || typeof after !== "object") && (
+                <>
+                  : <Value value={before} /> → <Value value={after} />
+                </>
+              )}
+            </span>
+            {needsConsent && <StatusBadge tone="warn">asks for more</StatusBadge>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Declares({ manifest: { actions, hooks, subscriptions, webhooks } }: { manifest: Inspection["manifest"] }) {
+  return (
+    <>
+      {actions.length > 0 && (
+        <section>
+          <h3>Actions</h3>
+          <dl className={classes.declared}>
+            {actions.map(({ name, description }) => (
+              <div key={name}>
+                <dt className="mono">{name}</dt>
+                <dd dir="auto">{description}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      {subscriptions.length > 0 && (
+        <section>
+          <h3>Events that it gets</h3>
+          <dl className={classes.declared}>
+            {subscriptions.map(({ event, consumer, handler }) => (
+              <div key={consumer}>
+                <dt className="mono">{event}</dt>
+                <dd>by its handler {handler}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      {hooks.length > 0 && (
+        <section>
+          <h3>Hooks, open to everybody who knows the address</h3>
+          <dl className={classes.declared}>
+            {hooks.map(({ name, description }) => (
+              <div key={name}>
+                <dt className="mono">{name}</dt>
+                <dd dir="auto">{description}</dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      {webhooks.length > 0 && (
+        <section>
+          <h3>Webhooks that it sets up</h3>
+          <dl className={classes.declared}>
+            {webhooks.map(({ name, url, topics }) => (
+              <div key={name}>
+                <dt className="mono">{name}</dt>
+                <dd dir="auto">
+                  {topics.join(", ")} to {url}
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,95 @@
+import { Button } from "@mantine/core";
+import { IconRefresh } from "@tabler/icons-react";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { request } from "../../api/client";
+import { useCan } from "../../api/session";
+import { CodeBlock } from "../../components/CodeBlock";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Id } from "../../components/Id";
+import { Inspector } from "../../components/Inspector";
+import { Time } from "../../components/Time";
+import { type Delivery, DeliveryStatus, stateOf } from "./deliveries";
+import classes from "../events/Events.module.css";
+
+/** One delivery: its state, what the receiver said, and the way to send it again. */
+export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { delivery: Delivery; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+  const cache = useQueryClient();
+  const canRetry = useCan("events", "update");
+  const { eventId, consumer, topic, handler, attempts, error, nextAttemptAt, deliveredAt, occurredAt } = delivery;
+  const state = stateOf(delivery);
+  const retry = useMutation({
+    mutationFn: () => request("POST", "/api/v1/events/deliveries/retry", { body: { eventId, consumer } }),
+    onSettled: () => cache.invalidateQueries({ queryKey: ["deliveries"] }),
+  });
+  const webhook = consumer.startsWith("webhook:") ? consumer.slice("webhook:".length) : undefined;
+  return (
+    <Inspector
+      title={topic}
+      onClose={onClose}
+      onNext={onNext}
+      onPrevious={onPrevious}
+      footer={
+        <>
+          {canRetry && (state === "failed" || state === "dead") && (
+            <Button leftSection={<IconRefresh size={14} />} loading={retry.isPending} onClick={() => retry.mutate()}>
+              Retry delivery
+            </Button>
+          )}
+          <Button variant="default" renderRoot={(props) => <Link to="/events" search={{ open: eventId }} {...props} />}>
+            Open event
+          </Button>
+        </>
+      }
+    >
+      <div className={classes.body}>
+        {retry.error !== null && <ErrorNotice error={retry.error} title="The delivery could not be retried" />}
+        <dl className={classes.facts}>
+          <dt>State</dt>
+          <dd>
+            <DeliveryStatus delivery={delivery} />
+          </dd>
+          <dt>Consumer</dt>
+          <dd dir="auto">
+            {webhook === undefined ? consumer : <Link to="/webhooks" search={{ open: webhook }}>{consumer}</Link>}
+          </dd>
+          <dt>Handler</dt>
+          <dd dir="auto">{handler}</dd>
+          <dt>Event</dt>
+          <dd>
+            <Id id={eventId} />
+          </dd>
+          <dt>Happened</dt>
+          <dd>
+            <Time at={occurredAt} exact />
+          </dd>
+          <dt>Attempts</dt>
+          <dd>{attempts}</dd>
+          {deliveredAt !== null && (
+            <>
+              <dt>Delivered</dt>
+              <dd>
+                <Time at={deliveredAt} exact />
+              </dd>
+            </>
+          )}
+          {nextAttemptAt !== null && state !== "delivered" && (
+            <>
+              <dt>Next attempt</dt>
+              <dd>
+                <Time at={nextAttemptAt} />
+              </dd>
+            </>
+          )}
+        </dl>
+        {state === "delivered" && attempts === 0 && <p className="dim">It was settled without an attempt: the consumer no longer asks for this event, or its maker may not see it.</p>}
+        {error !== null && (
+          <section>
+            <h3 className={classes.head}>Error of the last attempt</h3>
+            <CodeBlock code={error} label="Error" />
+          </section>
+        )}
+      </div>
+    </Inspector>
+  );
+}

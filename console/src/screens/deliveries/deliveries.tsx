@@ -1,0 +1,65 @@
+/** Deliveries of the ledger as screens show them. */
+import { queryOptions } from "@tanstack/react-query";
+import { request } from "../../api/client";
+import { StatusBadge } from "../../components/StatusBadge";
+
+export interface Delivery {
+  eventId: string;
+  topic: string;
+  consumer: string;
+  handler: string;
+  status: "pending" | "delivered" | "failed";
+  attempts: number;
+  error: string | null;
+  nextAttemptAt: string | null;
+  deliveredAt: string | null;
+  occurredAt: string;
+  dead: boolean;
+}
+
+export type State = "pending" | "delivered" | "failed" | "dead";
+
+export function stateOf({ status, dead }: Delivery): State {
+  return dead ? "dead" : status;
+}
+
+const TONES = { pending: "wait", delivered: "ok", failed: "warn", dead: "bad" } as const;
+
+export function DeliveryStatus({ delivery }: { delivery: Delivery }) {
+  const state = stateOf(delivery);
+  return (
+    <StatusBadge tone={TONES[state]} plain>
+      {state}
+    </StatusBadge>
+  );
+}
+
+export interface Counts {
+  consumer: string;
+  pending: number;
+  delivered: number;
+  failed: number;
+  dead: number;
+  oldestPendingAt: string | null;
+}
+
+export interface LedgerFilter {
+  status?: State | undefined;
+  consumer?: string | undefined;
+  topic?: string | undefined;
+  event?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
+}
+
+/** A filter as the API's parameters. */
+export function parametersOf({ status, event, ...rest }: LedgerFilter) {
+  return { ...rest, eventId: event, ...(status === "dead" ? { dead: true } : status === "failed" ? { status, dead: false } : { status }) };
+}
+
+export const countsQuery = (filter: Omit<LedgerFilter, "status">) =>
+  queryOptions({
+    queryKey: ["deliveries", "counts", filter],
+    queryFn: async ({ signal }) => (await request<{ data: Counts[] }>("GET", "/api/v1/events/deliveries/counts", { query: parametersOf(filter), signal })).data,
+    refetchInterval: 5_000,
+  });

@@ -1,0 +1,107 @@
+import { Button } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { request } from "../../api/client";
+import type { LiveEvent } from "../../api/live";
+import { Actor } from "../../components/Actor";
+import { Changes } from "../../components/Changes";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Id } from "../../components/Id";
+import { Inspector } from "../../components/Inspector";
+import { JsonView } from "../../components/JsonView";
+import { SkeletonLines } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { type Delivery, DeliveryStatus, stateOf } from "../deliveries/deliveries";
+import { actorOf, changesOf, eventQuery, recordOf } from "./events";
+import classes from "./Events.module.css";
+
+/** One event: what it says, what it changed, and who got it. */
+export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id: string; known?: LiveEvent | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+  const query = useQuery({ ...eventQuery(id), ...(known === undefined ? {} : { initialData: known }) });
+  const event = query.data;
+  const record = event === undefined ? undefined : recordOf(event);
+  return (
+    <Inspector
+      title={event?.topic ?? "Event"}
+      onClose={onClose}
+      onNext={onNext}
+      onPrevious={onPrevious}
+      footer={
+        record !== undefined && (
+          <>
+            <Button variant="default" renderRoot={(props) => <Link to="/data/$object/$id" params={record} {...props} />}>
+              Open record
+            </Button>
+            <Button variant="subtle" renderRoot={(props) => <Link to="/events" search={{ object: record.object, record: record.id }} {...props} />}>
+              Its events
+            </Button>
+          </>
+        )
+      }
+    >
+      {event === undefined ? (
+        query.error === null ? (
+          <SkeletonLines />
+        ) : (
+          <ErrorNotice error={query.error} title="The event could not be loaded" onRetry={() => void query.refetch()} />
+        )
+      ) : (
+        <div className={classes.body}>
+          <dl className={classes.facts}>
+            <dt>Event</dt>
+            <dd>
+              <Id id={event.id} />
+            </dd>
+            <dt>When</dt>
+            <dd>
+              <Time at={event.occurredAt} exact />
+            </dd>
+            <dt>By</dt>
+            <dd>
+              <Actor id={actorOf(event)} />
+            </dd>
+          </dl>
+          {changesOf(event.payload).length > 0 && (
+            <section>
+              <h3 className={classes.head}>Changes</h3>
+              <Changes changes={changesOf(event.payload)} />
+            </section>
+          )}
+          <section>
+            <h3 className={classes.head}>Deliveries</h3>
+            <EventDeliveries id={id} />
+          </section>
+          <section>
+            <h3 className={classes.head}>Payload</h3>
+            <JsonView value={event.payload} label="Payload" />
+          </section>
+        </div>
+      )}
+    </Inspector>
+  );
+}
+
+function EventDeliveries({ id }: { id: string }) {
+  const { data, error, refetch } = useQuery({
+    queryKey: ["deliveries", "of", id],
+    queryFn: async ({ signal }) => (await request<{ data: Delivery[] }>("GET", "/api/v1/events/deliveries", { query: { eventId: id, pageSize: 100 }, signal })).data,
+    // Deliveries have no event of their own.
+    refetchInterval: ({ state }) => (state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000),
+  });
+  if (data === undefined) return error === null ? <SkeletonLines lines={2} /> : <ErrorNotice error={error} title="The deliveries could not be loaded" onRetry={() => void refetch()} />;
+  if (data.length === 0) return <p className="dim">No consumer subscribed to this topic.</p>;
+  return (
+    <ul className={classes.deliveries}>
+      {data.map((delivery) => (
+        <li key={delivery.consumer}>
+          <Link to="/deliveries" search={{ event: id, open: `${id}/${delivery.consumer}` }} dir="auto">
+            {delivery.consumer}
+          </Link>
+          <DeliveryStatus delivery={delivery} />
+          {delivery.attempts > 1 && <StatusBadge tone="off" plain>{delivery.attempts} attempts</StatusBadge>}
+        </li>
+      ))}
+    </ul>
+  );
+}

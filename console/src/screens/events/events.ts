@@ -1,0 +1,68 @@
+/** Recorded events as screens show them. */
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { type JsonObject, type JsonValue, isJsonObject } from "../../api/json";
+import type { LiveEvent } from "../../api/live";
+import type { FieldChange } from "../../components/Changes";
+import type { Tone } from "../../components/StatusBadge";
+
+export const PAGE = 100;
+const retry = (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500);
+
+export interface EventFilter {
+  topic?: string | undefined;
+  object?: string | undefined;
+  record?: string | undefined;
+}
+
+export const eventsQuery = (filter: EventFilter) =>
+  infiniteQueryOptions({
+    queryKey: ["events", filter],
+    queryFn: async ({ pageParam, signal }) =>
+      (await request<{ data: LiveEvent[] }>("GET", "/api/v1/events", { query: { ...filter, limit: PAGE, before: pageParam }, signal })).data,
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => (last.length < PAGE ? undefined : last.at(-1)?.id),
+    // The stream brings what is newer.
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    retry,
+  });
+
+export const eventQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["event", id],
+    queryFn: async ({ signal }) => (await request<{ data: LiveEvent }>("GET", `/api/v1/events/${encodeURIComponent(id)}`, { signal })).data,
+    staleTime: Number.POSITIVE_INFINITY,
+    retry,
+  });
+
+const TONES: Record<string, Tone> = { created: "ok", updated: "info", deleted: "bad", linked: "info", unlinked: "warn", failed: "bad", succeeded: "ok", suspended: "warn" };
+
+/** The last segment says what happened. */
+export function toneOf(topic: string): Tone {
+  return TONES[topic.slice(topic.lastIndexOf(".") + 1)] ?? "off";
+}
+
+const textOf = (value: JsonValue | undefined) => (typeof value === "string" ? value : undefined);
+
+/** The record that an event of data is about. */
+export function recordOf({ topic, payload }: LiveEvent): { object: string; id: string } | undefined {
+  const [object, id] = [textOf(payload.object), textOf(payload.id)];
+  return topic.startsWith("data.") && object !== undefined && id !== undefined ? { object, id } : undefined;
+}
+
+export function actorOf({ payload }: LiveEvent): string | null {
+  const actor = isJsonObject(payload.actor) ? payload.actor : null;
+  return textOf(actor?.userId) ?? textOf(actor?.apiKeyId) ?? null;
+}
+
+/** What an update changed. */
+export function changesOf(payload: JsonObject): FieldChange[] {
+  if (!isJsonObject(payload.diff)) return [];
+  return Object.entries(payload.diff).map(([field, change]) => ({
+    field,
+    before: isJsonObject(change) ? (change.before ?? null) : null,
+    after: isJsonObject(change) ? (change.after ?? null) : change,
+  }));
+}

@@ -1,0 +1,77 @@
+import { Button, Select, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Inspector } from "../../components/Inspector";
+import { OneTimeSecret } from "../../components/OneTimeSecret";
+import { asCurl } from "../../components/CopyAs";
+import { CodeBlock } from "../../components/CodeBlock";
+import { rolesQuery } from "../users/users";
+import type { ApiKey } from ".";
+import classes from "../users/Users.module.css";
+
+const DAY_MS = 86_400_000;
+const LIFETIMES = [
+  { value: "", label: "Never" },
+  { value: "7", label: "In 7 days" },
+  { value: "30", label: "In 30 days" },
+  { value: "90", label: "In 90 days" },
+  { value: "365", label: "In a year" },
+];
+
+/** A new key, shown once. It is held by this component alone and is gone when it closes. */
+export function NewKey({ onClose }: { onClose: () => void }) {
+  const cache = useQueryClient();
+  const roles = useQuery(rolesQuery);
+  const [name, setName] = useState("");
+  const [roleId, setRoleId] = useState<string | null>(null);
+  const [days, setDays] = useState("");
+  const create = useMutation({
+    mutationFn: () =>
+      request<{ data: ApiKey; key: string }>("POST", "/api/v1/api-keys", {
+        body: { name: name.trim(), roleId, ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * DAY_MS).toISOString() }) },
+      }),
+    onSuccess: () => cache.invalidateQueries({ queryKey: ["api-keys"] }),
+    // A secret does not stay in a cache.
+    gcTime: 0,
+  });
+  if (create.data !== undefined)
+    return (
+      <Inspector title="Key created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
+        <div className={classes.body}>
+          <OneTimeSecret label={create.data.data.name} secret={create.data.key} />
+          <CodeBlock label="Try it" code={`export BLOCKBASE_KEY=<the key>\n${asCurl({ method: "GET", path: "/api/v1/data" })}`} />
+        </div>
+      </Inspector>
+    );
+  const field = isApiError(create.error) ? create.error.field : undefined;
+  const errorOf = (which: string) => (field === which ? create.error!.message : undefined);
+  return (
+    <Inspector
+      title="New key"
+      onClose={onClose}
+      footer={
+        <Button type="submit" form="new-key" disabled={name.trim() === "" || roleId === null} loading={create.isPending}>
+          Create key
+        </Button>
+      }
+    >
+      <form
+        id="new-key"
+        className={classes.body}
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate();
+        }}
+      >
+        {create.error !== null && field === undefined && <ErrorNotice error={create.error} />}
+        {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
+        <TextInput label="Name" description="What uses it" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
+        <Select label="Role" description="What it may do; never more than you may" required searchable placeholder="Choose a role" data={roles.data?.map(({ id, name: label }) => ({ value: id, label })) ?? []} value={roleId} error={errorOf("roleId")} onChange={setRoleId} />
+        <Select label="Expires" data={LIFETIMES} value={days} error={errorOf("expiresAt")} onChange={(value) => setDays(value ?? "")} allowDeselect={false} />
+      </form>
+    </Inspector>
+  );
+}

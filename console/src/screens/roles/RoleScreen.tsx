@@ -1,0 +1,167 @@
+import { Button, Menu } from "@mantine/core";
+import { IconDots, IconEye } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { request } from "../../api/client";
+import { sameJson } from "../../api/json";
+import { type Grant, useCan, usePermissions } from "../../api/session";
+import { viewAs } from "../../api/view-as";
+import { confirm } from "../../components/confirm-store";
+import { CopyAs } from "../../components/CopyAs";
+import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Page } from "../../components/Page";
+import { SkeletonRows } from "../../components/Skeleton";
+import { told } from "../../components/toast";
+import { usersQuery } from "../users/users";
+import { EffectiveRights } from "./EffectiveRights";
+import { GrantGrid } from "./GrantGrid";
+import { normal, roleQuery } from "./roles";
+import classes from "./Roles.module.css";
+
+const SEEDED = new Set(["admin", "public", "anonymous"]);
+
+/** One role: what it grants, what it comes to, and who has it. */
+export function RoleScreen() {
+  const { role: id } = useParams({ from: "/roles/$role" });
+  const { tab = "grants", q = "" } = useSearch({ from: "/roles/$role" });
+  const navigate = useNavigate({ from: "/roles/$role" });
+  const cache = useQueryClient();
+  const query = useQuery(roleQuery(id));
+  const role = query.data;
+  const canUpdate = useCan("roles", "update");
+  const canDelete = useCan("roles", "delete");
+  const isEnforced = usePermissions()?.enforced === true;
+  const [grants, setGrants] = useState<Grant[]>();
+  const stored = role?.permissions;
+  useEffect(() => setGrants(undefined), [stored]);
+  const shown = grants ?? stored;
+  const isChanged = grants !== undefined && stored !== undefined && !sameJson(normal(grants), normal(stored));
+  const path = `/api/v1/roles/${encodeURIComponent(id)}`;
+  const save = useMutation({
+    mutationFn: () => request("PATCH", path, { body: { permissions: normal(grants!) } }),
+    onSuccess: async () => {
+      await Promise.all([cache.invalidateQueries({ queryKey: ["roles"] }), cache.invalidateQueries({ queryKey: ["me", "permissions"] })]);
+      told(`The role ${role!.name} is saved. It holds at once.`);
+    },
+  });
+  const remove = useMutation({
+    mutationFn: () => request("DELETE", path),
+    onSuccess: async () => {
+      await navigate({ to: "/roles" });
+      await cache.invalidateQueries({ queryKey: ["roles"] });
+      told(`The role ${role!.name} is deleted.`);
+    },
+  });
+  const users = useQuery({ ...usersQuery({ role: role?.name, page: 1 }), enabled: role !== undefined && tab === "users" });
+  if (role === undefined || shown === undefined)
+    return (
+      <Page title="Role" crumbs={[{ label: "Roles", link: linkOptions({ to: "/roles" }) }]}>
+        {query.error === null ? <SkeletonRows rows={12} columns={6} /> : <ErrorState error={query.error} title="The role could not be loaded" onRetry={() => void query.refetch()} />}
+      </Page>
+    );
+  const tabLink = (to: "grants" | "effective" | "users") => linkOptions({ to: "/roles/$role", params: { role: id }, search: to === "grants" ? {} : { tab: to } });
+  return (
+    <Page
+      title={role.name}
+      crumbs={[{ label: "Roles", link: linkOptions({ to: "/roles" }) }]}
+      tabs={[
+        { label: "Grants", link: tabLink("grants"), active: tab === "grants" },
+        { label: "Effective rights", link: tabLink("effective"), active: tab === "effective" },
+        { label: "Users", link: tabLink("users"), active: tab === "users" },
+      ]}
+      actions={
+        <>
+          <CopyAs request={isChanged ? { method: "PATCH", path, body: { permissions: normal(grants) } } : { method: "GET", path: tab === "effective" ? `${path}/permissions` : path }} />
+          {isEnforced && (
+            <Button
+              variant="default"
+              leftSection={<IconEye size={14} />}
+              onClick={() => {
+                viewAs.begin({ id: role.id, name: role.name });
+                void navigate({ to: "/" });
+              }}
+            >
+              View as this role
+            </Button>
+          )}
+          {isChanged && (
+            <>
+              <Button variant="subtle" onClick={() => setGrants(undefined)}>
+                Discard
+              </Button>
+              <Button loading={save.isPending} onClick={() => save.mutate()}>
+                Save role
+              </Button>
+            </>
+          )}
+          {canDelete && !SEEDED.has(role.name) && (
+            <Menu>
+              <Menu.Target>
+                <Button variant="default" px={6} aria-label="More">
+                  <IconDots size={16} />
+                </Button>
+              </Menu.Target>
+              <Menu.Dropdown>
+                <Menu.Item
+                  color="red"
+                  onClick={async () => {
+                    if (await confirm({ title: `Delete the role ${role.name}?`, children: "Users lose it, and its API keys stop working.", action: "Delete role", danger: true })) remove.mutate();
+                  }}
+                >
+                  Delete role
+                </Menu.Item>
+              </Menu.Dropdown>
+            </Menu>
+          )}
+        </>
+      }
+    >
+      <div className={classes.page}>
+        {(save.error ?? remove.error) !== null && <ErrorNotice error={save.error ?? remove.error} title="The role is as it was" />}
+        {role.description !== null && (
+          <p className="dim" dir="auto">
+            {role.description}
+          </p>
+        )}
+        {tab === "grants" && (
+          <GrantGrid
+            grants={shown}
+            onChange={canUpdate && role.name !== "admin" ? setGrants : undefined}
+            q={q}
+            onSearch={(value) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
+          />
+        )}
+        {tab === "effective" && <EffectiveRights role={id} />}
+        {tab === "users" &&
+          (users.data === undefined ? (
+            users.error === null ? (
+              <SkeletonRows rows={6} columns={2} />
+            ) : (
+              <ErrorNotice error={users.error} title="The users could not be loaded" onRetry={() => void users.refetch()} />
+            )
+          ) : users.data.data.length === 0 ? (
+            <p className="dim">{role.name === "public" ? "Everybody has this role, also without an account." : role.name === "anonymous" ? "Every guest has this role." : "No user has this role."}</p>
+          ) : (
+            <>
+              <ul className={classes.users}>
+                {users.data.data.map((user) => (
+                  <li key={user.id}>
+                    <Link to="/users" search={{ open: user.id }} dir="auto">
+                      {user.name || "guest"}
+                    </Link>
+                    <bdi className="dim">{user.email}</bdi>
+                  </li>
+                ))}
+              </ul>
+              {users.data.pagination.totalPages > 1 && (
+                <Link to="/users" search={{ role: role.name }}>
+                  All {users.data.pagination.totalCount.toLocaleString("en")} users
+                </Link>
+              )}
+            </>
+          ))}
+      </div>
+    </Page>
+  );
+}

@@ -1,0 +1,128 @@
+import { Button, TextInput } from "@mantine/core";
+import { IconPlus, IconSearch } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { useCan } from "../../api/session";
+import { CopyAs } from "../../components/CopyAs";
+import { type Column, DataTable } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Inspector } from "../../components/Inspector";
+import { Page } from "../../components/Page";
+import { SkeletonRows } from "../../components/Skeleton";
+import { Time } from "../../components/Time";
+import { type Role, rolesQuery } from "../users/users";
+import classes from "./Roles.module.css";
+
+/** What people may do, by role. */
+export function RolesScreen() {
+  const { q = "", new: creating } = useSearch({ from: "/roles" });
+  const navigate = useNavigate({ from: "/roles" });
+  const { data: roles, error, refetch } = useQuery(rolesQuery);
+  const canCreate = useCan("roles", "create");
+  const wanted = q.trim().toLowerCase();
+  const shown = roles?.filter(({ name, description }) => [name, description ?? ""].some((text) => text.toLowerCase().includes(wanted)));
+  return (
+    <Page
+      title="Roles"
+      {...(roles === undefined ? {} : { aside: roles.length })}
+      actions={
+        <>
+          <CopyAs request={{ method: "GET", path: "/api/v1/roles" }} />
+          {canCreate && (
+            <Button leftSection={<IconPlus size={14} />} renderRoot={(props) => <Link to="/roles" search={{ new: true }} {...props} />}>
+              Create role
+            </Button>
+          )}
+        </>
+      }
+      toolbar={
+        <TextInput
+          w={260}
+          leftSection={<IconSearch size={14} />}
+          aria-label="Find a role"
+          placeholder="Find a role"
+          value={q}
+          onChange={({ currentTarget: { value } }) => void navigate({ search: (before) => ({ ...before, q: value || undefined }), replace: true })}
+        />
+      }
+      inspector={creating === true && canCreate && <NewRole onClose={() => void navigate({ search: {} })} onCreated={({ id }) => void navigate({ to: "/roles/$role", params: { role: id } })} />}
+    >
+      {shown === undefined ? (
+        error === null ? (
+          <SkeletonRows rows={5} />
+        ) : (
+          <ErrorState error={error} title="The roles could not be loaded" onRetry={() => void refetch()} />
+        )
+      ) : shown.length === 0 ? (
+        <EmptyState title="No role matches">No role has “{q}” in its name or description.</EmptyState>
+      ) : (
+        <DataTable label="Roles" columns={COLUMNS} rows={shown} rowId={({ id }) => id} onOpen={({ id }) => void navigate({ to: "/roles/$role", params: { role: id } })} narrowColumns={["name", "grants"]} />
+      )}
+    </Page>
+  );
+}
+
+const COLUMNS: Column<Role>[] = [
+  {
+    id: "name",
+    header: "Role",
+    width: 220,
+    cell: ({ id, name }) => (
+      <Link to="/roles/$role" params={{ role: id }} className={classes.name} dir="auto">
+        {name}
+      </Link>
+    ),
+  },
+  { id: "description", header: "Description", width: 340, cell: ({ description }) => <bdi className="dim">{description ?? ""}</bdi> },
+  {
+    id: "grants",
+    header: "Grants",
+    width: 300,
+    cell: ({ permissions }) =>
+      permissions.length === 0 ? <span className="dim">none</span> : <span className="mono">{[...new Set(permissions.map(({ resource }) => resource))].join(", ")}</span>,
+  },
+  { id: "changed", header: "Changed", width: 130, cell: ({ updatedAt }) => (updatedAt.startsWith("1970") ? <span className="dim">with the service</span> : <Time at={updatedAt} />) },
+];
+
+function NewRole({ onClose, onCreated }: { onClose: () => void; onCreated: (role: Role) => void }) {
+  const cache = useQueryClient();
+  const [name, setName] = useState("");
+  const [description, setDescription] = useState("");
+  const create = useMutation({
+    mutationFn: async () => (await request<{ data: Role }>("POST", "/api/v1/roles", { body: { name: name.trim(), ...(description.trim() === "" ? {} : { description: description.trim() }), permissions: [] } })).data,
+    onSuccess: async (role) => {
+      await cache.invalidateQueries({ queryKey: ["roles"] });
+      onCreated(role);
+    },
+  });
+  const nameError = isApiError(create.error) && create.error.field === "name" ? create.error.message : undefined;
+  return (
+    <Inspector
+      title="New role"
+      onClose={onClose}
+      footer={
+        <Button type="submit" form="new-role" disabled={name.trim() === ""} loading={create.isPending}>
+          Create role
+        </Button>
+      }
+    >
+      <form
+        id="new-role"
+        className={classes.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate();
+        }}
+      >
+        {create.error !== null && nameError === undefined && <ErrorNotice error={create.error} />}
+        <TextInput label="Name" required value={name} error={nameError} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
+        <TextInput label="Description" value={description} onChange={({ currentTarget }) => setDescription(currentTarget.value)} />
+        <p className="dim">It begins without grants. Choose them on the next page.</p>
+      </form>
+    </Inspector>
+  );
+}

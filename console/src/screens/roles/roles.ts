@@ -1,0 +1,66 @@
+/** Roles and their grants. */
+import { queryOptions } from "@tanstack/react-query";
+import { request } from "../../api/client";
+import type { Action, Grant } from "../../api/session";
+import { type Role, retry } from "../users/users";
+
+export const ACTIONS: readonly Action[] = ["read", "create", "update", "delete", "manage"];
+
+/** Of the platform, beside the objects. */
+export const PLATFORM: Record<string, string> = {
+  "*": "everything, also what is made later",
+  data: "the gate of GraphQL and MCP; grants no object by itself",
+  objects: "definitions of objects, fields and relations",
+  events: "events, deliveries, subscriptions",
+  blocks: "installed blocks; update calls their actions",
+  users: "accounts and their sessions",
+  roles: "roles and their grants",
+  api_keys: "API keys",
+  webhooks: "webhooks",
+  tasks: "scheduled tasks",
+  settings: "configuration and status",
+};
+
+/** Resources whose rows have an owner are the objects alone. */
+export const hasRows = (resource: string) => !(resource in PLATFORM);
+
+export const roleQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["roles", id],
+    queryFn: async ({ signal }) => (await request<{ data: Role }>("GET", `/api/v1/roles/${encodeURIComponent(id)}`, { signal })).data,
+    retry,
+  });
+
+export type Reach = "all" | "own" | null;
+export type Effective = { resource: string } & Record<Action, Reach>;
+
+export const effectiveQuery = (id: string) =>
+  queryOptions({
+    queryKey: ["roles", id, "effective"],
+    queryFn: async ({ signal }) => (await request<{ data: { resources: Effective[] } }>("GET", `/api/v1/roles/${encodeURIComponent(id)}/permissions`, { signal })).data.resources,
+    retry,
+  });
+
+export const reachOf = (grants: Grant[], resource: string, action: Action): Reach => {
+  const of = grants.filter((grant) => grant.resource === resource && grant.actions.includes(action));
+  return of.some(({ rowPolicy }) => rowPolicy !== "own") ? "all" : of.length > 0 ? "own" : null;
+};
+
+/** The grants with one cell of the grid changed; one grant a resource and row policy. */
+export function withReach(grants: Grant[], resource: string, action: Action, reach: Reach): Grant[] {
+  const others = grants.filter((grant) => grant.resource !== resource);
+  const reaches = new Map<Action, Reach>(ACTIONS.map((each) => [each, each === action ? reach : reachOf(grants, resource, each)]));
+  const of = (wanted: Reach) => ACTIONS.filter((each) => reaches.get(each) === wanted);
+  const all: Grant[] = of("all").length > 0 ? [{ resource, actions: of("all") }] : [];
+  const own: Grant[] = of("own").length > 0 ? [{ resource, actions: of("own"), rowPolicy: "own" }] : [];
+  return [...others, ...all, ...own];
+}
+
+/** The same grants in one order and one grant a resource and row policy, so that equal ones compare equal. */
+export function normal(grants: Grant[]): Grant[] {
+  const resources = [...new Set(grants.map(({ resource }) => resource))].sort();
+  return resources.flatMap((resource) => {
+    const of = grants.filter((grant) => grant.resource === resource);
+    return withReach(of, resource, "read", reachOf(of, resource, "read"));
+  });
+}

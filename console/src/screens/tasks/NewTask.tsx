@@ -1,0 +1,92 @@
+import { Button, Select, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { type JsonValue, parseJson } from "../../api/json";
+import { CodeEditor } from "../../components/CodeEditor";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Inspector } from "../../components/Inspector";
+import { Schedule } from "./Schedule";
+import type { Task } from "./tasks";
+import classes from "./Tasks.module.css";
+
+interface Declared {
+  block: string;
+  name: string;
+  description?: string;
+}
+
+const actionsQuery = {
+  queryKey: ["blocks", "actions"],
+  queryFn: async ({ signal }: { signal: AbortSignal }) => (await request<{ data: { actions: Declared[] } }>("GET", "/api/v1/blocks/actions", { signal })).data.actions,
+};
+
+/** A task that calls an action of a block, with the rights of who creates it. */
+export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated: (task: Task) => void }) {
+  const cache = useQueryClient();
+  const actions = useQuery(actionsQuery);
+  const [name, setName] = useState("");
+  const [action, setAction] = useState<string | null>(null);
+  const [schedule, setSchedule] = useState("0 * * * *");
+  const [inputText, setInputText] = useState("{}");
+  let input: JsonValue | undefined;
+  try {
+    input = parseJson(inputText);
+  } catch {
+    input = undefined;
+  }
+  const create = useMutation({
+    mutationFn: async () => {
+      const [block, actionName] = action!.split("/");
+      return (await request<{ data: Task }>("POST", "/api/v1/tasks", { body: { name, type: "block_action", schedule, config: { block, action: actionName, input } } })).data;
+    },
+    onSuccess: async (task) => {
+      await cache.invalidateQueries({ queryKey: ["tasks"] });
+      onCreated(task);
+    },
+  });
+  const field = isApiError(create.error) ? create.error.field : undefined;
+  const errorOf = (which: string) => (field === which ? (create.error as Error).message : undefined);
+  const chosen = actions.data?.find((each) => `${each.block}/${each.name}` === action);
+  return (
+    <Inspector
+      title="New task"
+      onClose={onClose}
+      footer={
+        <Button form="new-task" type="submit" loading={create.isPending} disabled={name.trim() === "" || action === null || input === undefined}>
+          Create task
+        </Button>
+      }
+    >
+      <form
+        id="new-task"
+        className={classes.body}
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate();
+        }}
+      >
+        {create.error !== null && errorOf("name") === undefined && errorOf("schedule") === undefined && <ErrorNotice error={create.error} />}
+        {actions.error !== null && <ErrorNotice error={actions.error} title="The blocks' actions could not be loaded" onRetry={() => void actions.refetch()} />}
+        <TextInput label="Name" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} data-autofocus />
+        <Select
+          label="Action"
+          required
+          searchable
+          placeholder={actions.data?.length === 0 ? "No block has an action" : "Choose an action"}
+          description={chosen?.description}
+          data={(actions.data ?? []).map((each) => ({ value: `${each.block}/${each.name}`, label: `${each.block} · ${each.name}` }))}
+          value={action}
+          onChange={setAction}
+        />
+        <div>
+          <div className={classes.label}>Input</div>
+          <CodeEditor language="json" label="Input" value={inputText} onChange={setInputText} error={input === undefined ? "This is no JSON." : undefined} />
+        </div>
+        <Schedule value={schedule} onChange={setSchedule} error={errorOf("schedule")} />
+        <p className="dim">It runs with the rights that you have at each run.</p>
+      </form>
+    </Inspector>
+  );
+}

@@ -1,0 +1,182 @@
+import { Button } from "@mantine/core";
+import { IconPlayerPlay } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { type JsonObject, isJsonObject, parseJson, printJson, sameJson } from "../../api/json";
+import { useCan } from "../../api/session";
+import { CodeEditor } from "../../components/CodeEditor";
+import { confirm } from "../../components/confirm-store";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Inspector } from "../../components/Inspector";
+import { JsonView } from "../../components/JsonView";
+import { SkeletonLines } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { told } from "../../components/toast";
+import { Schedule } from "./Schedule";
+import { type Run, RUNS_SHOWN, type Task, TYPES, isMade, runsQuery } from "./tasks";
+import classes from "./Tasks.module.css";
+
+/** Reads what was typed as the configuration; a sentence where it is none. */
+function readConfig(text: string): JsonObject | string {
+  try {
+    const value = parseJson(text);
+    return isJsonObject(value) ? value : "The configuration is a JSON object.";
+  } catch {
+    return "This is no JSON.";
+  }
+}
+
+/** One task: its schedule and configuration, runs, and what can be done with it. */
+export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Task; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+  const cache = useQueryClient();
+  const canUpdate = useCan("tasks", "update");
+  const canDelete = useCan("tasks", "delete");
+  const [schedule, setSchedule] = useState(task.schedule);
+  const [configText, setConfigText] = useState(() => printJson(task.config, 2));
+  const path = `/api/v1/tasks/${task.id}`;
+  const config = readConfig(configText);
+  const isChanged = schedule !== task.schedule || typeof config === "string" || !sameJson(config, task.config);
+  // What others change shows, unless something was typed.
+  useEffect(() => setSchedule(task.schedule), [task.schedule]);
+  const configNow = printJson(task.config, 2);
+  useEffect(() => setConfigText(configNow), [configNow]);
+
+  const refresh = () => cache.invalidateQueries({ queryKey: ["tasks"] });
+  const save = useMutation({
+    mutationFn: () =>
+      request("PATCH", path, {
+        body: {
+          ...(schedule === task.schedule ? {} : { schedule }),
+          ...(typeof config === "string" || sameJson(config, task.config) ? {} : { config }),
+        },
+      }),
+    onSuccess: async () => {
+      await refresh();
+      told(`${task.name} is saved.`);
+    },
+  });
+  const run = useMutation({
+    mutationFn: async () => (await request<{ data: Run }>("POST", `${path}/run`)).data,
+    onSuccess: ({ status }) => told(`${task.name} ran and ${status}.`),
+    onSettled: refresh,
+  });
+  const adopt = useMutation({ mutationFn: () => request("POST", `${path}/adopt`), onSuccess: refresh });
+  const remove = useMutation({
+    mutationFn: () => request("DELETE", path),
+    onSuccess: async () => {
+      onClose();
+      await refresh();
+    },
+  });
+  const error = save.error ?? run.error ?? adopt.error ?? remove.error;
+  const scheduleError = isApiError(save.error) && save.error.field === "schedule" ? save.error.message : undefined;
+  return (
+    <Inspector
+      title={task.name}
+      onClose={onClose}
+      onNext={onNext}
+      onPrevious={onPrevious}
+      footer={
+        <>
+          {canUpdate && (
+            <Button disabled={!isChanged || typeof config === "string"} loading={save.isPending} onClick={() => save.mutate()}>
+              Save task
+            </Button>
+          )}
+          {canUpdate && (
+            <Button variant="default" leftSection={<IconPlayerPlay size={14} />} loading={run.isPending} disabled={isChanged} onClick={() => run.mutate()}>
+              Run now
+            </Button>
+          )}
+          {canDelete && isMade(task) && (
+            <Button
+              variant="subtle"
+              color="red"
+              loading={remove.isPending}
+              onClick={async () => {
+                if (await confirm({ title: `Delete the task ${task.name}?`, children: "Its runs go too. What it did stays.", action: "Delete task", danger: true })) remove.mutate();
+              }}
+            >
+              Delete
+            </Button>
+          )}
+        </>
+      }
+    >
+      <div className={classes.body}>
+        {error !== null && scheduleError === undefined && <ErrorNotice error={error} />}
+        {task.suspended !== null && (
+          <div className={classes.suspended} role="note">
+            <StatusBadge tone="warn">suspended</StatusBadge>
+            <span>
+              {task.suspended.reason} Since <Time at={task.suspended.since} />.
+            </span>
+            {canUpdate && isMade(task) && (
+              <Button variant="default" size="compact-xs" loading={adopt.isPending} onClick={() => adopt.mutate()}>
+                Adopt with my rights
+              </Button>
+            )}
+          </div>
+        )}
+        <p className="dim">{TYPES[task.type]}</p>
+        <Schedule value={schedule} onChange={setSchedule} disabled={!canUpdate} error={scheduleError} />
+        <div>
+          <div className={classes.label}>Configuration</div>
+          <CodeEditor language="json" label="Configuration" value={configText} onChange={setConfigText} readOnly={!canUpdate} error={typeof config === "string" ? config : undefined} />
+        </div>
+        <Runs task={task} />
+      </div>
+    </Inspector>
+  );
+}
+
+function Runs({ task }: { task: Task }) {
+  const { data: runs, error, refetch } = useQuery(runsQuery(task.id));
+  const [open, setOpen] = useState<string>();
+  return (
+    <section aria-labelledby="runs">
+      <h3 id="runs" className={classes.label}>
+        Runs
+      </h3>
+      {runs === undefined ? (
+        error === null ? (
+          <SkeletonLines lines={3} />
+        ) : (
+          <ErrorNotice error={error} title="The runs could not be loaded" onRetry={() => void refetch()} />
+        )
+      ) : runs.length === 0 ? (
+        <p className="dim">It has not run yet.</p>
+      ) : (
+        <ul className={classes.runs}>
+          {runs.map((run) => (
+            <li key={run.id}>
+              <button type="button" className={classes.run} aria-expanded={open === run.id} onClick={() => setOpen(open === run.id ? undefined : run.id)}>
+                <StatusBadge tone={{ running: "info", succeeded: "ok", failed: "bad" }[run.status] as "info" | "ok" | "bad"} plain>
+                  {run.status}
+                </StatusBadge>
+                <span className="dim">{run.trigger === "manual" ? "by hand" : "on schedule"}</span>
+                <Time at={run.startedAt} />
+              </button>
+              {open === run.id && <RunDetail run={run} />}
+            </li>
+          ))}
+          {runs.length === RUNS_SHOWN && <li className="dim">The newest {RUNS_SHOWN} runs.</li>}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function RunDetail({ run: { startedAt, finishedAt, result, error } }: { run: Run }) {
+  return (
+    <div className={classes.detail}>
+      {finishedAt !== null && <p className="dim">took {(new Date(finishedAt).getTime() - new Date(startedAt).getTime()).toLocaleString("en")} ms</p>}
+      {error !== null && <JsonView label="Error" value={error} />}
+      {result !== null && <JsonView label="Result" value={result} />}
+      {error === null && result === null && <p className="dim">Nothing to show: it answered nothing, or you may not call its action.</p>}
+    </div>
+  );
+}

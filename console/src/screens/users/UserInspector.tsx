@@ -1,0 +1,227 @@
+import { Button, Select } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { useCan, useMe } from "../../api/session";
+import { confirm } from "../../components/confirm-store";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Id } from "../../components/Id";
+import { Inspector } from "../../components/Inspector";
+import { SkeletonLines } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { told } from "../../components/toast";
+import { HandOver } from "./HandOver";
+import { GIVEN_BY_THE_SERVICE, type User, type UserSession, retry, rolesQuery, userQuery } from "./users";
+import classes from "./Users.module.css";
+
+/** One account: what it may do, where it is signed in, and what an administrator may do with it. */
+export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: string; known: User | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
+  const cache = useQueryClient();
+  const me = useMe();
+  const query = useQuery({ ...userQuery(id), ...(known === undefined ? {} : { placeholderData: known }) });
+  const user = query.data;
+  const canUpdate = useCan("users", "update");
+  const canDelete = useCan("users", "delete");
+  const path = `/api/v1/users/${encodeURIComponent(id)}`;
+  const refresh = () => cache.invalidateQueries({ queryKey: ["users"] });
+  const ban = useMutation({ mutationFn: (banned: boolean) => request("PATCH", path, { body: { banned } }), onSettled: refresh });
+  const remove = useMutation({
+    mutationFn: (query: { handOverTo?: string; suspend?: boolean }) => request("DELETE", path, { query }),
+    onSuccess: async () => {
+      onClose();
+      told("The user is deleted.");
+      await refresh();
+    },
+  });
+  const ownsThings = isApiError(remove.error) && remove.error.code === "owns_things" ? remove.error : undefined;
+  const error = ban.error ?? (ownsThings === undefined ? remove.error : null);
+  const isMyself = me?.userId === id;
+  return (
+    <Inspector
+      title={user === undefined ? "User" : user.name === "" ? "Guest" : user.name}
+      onClose={onClose}
+      onNext={onNext}
+      onPrevious={onPrevious}
+      footer={
+        user !== undefined && (
+          <>
+            {canUpdate && !isMyself && (
+              <Button
+                variant="default"
+                loading={ban.isPending}
+                onClick={async () => {
+                  if (user.banned || (await confirm({ title: `Ban ${user.name || "this guest"}?`, children: "Their sessions end at once, and their keys stop. It can be taken back.", action: "Ban user", danger: true }))) ban.mutate(!user.banned);
+                }}
+              >
+                {user.banned ? "Lift ban" : "Ban"}
+              </Button>
+            )}
+            {canDelete && !isMyself && (
+              <Button
+                variant="subtle"
+                color="red"
+                loading={remove.isPending}
+                onClick={async () => {
+                  if (await confirm({ title: `Delete ${user.name || "this guest"}?`, children: "Their account, sessions and role assignments go too. Records that they created stay, with their id.", action: "Delete user", danger: true })) remove.mutate({});
+                }}
+              >
+                Delete
+              </Button>
+            )}
+          </>
+        )
+      }
+    >
+      {user === undefined ? (
+        query.error === null ? (
+          <SkeletonLines />
+        ) : (
+          <ErrorNotice error={query.error} title="The user could not be loaded" onRetry={() => void query.refetch()} />
+        )
+      ) : (
+        <div className={classes.body}>
+          {error !== null && <ErrorNotice error={error} />}
+          {ownsThings !== undefined && <HandOver error={ownsThings} user={user} isPending={remove.isPending} onChoose={(query) => remove.mutate(query)} />}
+          <dl className={classes.facts}>
+            <dt>Email</dt>
+            <dd dir="auto">{user.email}</dd>
+            <dt>State</dt>
+            <dd>
+              <StatusBadge tone={user.banned ? "bad" : user.isAnonymous ? "off" : "ok"} plain>
+                {user.banned ? "banned" : user.isAnonymous ? "guest" : "active"}
+              </StatusBadge>
+              {isMyself && <span className="dim"> this is you</span>}
+            </dd>
+            <dt>Id</dt>
+            <dd>
+              <Id id={user.id} />
+            </dd>
+            <dt>Created</dt>
+            <dd>
+              <Time at={user.createdAt} exact />
+            </dd>
+          </dl>
+          <Roles user={user} canUpdate={canUpdate} />
+          <Sessions user={user} canUpdate={canUpdate} />
+        </div>
+      )}
+    </Inspector>
+  );
+}
+
+function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
+  const cache = useQueryClient();
+  const readsRoles = useCan("roles", "read");
+  const { data: roles } = useQuery({ ...rolesQuery, enabled: readsRoles });
+  const [chosen, setChosen] = useState<string | null>(null);
+  const refresh = () => cache.invalidateQueries({ queryKey: ["users"] });
+  const give = useMutation({
+    mutationFn: (roleId: string) => request("POST", `/api/v1/users/${user.id}/roles`, { body: { roleId } }),
+    onSuccess: () => setChosen(null),
+    onSettled: refresh,
+  });
+  const take = useMutation({ mutationFn: (roleId: string) => request("DELETE", `/api/v1/users/${user.id}/roles/${roleId}`), onSettled: refresh });
+  const given = new Set(user.roles.map(({ id }) => id));
+  const others = roles?.filter(({ id, name }) => !given.has(id) && !GIVEN_BY_THE_SERVICE.includes(name)) ?? [];
+  const error = give.error ?? take.error;
+  return (
+    <section>
+      <h3 className={classes.head}>Roles</h3>
+      {error !== null && <ErrorNotice error={error} />}
+      <ul className={classes.list}>
+        {user.roles.map(({ id, name }) => (
+          <li key={id}>
+            {readsRoles ? (
+              <Link to="/roles/$role" params={{ role: id }} dir="auto">
+                {name}
+              </Link>
+            ) : (
+              <bdi>{name}</bdi>
+            )}
+            {canUpdate && (
+              <Button variant="subtle" size="compact-xs" loading={take.isPending && take.variables === id} onClick={() => take.mutate(id)} aria-label={`Take the role ${name} away`}>
+                Take away
+              </Button>
+            )}
+          </li>
+        ))}
+        {user.roles.length === 0 && <li className="dim">None: only what everybody may do.</li>}
+      </ul>
+      {canUpdate && others.length > 0 && (
+        <div className={classes.give}>
+          <Select aria-label="Role to give" placeholder="Choose a role" searchable data={others.map(({ id, name }) => ({ value: id, label: name }))} value={chosen} onChange={setChosen} />
+          <Button variant="default" disabled={chosen === null} loading={give.isPending} onClick={() => give.mutate(chosen!)}>
+            Give role
+          </Button>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
+  const cache = useQueryClient();
+  const path = `/api/v1/users/${user.id}/sessions`;
+  const { data: sessions, error, refetch } = useQuery({
+    queryKey: ["users", user.id, "sessions"],
+    queryFn: async ({ signal }) => (await request<{ data: UserSession[] }>("GET", path, { signal })).data,
+    retry,
+  });
+  const end = useMutation({
+    mutationFn: (session: string | undefined) => request("DELETE", session === undefined ? path : `${path}/${session}`),
+    onSettled: () => cache.invalidateQueries({ queryKey: ["users", user.id, "sessions"] }),
+  });
+  return (
+    <section>
+      <h3 className={classes.head}>
+        Sessions
+        {canUpdate && sessions !== undefined && sessions.length > 1 && (
+          <Button
+            variant="subtle"
+            size="compact-xs"
+            loading={end.isPending && end.variables === undefined}
+            onClick={async () => {
+              if (await confirm({ title: `End all ${sessions.length} sessions?`, children: "Open pages and streams end at once. The person can sign in again.", action: "End sessions", danger: true })) end.mutate(undefined);
+            }}
+          >
+            End all
+          </Button>
+        )}
+      </h3>
+      {end.error !== null && <ErrorNotice error={end.error} />}
+      {sessions === undefined ? (
+        error === null ? (
+          <SkeletonLines lines={2} />
+        ) : (
+          <ErrorNotice error={error} title="The sessions could not be loaded" onRetry={() => void refetch()} />
+        )
+      ) : sessions.length === 0 ? (
+        <p className="dim">Not signed in anywhere.</p>
+      ) : (
+        <ul className={classes.list}>
+          {sessions.map((session) => (
+            <li key={session.id}>
+              <span className={classes.session}>
+                <bdi className={classes.agent} title={session.userAgent ?? undefined}>
+                  {session.userAgent ?? "unknown program"}
+                </bdi>
+                <span className="dim">
+                  {session.ipAddress ?? "unknown address"} · since <Time at={session.createdAt} />
+                  {session.current && " · this session"}
+                </span>
+              </span>
+              {canUpdate && (
+                <Button variant="subtle" size="compact-xs" loading={end.isPending && end.variables === session.id} onClick={() => end.mutate(session.id)} aria-label={`End the session of ${session.userAgent ?? "an unknown program"}`}>
+                  End
+                </Button>
+              )}
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}

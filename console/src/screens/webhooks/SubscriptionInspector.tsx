@@ -1,0 +1,166 @@
+import { Button, Checkbox, Select, TextInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { type JsonObject, isJsonObject, parseJson } from "../../api/json";
+import { useCan } from "../../api/session";
+import { CodeEditor } from "../../components/CodeEditor";
+import { confirm } from "../../components/confirm-store";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Inspector } from "../../components/Inspector";
+import { JsonView } from "../../components/JsonView";
+import { SkeletonLines } from "../../components/Skeleton";
+import { told } from "../../components/toast";
+import { Suspension } from "./Suspension";
+import { subscriptionsQuery } from "./webhooks";
+import classes from "../users/Users.module.css";
+
+/** What `persist_event` needs, as an example to change. */
+const PERSIST = `{
+  "object": "audit",
+  "map": { "topic": "event.topic", "record": "payload.id" }
+}`;
+
+export function SubscriptionInspector({ consumer }: { consumer: string }) {
+  const cache = useQueryClient();
+  const navigate = useNavigate({ from: "/webhooks" });
+  const { data, error, refetch } = useQuery(subscriptionsQuery);
+  const canUpdate = useCan("events", "update");
+  const canDelete = useCan("events", "delete");
+  const path = `/api/v1/events/subscriptions/${encodeURIComponent(consumer)}`;
+  const close = () => void navigate({ search: { tab: "subscriptions" } });
+  const refresh = () => cache.invalidateQueries({ queryKey: ["subscriptions"] });
+  const remove = useMutation({
+    mutationFn: () => request("DELETE", path),
+    onSuccess: async () => {
+      close();
+      told("The subscription is deleted.");
+      await refresh();
+    },
+  });
+  const subscription = data?.find((each) => each.consumer === consumer);
+  return (
+    <Inspector
+      title={consumer}
+      onClose={close}
+      footer={
+        canDelete &&
+        subscription !== undefined && (
+          <Button
+            variant="subtle"
+            color="red"
+            loading={remove.isPending}
+            onClick={async () => {
+              if (await confirm({ title: `Delete the subscription ${consumer}?`, children: "Deliveries that wait are dropped.", action: "Delete subscription", danger: true })) remove.mutate();
+            }}
+          >
+            Delete subscription
+          </Button>
+        )
+      }
+    >
+      {subscription === undefined ? (
+        data !== undefined ? (
+          <p className="dim">This subscription is gone.</p>
+        ) : error === null ? (
+          <SkeletonLines />
+        ) : (
+          <ErrorNotice error={error} onRetry={() => void refetch()} />
+        )
+      ) : (
+        <div className={classes.body}>
+          {remove.error !== null && <ErrorNotice error={remove.error} />}
+          <Suspension suspended={subscription.suspended} adoptPath={canUpdate ? `${path}/adopt` : undefined} onAdopted={refresh} />
+          <dl className={classes.facts}>
+            <dt>Topic</dt>
+            <dd className="mono">{subscription.event}</dd>
+            <dt>Handler</dt>
+            <dd className="mono">{subscription.handler}</dd>
+            <dt>Delivered</dt>
+            <dd>{subscription.perInstance ? "to each instance" : "once, by one of all instances"}</dd>
+          </dl>
+          <section>
+            <h3 className={classes.head}>Configuration</h3>
+            <JsonView value={subscription.config} label="Configuration" />
+          </section>
+          <Link to="/deliveries" search={{ consumer }}>
+            Its deliveries
+          </Link>
+        </div>
+      )}
+    </Inspector>
+  );
+}
+
+export function NewSubscription() {
+  const cache = useQueryClient();
+  const navigate = useNavigate({ from: "/webhooks" });
+  const [event, setEvent] = useState("data.#");
+  const [consumer, setConsumer] = useState("");
+  const [handler, setHandler] = useState<string>("log_event");
+  const [configText, setConfigText] = useState("{}");
+  const [perInstance, setPerInstance] = useState(false);
+  let config: JsonObject | undefined;
+  try {
+    const value = parseJson(configText);
+    config = isJsonObject(value) ? value : undefined;
+  } catch {
+    config = undefined;
+  }
+  const create = useMutation({
+    mutationFn: () => request("POST", "/api/v1/events/subscriptions", { body: { event: event.trim(), consumer: consumer.trim(), handler, config, perInstance } }),
+    onSuccess: async () => {
+      await cache.invalidateQueries({ queryKey: ["subscriptions"] });
+      await navigate({ search: { tab: "subscriptions", open: consumer.trim() } });
+    },
+  });
+  const field = isApiError(create.error) ? create.error.field : undefined;
+  const known = ["event", "consumer", "handler"].includes(field ?? "");
+  const errorOf = (which: string) => (field === which ? create.error!.message : undefined);
+  return (
+    <Inspector
+      title="New subscription"
+      onClose={() => void navigate({ search: { tab: "subscriptions" } })}
+      footer={
+        <Button type="submit" form="new-subscription" disabled={event.trim() === "" || consumer.trim() === "" || config === undefined} loading={create.isPending}>
+          Create subscription
+        </Button>
+      }
+    >
+      <form
+        id="new-subscription"
+        className={classes.body}
+        onSubmit={(submitted) => {
+          submitted.preventDefault();
+          create.mutate();
+        }}
+      >
+        {create.error !== null && !known && <ErrorNotice error={create.error} />}
+        <TextInput label="Topic" description="* is one segment, # any number of them" required classNames={{ input: "mono" }} value={event} error={errorOf("event")} onChange={({ currentTarget }) => setEvent(currentTarget.value)} />
+        <TextInput label="Consumer" description="A name of its own: each consumer gets its own copy" required value={consumer} error={errorOf("consumer")} onChange={({ currentTarget }) => setConsumer(currentTarget.value)} />
+        <Select
+          label="Handler"
+          data={[
+            { value: "log_event", label: "log_event: a line in the server's log" },
+            { value: "persist_event", label: "persist_event: a record in an object" },
+          ]}
+          value={handler}
+          error={errorOf("handler")}
+          allowDeselect={false}
+          onChange={(value) => {
+            setHandler(value ?? "log_event");
+            if (configText === "{}" && value === "persist_event") setConfigText(PERSIST);
+            if (configText === PERSIST && value === "log_event") setConfigText("{}");
+          }}
+        />
+        <div>
+          <div className={classes.head}>Configuration</div>
+          <CodeEditor language="json" label="Configuration" value={configText} onChange={setConfigText} error={config === undefined ? "The configuration is a JSON object." : undefined} />
+        </div>
+        <Checkbox label="Deliver to each instance" checked={perInstance} onChange={({ currentTarget }) => setPerInstance(currentTarget.checked)} />
+      </form>
+    </Inspector>
+  );
+}

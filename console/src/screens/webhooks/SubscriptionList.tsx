@@ -1,0 +1,27 @@
+import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import { type Column, DataTable } from "../../components/DataTable";
+import { EmptyState } from "../../components/EmptyState";
+import { ErrorState } from "../../components/ErrorState";
+import { SkeletonRows } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { type Subscription, subscriptionsQuery } from "./webhooks";
+
+const COLUMNS: Column<Subscription>[] = [
+  { id: "consumer", header: "Consumer", width: 240, cell: ({ consumer }) => <bdi>{consumer}</bdi> },
+  { id: "event", header: "Topic", width: 240, cell: ({ event }) => <span className="mono">{event}</span> },
+  { id: "handler", header: "Handler", width: 220, cell: ({ handler }) => <bdi className="mono">{handler}</bdi> },
+  { id: "instance", header: "Delivered", width: 150, cell: ({ perInstance }) => (perInstance ? "to each instance" : "once") },
+  { id: "state", header: "State", width: 130, cell: ({ suspended }) => (suspended === null ? <StatusBadge tone="ok" plain>delivers</StatusBadge> : <StatusBadge tone="warn" plain>suspended</StatusBadge>) },
+];
+
+export function SubscriptionList() {
+  const { open } = useSearch({ from: "/webhooks" });
+  const navigate = useNavigate({ from: "/webhooks" });
+  const { data, error, refetch } = useQuery(subscriptionsQuery);
+  if (data === undefined) return error === null ? <SkeletonRows rows={6} /> : <ErrorState error={error} title="The subscriptions could not be loaded" onRetry={() => void refetch()} />;
+  if (data.length === 0) return <EmptyState title="No subscriptions yet">A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.</EmptyState>;
+  return (
+    <DataTable label="Subscriptions" columns={COLUMNS} rows={data} rowId={({ consumer }) => consumer} openId={open} onOpen={({ consumer }) => void navigate({ search: { tab: "subscriptions", open: consumer } })} narrowColumns={["consumer", "state"]} />
+  );
+}

@@ -1,0 +1,239 @@
+import { Button } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import { sameJson } from "../../api/json";
+import { useCan } from "../../api/session";
+import { CodeBlock } from "../../components/CodeBlock";
+import { confirm } from "../../components/confirm-store";
+import { ErrorNotice } from "../../components/ErrorState";
+import { Id } from "../../components/Id";
+import { Inspector } from "../../components/Inspector";
+import { OneTimeSecret } from "../../components/OneTimeSecret";
+import { SkeletonLines } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { told } from "../../components/toast";
+import { type Delivery, DeliveryStatus, stateOf } from "../deliveries/deliveries";
+import { Suspension } from "./Suspension";
+import { WebhookForm, type WebhookDraft, headersOf } from "./WebhookForm";
+import { type Answer, HIDDEN, type Webhook, webhooksQuery } from "./webhooks";
+import classes from "../users/Users.module.css";
+
+const EMPTY: WebhookDraft = { name: "", url: "", topics: ["data.#"], headers: [] };
+
+const draftOf = ({ name, url, topics, headers }: Webhook): WebhookDraft => ({ name: name ?? "", url, topics, headers: Object.entries(headers).map(([each, value]) => ({ name: each, value })) });
+
+const fieldError = (error: unknown) => (field: string) => (isApiError(error) && error.field === field ? error.message : undefined);
+const hasField = (error: unknown) => isApiError(error) && ["name", "url", "topics", "headers"].includes(error.field ?? "");
+
+function Warnings({ warnings }: { warnings: string[] | undefined }) {
+  if (warnings === undefined || warnings.length === 0) return null;
+  return (
+    <div className={classes.handOver} role="note">
+      {warnings.map((warning) => (
+        <span key={warning}>{warning}</span>
+      ))}
+    </div>
+  );
+}
+
+export function NewWebhook() {
+  const cache = useQueryClient();
+  const navigate = useNavigate({ from: "/webhooks" });
+  const [draft, setDraft] = useState(EMPTY);
+  const close = () => void navigate({ search: {} });
+  const create = useMutation({
+    mutationFn: () => request<Answer<Webhook>>("POST", "/api/v1/webhooks", { body: { ...(draft.name.trim() === "" ? {} : { name: draft.name.trim() }), url: draft.url.trim(), topics: draft.topics, headers: headersOf(draft) } }),
+    onSuccess: () => cache.invalidateQueries({ queryKey: ["webhooks"] }),
+    // A secret does not stay in a cache.
+    gcTime: 0,
+  });
+  if (create.data !== undefined)
+    return (
+      <Inspector title="Webhook created" onClose={close} footer={<Button onClick={() => void navigate({ search: { open: create.data.data.id } })}>Done</Button>}>
+        <div className={classes.body}>
+          <Warnings warnings={create.data.warnings} />
+          <OneTimeSecret label="Signing secret" secret={create.data.secret ?? ""}>
+            Give it to the receiver. It is not shown again.
+          </OneTimeSecret>
+          <Link to="/webhooks" search={{ tab: "verify" }}>
+            How the receiver verifies a signature
+          </Link>
+        </div>
+      </Inspector>
+    );
+  return (
+    <Inspector
+      title="New webhook"
+      onClose={close}
+      footer={
+        <Button type="submit" form="new-webhook" disabled={draft.url.trim() === "" || draft.topics.length === 0} loading={create.isPending}>
+          Create webhook
+        </Button>
+      }
+    >
+      <form
+        id="new-webhook"
+        className={classes.body}
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate();
+        }}
+      >
+        {create.error !== null && !hasField(create.error) && <ErrorNotice error={create.error} />}
+        <WebhookForm draft={draft} onChange={setDraft} errorOf={fieldError(create.error)} />
+      </form>
+    </Inspector>
+  );
+}
+
+export function WebhookInspector({ id }: { id: string }) {
+  const navigate = useNavigate({ from: "/webhooks" });
+  const { data: webhooks, error, refetch } = useQuery(webhooksQuery);
+  const at = webhooks?.findIndex((each) => each.id === id) ?? -1;
+  const go = (next: string | undefined) => void navigate({ search: next === undefined ? {} : { open: next } });
+  if (webhooks === undefined || at === -1)
+    return (
+      <Inspector title="Webhook" onClose={() => go(undefined)}>
+        {webhooks !== undefined ? <p className="dim">This webhook is gone.</p> : error === null ? <SkeletonLines /> : <ErrorNotice error={error} onRetry={() => void refetch()} />}
+      </Inspector>
+    );
+  return (
+    <Details
+      webhook={webhooks[at]!}
+      onClose={() => go(undefined)}
+      onNext={at + 1 < webhooks.length ? () => go(webhooks[at + 1]!.id) : undefined}
+      onPrevious={at > 0 ? () => go(webhooks[at - 1]!.id) : undefined}
+    />
+  );
+}
+
+function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; onClose: () => void; onNext: (() => void) | undefined; onPrevious: (() => void) | undefined }) {
+  const cache = useQueryClient();
+  const canUpdate = useCan("webhooks", "update") && webhook.source === null;
+  const canDelete = useCan("webhooks", "delete") && webhook.source === null;
+  const [draft, setDraft] = useState(() => draftOf(webhook));
+  useEffect(() => setDraft(draftOf(webhook)), [webhook]);
+  const path = `/api/v1/webhooks/${webhook.id}`;
+  const refresh = () => cache.invalidateQueries({ queryKey: ["webhooks"] });
+  const isChanged = !sameJson(draft, draftOf(webhook));
+  const save = useMutation({
+    mutationFn: () => {
+      const before = draftOf(webhook);
+      return request<Answer<Webhook>>("PATCH", path, {
+        body: {
+          ...(draft.name === before.name ? {} : { name: draft.name.trim() === "" ? null : draft.name.trim() }),
+          ...(draft.url === before.url ? {} : { url: draft.url.trim() }),
+          ...(sameJson(draft.topics, before.topics) ? {} : { topics: draft.topics }),
+          ...(sameJson(draft.headers, before.headers) ? {} : { headers: headersOf(draft) }),
+        },
+      });
+    },
+    onSuccess: async () => {
+      await refresh();
+      told("The webhook is saved.");
+    },
+  });
+  const rotate = useMutation({ mutationFn: () => request<{ secret: string }>("POST", `${path}/rotate-secret`), gcTime: 0 });
+  const test = useMutation({ mutationFn: async () => (await request<{ data: { eventId: string } }>("POST", `${path}/test`)).data.eventId });
+  const remove = useMutation({
+    mutationFn: () => request("DELETE", path),
+    onSuccess: async () => {
+      onClose();
+      told("The webhook is deleted.");
+      await refresh();
+    },
+  });
+  const error = hasField(save.error) ? (rotate.error ?? test.error ?? remove.error) : (save.error ?? rotate.error ?? test.error ?? remove.error);
+  const loses = draft.url !== webhook.url && draft.headers.some(({ value }) => value === HIDDEN);
+  return (
+    <Inspector
+      title={webhook.name ?? webhook.url}
+      onClose={onClose}
+      onNext={onNext}
+      onPrevious={onPrevious}
+      footer={
+        <>
+          {canUpdate && (
+            <Button disabled={!isChanged || draft.url.trim() === "" || draft.topics.length === 0} loading={save.isPending} onClick={() => save.mutate()}>
+              Save webhook
+            </Button>
+          )}
+          {canUpdate && (
+            <Button variant="default" disabled={isChanged} loading={test.isPending} onClick={() => test.mutate()}>
+              Send test
+            </Button>
+          )}
+          {canUpdate && (
+            <Button
+              variant="subtle"
+              loading={rotate.isPending}
+              onClick={async () => {
+                if (await confirm({ title: "Rotate the signing secret?", children: "The old one stops working at once. The receiver refuses deliveries until it has the new one.", action: "Rotate secret" })) rotate.mutate();
+              }}
+            >
+              Rotate secret
+            </Button>
+          )}
+          {canDelete && (
+            <Button
+              variant="subtle"
+              color="red"
+              loading={remove.isPending}
+              onClick={async () => {
+                if (await confirm({ title: `Delete the webhook ${webhook.name ?? webhook.url}?`, children: "Deliveries that wait are dropped.", action: "Delete webhook", danger: true })) remove.mutate();
+              }}
+            >
+              Delete
+            </Button>
+          )}
+        </>
+      }
+    >
+      <div className={classes.body}>
+        {error !== null && <ErrorNotice error={error} />}
+        <Warnings warnings={save.data?.warnings} />
+        <Suspension suspended={webhook.suspended} adoptPath={canUpdate ? `${path}/adopt` : undefined} onAdopted={refresh} />
+        {rotate.data !== undefined && <OneTimeSecret label="New signing secret" secret={rotate.data.secret} />}
+        {test.data !== undefined && <TestResult webhook={webhook.id} eventId={test.data} />}
+        {webhook.source !== null && <p className="dim">The block {webhook.source.slice("block:".length)} declares it, and changes it when it is upgraded.</p>}
+        <WebhookForm draft={draft} onChange={setDraft} errorOf={fieldError(save.error)} disabled={!canUpdate} />
+        {loses && <p className="dim">Header values do not follow a webhook to another URL: type them again.</p>}
+        <dl className={classes.facts}>
+          <dt>Id</dt>
+          <dd>
+            <Id id={webhook.id} />
+          </dd>
+          <dt>Created</dt>
+          <dd>
+            <Time at={webhook.createdAt} exact />
+          </dd>
+        </dl>
+        <Link to="/deliveries" search={{ consumer: `webhook:${webhook.id}` }}>
+          Its deliveries
+        </Link>
+      </div>
+    </Inspector>
+  );
+}
+
+/** What became of a test: asked until the receiver has answered. */
+function TestResult({ webhook, eventId }: { webhook: string; eventId: string }) {
+  const consumer = `webhook:${webhook}`;
+  const { data: delivery } = useQuery({
+    queryKey: ["deliveries", "test", eventId],
+    queryFn: async ({ signal }) => (await request<{ data: Delivery[] }>("GET", "/api/v1/events/deliveries", { query: { eventId, consumer }, signal })).data[0] ?? null,
+    refetchInterval: ({ state }) => (state.data === undefined || state.data === null || stateOf(state.data) === "pending" ? 500 : false),
+  });
+  return (
+    <section className={classes.handOver} aria-live="polite">
+      <h3 className={classes.head}>Test</h3>
+      {delivery === undefined || delivery === null ? <StatusBadge tone="wait">on the way</StatusBadge> : <DeliveryStatus delivery={delivery} />}
+      {delivery?.error !== null && delivery?.error !== undefined && <CodeBlock code={delivery.error} label="The receiver's answer" />}
+      {delivery?.status === "delivered" && <span>The receiver accepted it <Time at={delivery.deliveredAt} />.</span>}
+    </section>
+  );
+}
