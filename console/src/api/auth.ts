@@ -1,4 +1,5 @@
 /** Sign-in by the better-auth client. The session is the HttpOnly cookie; nothing of it is kept in web storage. */
+import { request } from "./client";
 import { ApiError } from "./errors";
 
 const loaded = () => import("./auth-client").then(({ client }) => client);
@@ -48,8 +49,7 @@ export const auth = {
   updateName: (name: string) => outcome((client, options) => client.updateUser({ name }, options)),
   changePassword: (change: { currentPassword: string; newPassword: string; revokeOtherSessions?: boolean }) =>
     outcome((client, options) => client.changePassword(change, options)),
-  sessions: () => outcome((client, options) => client.$fetch<SessionListed[]>("/list-sessions", { method: "GET", ...options }) as Promise<Outcome<SessionListed[]>>),
-  revokeSession: (id: string) =>
-    outcome((client, options) => client.$fetch<{ status: boolean }>("/revoke-session", { method: "POST", body: { id }, ...options }) as Promise<Outcome<{ status: boolean }>>),
+  sessions: () => request<SessionListed[]>("GET", "/api/auth/list-sessions"),
+  revokeSession: (id: string) => request<{ status: boolean }>("POST", "/api/auth/revoke-session", { body: { id } }),
   revokeOtherSessions: () => outcome((client, options) => client.revokeOtherSessions({ fetchOptions: options })),
 };

@@ -13,8 +13,8 @@ export const preferencesQuery = queryOptions({
     try {
       return (await request<{ data: JsonObject }>("GET", "/api/v1/me/preferences", { signal })).data;
     } catch (error) {
-      // A server older than the route, or somebody without an account: nothing is kept.
-      if (isApiError(error) && [401, 403, 404].includes(error.status)) return {};
+      // Somebody without an account: nothing is kept.
+      if (isApiError(error) && (error.status === 401 || error.status === 403)) return {};
       throw error;
     }
   },
@@ -35,11 +35,7 @@ export function usePreference<Value extends JsonValue>(name: string, fallback: V
       cache.setQueryData<JsonObject>(key, { ...before, [name]: value });
       return { before };
     },
-    onError: (error, _, context) => {
-      // Without the route the choice holds until the page is left.
-      if (isApiError(error) && error.status === 404) return;
-      cache.setQueryData(key, context?.before);
-    },
+    onError: (_, __, context) => cache.setQueryData(key, context?.before),
   });
   const { mutate } = mutation;
   const keep = useCallback((value: Value | null) => mutate(value), [mutate]);

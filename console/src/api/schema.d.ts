@@ -73,6 +73,26 @@ export interface paths {
         patch: operations["schema.updateObject"];
         trace?: never;
     };
+    "/api/v1/objects/{name}/dependents": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what depends on an object, or on a field of it
+         * @description Needs read on `objects`. Roles are listed for those who may read `roles`, webhooks for readers of `webhooks`, subscriptions of `events`, blocks of `blocks`, tasks of `tasks`; the others are counted. What names no object, such as a role with `*`, is left out.
+         */
+        get: operations["schema.listDependents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/objects/{name}/fields": {
         parameters: {
             query?: never;
@@ -261,6 +281,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/instance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ask how people sign in here
+         * @description For whatever shows a sign-in. It looks at no credential.
+         */
+        get: operations["service.instance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the settings
+         * @description Every environment variable of the server and what holds. Needs read on `settings`. No secret is shown.
+         */
+        get: operations["service.settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Ask how the server is
+         * @description Needs read on `settings`. Numbers of the database are a few seconds old, and the size of a Postgres database up to a minute. Requests are those below `/api`; errors are answers of 500 and above.
+         */
+        get: operations["service.status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/blocks": {
         parameters: {
             query?: never;
@@ -412,6 +492,66 @@ export interface paths {
          * @description Forget a secret of a block. Needs the permission on `blocks`.
          */
         delete: operations["blocks.deleteSecret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/blocks/inspect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Look at a packed block without installing it
+         * @description What an install would ask for, what an upgrade would change, and what an install by the caller would be refused with. Needs create on `blocks`. What was compiled is kept for ten minutes, so that the install of the same file does not compile again.
+         */
+        post: operations["blocks.inspect"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/blocks/{block}/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what a block's calls used on this instance since it started
+         * @description Get what a block's calls used on this instance since it started. Needs the permission on `blocks`.
+         */
+        get: operations["blocks.getUsage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/blocks/{block}/handlers/{handler}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hand a recorded event to a block's handler once more
+         * @description Needs update on `blocks`, read on `events` and the right to see the event. The call is an ordinary one, and what it does is real; the ledger is left as it is. 409 where a delivery would not bring the handler this event.
+         */
+        post: operations["blocks.replayEvent"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -833,6 +973,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/me/permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what the caller may do
+         * @description The grants of all roles together, each resource once for all rows and once for own rows. A named resource has the rights of `*` in it, so look for the resource, and for `*` only where it is not listed. Of an API key it shows what its maker's rights leave.
+         */
+        get: operations["auth.permissions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me/preferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what the user keeps
+         * @description A JSON object of the user's own, an empty one at first. The console keeps saved views in it.
+         */
+        get: operations["auth.getPreferences"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Change what the user keeps
+         * @description Members at the top are replaced one by one; the others stay. All of them together have 64 KiB at most as JSON without spaces, and 1,000 members; past that 413, and nothing is changed. They are deleted with the user. A guest who signs up takes them along.
+         */
+        patch: operations["auth.updatePreferences"];
+        trace?: never;
+    };
     "/api/v1/roles": {
         parameters: {
             query?: never;
@@ -885,6 +1069,26 @@ export interface paths {
         patch: operations["roles.update"];
         trace?: never;
     };
+    "/api/v1/roles/{id}/permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what a role gives in effect
+         * @description What a session of somebody who has the role may do: its own grants, those on `*`, and those of the role `public`. Objects that the caller may not know of are left out. Needs read on `roles`.
+         */
+        get: operations["roles.getPermissions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/users": {
         parameters: {
             query?: never;
@@ -931,6 +1135,50 @@ export interface paths {
          * @description A user who holds more than the caller, also by an API key that acts as them, is 403. What a banned user made is suspended.
          */
         patch: operations["users.update"];
+        trace?: never;
+    };
+    "/api/v1/users/{id}/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List a user's sessions, newest first
+         * @description List a user's sessions, newest first. Needs the permission on `users`.
+         */
+        get: operations["users.listSessions"];
+        put?: never;
+        post?: never;
+        /**
+         * End all sessions of a user
+         * @description The caller's own too, where it is one of them. Open streams end with them. Needs update on `users`; a user who holds more than the caller is 403.
+         */
+        delete: operations["users.endSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/users/{id}/sessions/{session}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a session of a user
+         * @description Open streams end with it. Needs update on `users`; a user who holds more than the caller is 403.
+         */
+        delete: operations["users.endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/v1/users/{id}/roles": {
@@ -1572,6 +1820,45 @@ export interface components {
             /** @enum {string|null} */
             onDelete?: "restrict" | "cascade" | "set_null" | null;
         };
+        SvcDependent: {
+            /** @enum {string} */
+            kind: "relationship" | "unique" | "index" | "role" | "webhook" | "subscription" | "block" | "task";
+            name: string;
+            /** @description What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none. */
+            id: string | null;
+            /** @description How it depends on it, for people. */
+            detail: string;
+        };
+        SvcChangePlan: {
+            /** @description Whether it takes a table, a column or links away, whatever they hold. */
+            destructive: boolean;
+            /**
+             * Format: int64
+             * @description The sum of `lost`.
+             */
+            rows: number;
+            lost: {
+                /** @enum {string} */
+                what: "records" | "values" | "links";
+                object: string;
+                /** @description The column whose values go, or the relationship whose links go. */
+                name: string | null;
+                /** Format: int64 */
+                rows: number;
+            }[];
+            breaking: {
+                /** @description `required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length`: several are separated by commas. */
+                rule: string;
+                object: string;
+                field: string;
+                /** Format: int64 */
+                rows: number;
+                message: string;
+            }[];
+            dependents: components["schemas"]["SvcDependent"][];
+            /** @description How many dependents there are that the caller may not read. */
+            hidden: number;
+        };
         SvcMigration: {
             /** Format: int64 */
             version: number;
@@ -1645,12 +1932,89 @@ export interface components {
             }[];
         };
         SvcBlockLogLine: {
+            /** @description Grows from line to line. */
+            id: string;
             /** Format: date-time */
             at: string;
-            level: string;
+            /** @enum {string} */
+            level: "error" | "warn" | "info" | "debug" | "trace";
             message: string;
             fields: unknown;
             callId: string;
+        };
+        SvcHandlerUsage: {
+            name: string;
+            /** Format: int64 */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls whose client left are among them.
+             */
+            failed: number;
+            timeMsTotal: number;
+            /** @description Null while there were no calls. */
+            timeMsP50: number | null;
+            timeMsP95: number | null;
+            /**
+             * Format: int64
+             * @description The most linear memory of one call.
+             */
+            memoryBytesMax: number;
+        };
+        SvcBlockInspection: {
+            manifest: Record<string, never>;
+            permissions: components["schemas"]["SvcBlockPermissions"];
+            /** Format: int64 */
+            sizeBytes: number;
+            sha256: string;
+            /** @description The version that serves now; null where the block is not installed. */
+            installed: {
+                version: string;
+                digest: string;
+                /** @description Null without read on `blocks`. */
+                permissions: components["schemas"]["SvcBlockPermissions"] | null;
+            } | null;
+            differences: {
+                /** @enum {string} */
+                part: "version" | "data" | "secrets" | "http" | "actions" | "hooks" | "subscriptions" | "webhooks" | "resources" | "requires" | "config";
+                name: string;
+                /** @enum {string} */
+                change: "added" | "removed" | "changed";
+                /** @description As the installed version has it; null where it has none, and without read on `blocks`. */
+                before: unknown;
+                /** @description As the new version has it; null where it has none. */
+                after: unknown;
+                /** @description Whether an upgrade needs `allowNewPermissions` for it. */
+                needsConsent: boolean;
+            }[];
+            /** @description What an upgrade asks for beyond the installed version; null where none is installed. */
+            newPermissions: Record<string, never> | null;
+            problems: {
+                error: string;
+                message: string;
+            }[];
+        };
+        SvcReplayed: {
+            ok: boolean;
+            /** @description Why the handler failed. */
+            error: {
+                error: string;
+                message: string;
+            } | null;
+            durationMs: number;
+            callId: string;
+            /** @description The consumer group whose configuration counted. */
+            consumer: string;
+            /** @description What the call logged; null without read on `blocks`. */
+            logs: {
+                /** Format: date-time */
+                at: string;
+                /** @enum {string} */
+                level: "error" | "warn" | "info" | "debug" | "trace";
+                message: string;
+                fields: unknown;
+                callId: string;
+            }[] | null;
         };
         SvcSignUp: {
             /** Format: email */
@@ -1784,6 +2148,41 @@ export interface components {
                 id: string;
                 name: string;
             }[];
+        };
+        SvcRolePermissions: {
+            /** Format: uuid */
+            roleId: string;
+            name: string;
+            resources: {
+                resource: string;
+                /** @enum {string|null} */
+                create: "all" | "own" | null;
+                /** @enum {string|null} */
+                read: "all" | "own" | null;
+                /** @enum {string|null} */
+                update: "all" | "own" | null;
+                /** @enum {string|null} */
+                delete: "all" | "own" | null;
+                /** @enum {string|null} */
+                manage: "all" | "own" | null;
+            }[];
+        };
+        SvcUserSession: {
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @description When it was used last, to within five minutes; null where that is not known.
+             */
+            lastSeenAt: string | null;
+            ipAddress: string | null;
+            userAgent: string | null;
+            /** @description Whether the request came with this session. */
+            current: boolean;
         };
         SvcApiKey: {
             /** Format: uuid */
@@ -1929,6 +2328,105 @@ export interface components {
             result: unknown;
             error: string | null;
         };
+        SvcInstance: {
+            /** @description Nobody has signed up yet; the first account becomes admin. */
+            needsAdmin: boolean;
+            /** @description The first sign-up has to send `x-setup-token`. */
+            setupToken: boolean;
+            /** @description People may sign up. */
+            signUp: boolean;
+            /** @description Guests may sign in. */
+            anonymous: boolean;
+            methods: ("password" | "anonymous" | "passkey" | "magic-link" | "email-otp")[];
+            providers: {
+                id: string;
+                name: string;
+            }[];
+        };
+        SvcSetting: {
+            /** @example SVC_LISTEN */
+            name: string;
+            /** @description What holds. Null for a secret, and where nothing holds. Addresses are without what may be a secret. */
+            value: string | null;
+            secret: boolean;
+            /** @description Whether somebody has set it, or a file holds it. */
+            isSet: boolean;
+            /** @enum {string} */
+            source: "default" | "environment" | "file";
+            description: string;
+        };
+        SvcStatus: {
+            version: string;
+            /** @enum {string} */
+            engine: "sqlite" | "postgres";
+            engineVersion: string;
+            /** Format: date-time */
+            startedAt: string;
+            /** Format: date-time */
+            now: string;
+            uptimeSeconds: number;
+            instances: {
+                /** Format: uuid */
+                id: string;
+                version: string;
+                /** Format: date-time */
+                startedAt: string;
+                /** Format: date-time */
+                seenAt: string;
+                /** @description The instance that gave this answer. */
+                isThis: boolean;
+            }[];
+            database: {
+                sizeBytes: number;
+                freeBytes: number | null;
+                totalBytes: number | null;
+            };
+            outbox: {
+                events: number;
+                sizeBytes: number;
+                /** @description Null: no bound. */
+                maxBytes: number | null;
+            };
+            deliveries: {
+                /** @description Counted up to 100,000 for each consumer. */
+                pending: number;
+                /** @description To be tried again, of the newest 100,000 that failed. */
+                failed: number;
+                /** @description Given up, of the newest 100,000 that failed. */
+                dead: number;
+                /** Format: date-time */
+                oldestPendingAt: string | null;
+            };
+            streams: {
+                open: number;
+                max: number;
+            };
+            blocks: {
+                installed: number;
+                /** @description Blocks that are suspended, or whose last call on this instance failed. Empty without read on `blocks`. */
+                failing: {
+                    name: string;
+                    error: string;
+                    /** Format: date-time */
+                    at: string;
+                }[];
+            };
+            /** @description Of this instance, a number for each minute of the last hour; the last one is the current minute. */
+            activity: {
+                /** Format: date-time */
+                from: string;
+                /** @constant */
+                stepSeconds: 60;
+                requests: number[];
+                writes: number[];
+                errors: number[];
+            };
+            health: {
+                check: string;
+                ok: boolean;
+                detail: string;
+            }[];
+        };
     };
     responses: {
         /** @description The request is malformed, names something that does not exist, or breaks a rule. */
@@ -2064,7 +2562,7 @@ export interface components {
                 "application/json": components["schemas"]["SvcError"];
             };
         };
-        /** @description The document is the one that `If-None-Match` names. */
+        /** @description The answer is the one that `If-None-Match` names. */
         NotModified: {
             headers: {
                 "x-request-id": components["headers"]["RequestId"];
@@ -2164,7 +2662,10 @@ export interface operations {
     };
     "schema.createObject": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2175,6 +2676,18 @@ export interface operations {
             };
         };
         responses: {
+            /** @description With `dryRun`: what the change would do. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcChangePlan"];
+                    };
+                };
+            };
             /** @description The new object. */
             201: {
                 headers: {
@@ -2237,6 +2750,8 @@ export interface operations {
             query?: {
                 /** @description Whether relationships of other objects that need this one go with it. */
                 cascade?: boolean;
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
             };
             header?: never;
             path: {
@@ -2247,6 +2762,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description With `dryRun`: what the change would do. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcChangePlan"];
+                    };
+                };
+            };
             /** @description The object is deleted. */
             204: {
                 headers: {
@@ -2268,7 +2795,10 @@ export interface operations {
     };
     "schema.updateObject": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The object's name. */
@@ -2282,7 +2812,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The object as it is now. */
+            /** @description The object as it is now, or with `dryRun` what the change would do. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -2290,7 +2820,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["SvcObject"];
+                        data: components["schemas"]["SvcObject"] | components["schemas"]["SvcChangePlan"];
                     };
                 };
             };
@@ -2306,9 +2836,50 @@ export interface operations {
             507: components["responses"]["StorageFull"];
         };
     };
+    "schema.listDependents": {
+        parameters: {
+            query?: {
+                /** @description Of this field alone, or of the column of a relationship, such as `owner_id`. */
+                field?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The object's name. */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The dependents. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcDependent"][];
+                        /** @description How many dependents there are that the caller may not read. */
+                        hidden: number;
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     "schema.addField": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The object's name. */
@@ -2322,6 +2893,18 @@ export interface operations {
             };
         };
         responses: {
+            /** @description With `dryRun`: what the change would do. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcChangePlan"];
+                    };
+                };
+            };
             /** @description The new field. */
             201: {
                 headers: {
@@ -2348,7 +2931,10 @@ export interface operations {
     };
     "schema.dropField": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The object's name. */
@@ -2360,6 +2946,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description With `dryRun`: what the change would do. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcChangePlan"];
+                    };
+                };
+            };
             /** @description The field is gone. */
             204: {
                 headers: {
@@ -2380,7 +2978,10 @@ export interface operations {
     };
     "schema.alterField": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The object's name. */
@@ -2396,7 +2997,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The field as it is now. */
+            /** @description The field as it is now, or with `dryRun` what the change would do. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -2404,7 +3005,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
-                        data: components["schemas"]["SvcField"];
+                        data: components["schemas"]["SvcField"] | components["schemas"]["SvcChangePlan"];
                     };
                 };
             };
@@ -2450,7 +3051,10 @@ export interface operations {
     };
     "schema.createRelationship": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2461,6 +3065,18 @@ export interface operations {
             };
         };
         responses: {
+            /** @description With `dryRun`: what the change would do. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcChangePlan"];
+                    };
+                };
+            };
             /** @description The new relationship. */
             201: {
                 headers: {
@@ -2486,7 +3102,10 @@ export interface operations {
     };
     "schema.deleteRelationship": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object. */
+                dryRun?: boolean;
+            };
             header?: never;
             path: {
                 /** @description The relationship's number. */
@@ -2496,6 +3115,18 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
+            /** @description With `dryRun`: what the change would do. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcChangePlan"];
+                    };
+                };
+            };
             /** @description The relationship is deleted. */
             204: {
                 headers: {
@@ -2549,7 +3180,14 @@ export interface operations {
     };
     "schema.listMigrations": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Only changes that touched this object. */
+                object?: string;
+                /** @description Only versions below this. */
+                before?: number;
+                /** @description Changes at most; all where it is left out, and never more than 1000 where it is given. */
+                limit?: number;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2568,6 +3206,7 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
             429: components["responses"]["RateLimited"];
@@ -2666,6 +3305,87 @@ export interface operations {
                     "application/json": components["schemas"]["SvcError"];
                 };
             };
+        };
+    };
+    "service.instance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is open. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SvcInstance"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "service.settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The settings. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcSetting"][];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "service.status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How it is. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcStatus"];
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
         };
     };
     "blocks.list": {
@@ -3068,11 +3788,140 @@ export interface operations {
             507: components["responses"]["StorageFull"];
         };
     };
+    "blocks.inspect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/wasm": unknown;
+            };
+        };
+        responses: {
+            /** @description What the file is. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcBlockInspection"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "blocks.getUsage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The block's name. */
+                block: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The use of each handler that the block declares. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** Format: date-time */
+                            since: string;
+                            actions: components["schemas"]["SvcHandlerUsage"][];
+                            hooks: components["schemas"]["SvcHandlerUsage"][];
+                            handlers: components["schemas"]["SvcHandlerUsage"][];
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "blocks.replayEvent": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The block's name. */
+                block: string;
+                /** @description The handler's name. */
+                handler: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The id of an event of the outbox. */
+                    eventId: string;
+                    /** @description The consumer group whose configuration counts. Without it, the first whose topic matches. */
+                    consumer?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description How the handler ended. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcReplayed"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
     "blocks.listLogs": {
         parameters: {
             query?: {
-                /** @description Only lines of this level. */
+                /** @description Only lines of this level, or of these, separated by commas: `error`, `warn`, `info`, `debug`, `trace`. */
                 level?: string;
+                /** @description Only lines whose message or fields contain this, whatever its case. */
+                search?: string;
+                /** @description Only lines from this instant on. */
+                since?: string;
+                /** @description The `cursor` of an earlier answer: only what came after it, the oldest first. Nothing is left out and nothing comes twice. */
+                after?: string;
                 /** @description Lines at most; 100 by default, and never more than 1000. */
                 limit?: number;
             };
@@ -3094,6 +3943,10 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcBlockLogLine"][];
+                        /** @description Give it back as `after` for what comes next. */
+                        cursor: string;
+                        /** @description Whether lines after the cursor may be gone already: the last 1,000 of a block are kept. */
+                        missed: boolean;
                     };
                 };
             };
@@ -6222,6 +7075,110 @@ export interface operations {
             507: components["responses"]["StorageFull"];
         };
     };
+    "auth.permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rights. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** @description Whether permissions are enforced at all. */
+                            enforced: boolean;
+                            permissions: components["schemas"]["SvcGrant"][];
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "auth.getPreferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The preferences. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Any members; the service does not look at them. */
+                        data: {
+                            [key: string]: unknown;
+                        };
+                    };
+                };
+            };
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "auth.updatePreferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description All preferences after the change. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        /** @description Any members; the service does not look at them. */
+                        data: {
+                            [key: string]: unknown;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            413: components["responses"]["PayloadTooLarge"];
+            415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
     "roles.list": {
         parameters: {
             query?: never;
@@ -6393,11 +7350,46 @@ export interface operations {
             507: components["responses"]["StorageFull"];
         };
     };
+    "roles.getPermissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The role's id, or its name. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The rights by resource and action. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcRolePermissions"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
     "users.list": {
         parameters: {
             query?: {
                 /** @description Only users whose address or name contains this, whatever its case. */
                 search?: string;
+                /** @description Only users who have the role of this id or name. */
+                role?: string;
                 /** @description The page, from 1. 1 by default. */
                 page?: number;
                 /** @description Records a page; 25 by default, and never more than 100. */
@@ -6542,6 +7534,108 @@ export interface operations {
             409: components["responses"]["Conflict"];
             413: components["responses"]["PayloadTooLarge"];
             415: components["responses"]["UnsupportedMediaType"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "users.listSessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sessions that have not expired. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcUserSession"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "users.endSessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How many ended. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            /** Format: int64 */
+                            count: number;
+                        };
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+            507: components["responses"]["StorageFull"];
+        };
+    };
+    "users.endSession": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The user's id. */
+                id: string;
+                /** @description The session's id. */
+                session: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The session has ended. */
+            204: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];

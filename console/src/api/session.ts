@@ -1,7 +1,6 @@
 /** Who is signed in, what the instance is, and what this person may do. */
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { request } from "./client";
-import { isApiError } from "./errors";
 
 export type Action = "create" | "read" | "update" | "delete" | "manage";
 
@@ -42,30 +41,13 @@ export const meQuery = queryOptions({
 
 export const instanceQuery = queryOptions({
   queryKey: ["instance"],
-  queryFn: async ({ signal }): Promise<Instance> => {
-    try {
-      return await request<Instance>("GET", "/api/v1/instance", { signal });
-    } catch (error) {
-      // A server older than the route: sign-in and sign-up are offered, and the server judges.
-      if (isApiError(error) && error.status === 404)
-        return { needsAdmin: false, setupToken: false, signUp: true, anonymous: false, methods: ["password"], providers: [] };
-      throw error;
-    }
-  },
+  queryFn: ({ signal }) => request<Instance>("GET", "/api/v1/instance", { signal }),
   staleTime: 60_000,
 });
 
 export const permissionsQuery = queryOptions({
   queryKey: ["me", "permissions"],
-  queryFn: async ({ signal }): Promise<Permissions> => {
-    try {
-      return (await request<{ data: Permissions }>("GET", "/api/v1/me/permissions", { signal })).data;
-    } catch (error) {
-      // A server older than the route: everything is offered, and the server judges.
-      if (isApiError(error) && error.status === 404) return { enforced: false, permissions: [] };
-      throw error;
-    }
-  },
+  queryFn: async ({ signal }) => (await request<{ data: Permissions }>("GET", "/api/v1/me/permissions", { signal })).data,
   staleTime: 60_000,
 });
 

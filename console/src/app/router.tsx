@@ -6,6 +6,7 @@ import { QueryClient } from "@tanstack/react-query";
 import { createRootRouteWithContext, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { isApiError } from "../api/errors";
 import { ErrorState } from "../components/ErrorState";
+import { Page } from "../components/Page";
 import { SkeletonRows } from "../components/Skeleton";
 import { readApiSearch } from "../screens/api/search";
 import { readBlockSearch, readBlocksSearch, readInstallBlockSearch } from "../screens/blocks/search";
@@ -81,7 +82,11 @@ export const router = createRouter({
   defaultPreloadDelay: 60,
   defaultPendingMs: 200,
   defaultPendingComponent: () => <SkeletonRows />,
-  defaultErrorComponent: ({ error, reset }) => <ErrorState error={error} onRetry={reset} />,
+  defaultErrorComponent: ({ error, reset }) => (
+    <Page title="This page failed">
+      <ErrorState error={error} onRetry={reset} />
+    </Page>
+  ),
   scrollRestoration: true,
 });
 

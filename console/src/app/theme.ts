@@ -57,8 +57,9 @@ export const theme = createTheme({
     // The focus goes to the first item: the placeholder that would take it is no child that a menu may have.
     Menu: { defaultProps: { transitionProps: motion, position: "bottom-end", withinPortal: true, withInitialFocusPlaceholder: false } },
     Popover: { defaultProps: { transitionProps: motion } },
-    Modal: { defaultProps: { transitionProps: motion, closeButtonProps: { "aria-label": "Close" } } },
-    Drawer: { defaultProps: { transitionProps: { duration: 140 }, closeButtonProps: { "aria-label": "Close" } } },
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": "Dismiss" } } },
+    Modal: { defaultProps: { transitionProps: motion, overlayProps: { backgroundOpacity: 0.45 }, closeButtonProps: { "aria-label": "Close" } } },
+    Drawer: { defaultProps: { transitionProps: { duration: 140 }, overlayProps: { backgroundOpacity: 0.45 }, closeButtonProps: { "aria-label": "Close" } } },
     Tabs: { defaultProps: { keepMounted: false } },
     Loader: { defaultProps: { size: 16 } },
     Kbd: { defaultProps: { size: "xs" } },

@@ -16,7 +16,8 @@ export default function ChartImpl({ times, series, height = 120, kind = "line" }
   const latest = useRef<uPlot.AlignedData>([[]]);
   const names = series.map(({ label, tone }) => `${label} ${tone ?? ""}`).join("\n");
   useEffect(() => {
-    latest.current = [times, ...series.map(({ values }) => values)];
+    // A bar of nothing would still draw its outline.
+    latest.current = [times, ...series.map(({ values }) => (kind === "bars" ? values.map((value) => (value === 0 ? null : value)) : values))];
     plot.current?.setData(latest.current);
   });
   useEffect(() => {

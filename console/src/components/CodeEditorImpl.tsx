@@ -27,7 +27,7 @@ const look = EditorView.theme({
   ".cm-cursor": { borderLeftColor: "var(--bb-text)" },
   ".cm-gutters": { backgroundColor: "transparent", color: "var(--bb-text-dim)", border: "none" },
   ".cm-activeLine": { backgroundColor: "transparent" },
-  "&.cm-focused .cm-activeLine": { backgroundColor: "var(--bb-bg-hover)" },
+  "&.cm-focused .cm-activeLine": { backgroundColor: "var(--bb-bg-sunken)" },
   "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": { backgroundColor: "var(--bb-glow)" },
   ".cm-tooltip": { backgroundColor: "var(--bb-bg-raised)", border: "1px solid var(--bb-line-strong)", borderRadius: "6px", color: "var(--bb-text)" },
   ".cm-foldPlaceholder": { backgroundColor: "var(--bb-bg-hover)", border: "none", color: "var(--bb-text-dim)" },

@@ -93,6 +93,10 @@ const WIDTH_MIN = 60;
 const WIDTH_MAX = 900;
 const CHECK_WIDTH = 40;
 const NONE: ReadonlySet<string> = new Set();
+/** The row of a focused header. */
+const HEADER = -1;
+/** Pixels by which a key widens a column. */
+const KEY_STEP = 16;
 
 const features = tableFeatures({ columnSizingFeature, columnOrderingFeature, columnVisibilityFeature, columnPinningFeature });
 
@@ -199,10 +203,12 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
 
   const focusCell = useCallback(
     ({ row, column }: CellPosition) => {
-      const to = { row: clamp(row, 0, Math.max(rows.length - 1, 0)), column: clamp(column, 0, Math.max(leaves.length - 1, 0)) };
+      const to = { row: clamp(row, HEADER, Math.max(rows.length - 1, 0)), column: clamp(column, 0, Math.max(leaves.length - 1, 0)) };
       setFocused(to);
-      rowVirtualizer.scrollToIndex(to.row);
+      if (to.row !== HEADER) rowVirtualizer.scrollToIndex(to.row);
+      // The first column is always in sight; to focus it shows what stands beside it.
       if (to.column > 0) columnVirtualizer.scrollToIndex(to.column);
+      else columnVirtualizer.scrollToOffset(0);
     },
     [rows.length, leaves.length, rowVirtualizer, columnVirtualizer],
   );
@@ -215,6 +221,13 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     scrollToTop: () => rowVirtualizer.scrollToIndex(0),
     isAtTop: () => (scroller.current?.scrollTop ?? 0) < rowHeight,
   }));
+  // The row in the inspector stays in sight, also where another part of the page moves on.
+  const openIndex = openId === undefined ? -1 : rows.findIndex((row) => rowId(row) === openId);
+  useEffect(() => {
+    if (openIndex === -1) return;
+    rowVirtualizer.scrollToIndex(openIndex);
+    setFocused((now) => (now.row === openIndex ? now : { ...now, row: openIndex }));
+  }, [openIndex, rowVirtualizer]);
   useEffect(() => {
     if (focused.row >= rows.length && rows.length > 0) setFocused((now) => ({ ...now, row: rows.length - 1 }));
   }, [focused.row, rows.length]);
@@ -249,6 +262,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     const row = rows[focused.row];
     const column = leaves[focused.column]?.id;
     if (onKey?.(event, row, column) === true) return event.preventDefault();
+    if (focused.row === HEADER && column !== undefined && headerKey(event, column)) return event.preventDefault();
     if (event.ctrlKey || event.metaKey || event.altKey) {
       if (event.key === "Home") focusCell({ row: 0, column: 0 });
       else if (event.key === "End") focusCell({ row: rows.length - 1, column: leaves.length - 1 });
@@ -271,7 +285,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     };
     const by = step[event.key];
     if (by !== undefined) {
-      const to = { row: clamp(focused.row + by[0], 0, rows.length - 1), column: clamp(focused.column + by[1], 0, leaves.length - 1) };
+      const to = { row: clamp(focused.row + by[0], by[0] === -1 ? HEADER : Math.min(focused.row, 0), rows.length - 1), column: clamp(focused.column + by[1], 0, leaves.length - 1) };
       focusCell(to);
       // The inspector follows.
       if (openId !== undefined && to.row !== focused.row && rows[to.row] !== undefined) onOpen?.(rows[to.row]!);
@@ -284,6 +298,29 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     event.stopPropagation();
   };
 
+  /** On a header: `Enter` sorts, with Shift beside others; Alt and an arrow move the column, Shift and an arrow change its width. */
+  const headerKey = (event: KeyboardEvent, id: string): boolean => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (event.key === "Enter" || event.key === " ") {
+      if (byId.get(id)?.sortable === true) sortBy(id, event.shiftKey);
+      return true;
+    }
+    if (step === undefined || onLayout === undefined) return false;
+    if (event.altKey) {
+      const order = leaves.map((leaf) => leaf.id);
+      const to = clamp(focused.column + step, 0, order.length - 1);
+      order.splice(to, 0, ...order.splice(focused.column, 1));
+      onLayout({ ...layout, order: [...order, ...(layout.hidden ?? []).filter((each) => !order.includes(each))] });
+      focusCell({ row: HEADER, column: to });
+      return true;
+    }
+    if (event.shiftKey) {
+      const width = clamp((leaves[focused.column]?.getSize() ?? WIDTH) + step * KEY_STEP, byId.get(id)?.minWidth ?? WIDTH_MIN, WIDTH_MAX);
+      onLayout({ ...layout, widths: { ...layout.widths, [id]: width } });
+      return true;
+    }
+    return false;
+  };
   const sortBy = (id: string, add: boolean) => {
     const now = sort.find((each) => each.id === id);
     const others = add ? sort.filter((each) => each.id !== id) : [];
@@ -324,7 +361,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     const by = sort.findIndex((each) => each.id === id);
     const descending = sort[by]?.descending === true;
     const isSortable = column.sortable === true && onSort !== undefined;
-    const label = (
+    const isFocused = hasFocus && focused.row === HEADER && focused.column === index;
+    const text = (
       <>
         <span dir="auto">{column.header}</span>
         {by !== -1 && (descending ? <IconArrowDown size={13} aria-hidden="true" /> : <IconArrowUp size={13} aria-hidden="true" />)}
@@ -335,6 +373,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     return (
       <div
         key={id}
+        id={isFocused ? cssId(`${label}-${HEADER}-${index}`) : undefined}
+        data-focused={isFocused || undefined}
         role="columnheader"
         aria-colindex={index + 1 + (checkWidth > 0 ? 1 : 0)}
         aria-sort={by === -1 ? undefined : descending ? "descending" : "ascending"}
@@ -365,11 +405,11 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       >
         {isSortable ? (
           <button type="button" className={labelClass} data-sortable tabIndex={-1} data-tip={column.hint ?? column.header} onClick={(event) => sortBy(id, event.shiftKey)}>
-            {label}
+            {text}
           </button>
         ) : (
           <div className={labelClass} data-tip={column.hint ?? column.header}>
-            {label}
+            {text}
           </div>
         )}
         {!isNarrow && onLayout !== undefined && <div className={classes.resize} aria-hidden="true" onPointerDown={(event) => resize(id, width, event)} />}

@@ -67,7 +67,7 @@ export function Page({ title, crumbs = [], aside, tabs, actions, toolbar, inspec
         </div>
       )}
       <div className={classes.body}>
-        <div className={[classes.content, padded && classes.padded, narrow && classes.narrow].filter(Boolean).join(" ")} {...(padded ? { tabIndex: -1 } : {})}>
+        <div className={[classes.content, padded && classes.padded, narrow && classes.narrow].filter(Boolean).join(" ")}>
           {children}
         </div>
         {inspector}

@@ -9,9 +9,11 @@ import classes from "./toast.module.css";
 /** How long a delete waits for the person to think again. */
 export const UNDO_MS = 8_000;
 
+const CLOSE = { "aria-label": "Close" };
+
 /** Something went well: one sentence, past tense. */
 export function told(message: string): void {
-  notifications.show({ message, autoClose: 4_000, withBorder: true });
+  notifications.show({ message, autoClose: 4_000, withBorder: true, closeButtonProps: CLOSE });
 }
 
 /** Something went wrong outside of a form: the server's sentence. Stays until it is closed. */
@@ -32,6 +34,7 @@ export function failed(what: string, error: unknown): void {
     color: "red",
     autoClose: false,
     withBorder: true,
+    closeButtonProps: CLOSE,
     role: "alert",
   });
 }

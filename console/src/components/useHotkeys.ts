@@ -24,8 +24,9 @@ function pressed(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.isComposing) return;
   const name = nameOf(event);
   // While something floats above the page (a dialog, a menu, a list of choices), keys are its own.
-  const floating = document.querySelector('[role="dialog"][aria-modal="true"], [role="menu"], [role="listbox"]:not([data-stays])');
-  if (floating !== null && !name.startsWith("mod+")) return;
+  // Lists of closed fields stay in the page, hidden: they do not float.
+  const floating = [...document.querySelectorAll('[role="dialog"][aria-modal="true"], [role="menu"], [role="listbox"]:not([data-stays])')].some((each) => each.checkVisibility());
+  if (floating && !name.startsWith("mod+")) return;
   if (isTyping(event.target) && !name.startsWith("mod+") && name !== "Escape") return;
   for (const layer of [...layers].reverse()) {
     const act = layer.current[name];

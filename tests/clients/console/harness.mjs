@@ -127,7 +127,7 @@ export async function open(path, { as, theme = "light", width = 1280, height = 8
   if (as) await context.addCookies([{ ...as.cookie, url: at, httpOnly: true, sameSite: "Lax" }]);
   const page = await context.newPage();
   const problems = [];
-  const expected = [...absent, ...expect];
+  const expected = [...expect];
   page.console = { problems, expect: (...patterns) => expected.push(...patterns), isExpected: (text) => expected.some((pattern) => (typeof pattern === "string" ? text.includes(pattern) : pattern.test(text))) };
   const note = (text) => problems.push(text);
   page.on("console", (message) => {
@@ -172,15 +172,8 @@ afterEach(async () => {
 
 after(async () => {
   await browser?.close();
+  await fox?.close();
 });
-
-// Routes that this server does not have yet: their 404 is no problem of the page.
-export const absent = [];
-for (const path of ["/api/v1/instance", "/api/v1/me/permissions", "/api/v1/me/preferences", "/api/v1/status", "/api/v1/settings"]) {
-  if ((await call(null, "GET", path)).status === 404) absent.push(path);
-}
-// Without the permissions the page cannot know what it may not ask for.
-if (absent.includes("/api/v1/me/permissions")) absent.push("/api/v1/schema");
 
 /** Waits until a condition holds in this process: `await until("three rows", async () => (await rows()) === 3)`. */
 export async function until(what, condition, patience = PATIENCE_MS) {
@@ -288,10 +281,77 @@ export async function frames(page, act) {
   return { count: times.length, p50: times[Math.floor(times.length * 0.5)], p95: times[Math.floor(times.length * 0.95)], max: times.at(-1) };
 }
 
-/** Debian's Firefox over WebDriver BiDi, with puppeteer's interface. Ends with the test file. */
-export async function firefox() {
+let fox;
+
+/**
+ * Opens an address in Debian's Firefox, over WebDriver BiDi, with puppeteer's interface. Errors in the page's console fail the test
+ * as they do in `open`, unless `expect` names them.
+ */
+export async function openInFirefox(path, { as, width = 1280, height = 800, at = base, expect = [] } = {}) {
   const { default: puppeteer } = await import("puppeteer-core");
-  const started = await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, extraPrefsFirefox: { "datareporting.policy.dataSubmissionEnabled": false } });
-  after(() => started.close());
-  return started;
+  fox ??= await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, protocolTimeout: 4 * PATIENCE_MS });
+  const context = await fox.createBrowserContext();
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE_MS);
+  // A window behind another one draws no frames, and locators wait for frames.
+  await page.bringToFront();
+  await page.setViewport({ width, height });
+  const problems = [];
+  const expected = [...expect];
+  page.console = { problems, isExpected: (text) => expected.some((pattern) => (typeof pattern === "string" ? text.includes(pattern) : pattern.test(text))) };
+  page.on("console", (message) => {
+    if (message.type() === "error") problems.push(`console error: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => problems.push(`uncaught: ${error.stack ?? error.message}`));
+  // Error objects arrive without their text.
+  await page.evaluateOnNewDocument(() => {
+    const { error } = console;
+    console.error = (...all) => error.call(console, ...all.map((each) => (each instanceof Error ? `${each.message}\n${each.stack}` : each)));
+  });
+  if (as) await context.setCookie({ ...as.cookie, domain: new URL(at).hostname, path: "/", httpOnly: true, secure: false, sameSite: "Lax" });
+  opened.push({ context, page });
+  await page.goto(at + path);
+  return Object.assign(page, driver(page));
+}
+
+/**
+ * A few verbs that look by themselves until the element is there: puppeteer's locators wait for frames, which a busy Firefox without a
+ * screen may not draw for long. An element is named by a selector, and by a text that it has.
+ */
+function driver(page) {
+  /** The middle of the first visible match, or null. */
+  const find = (selector, text) =>
+    page.evaluate(
+      (selector, text) => {
+        for (const element of document.querySelectorAll(selector)) {
+          if (text !== null && !element.textContent.includes(text)) continue;
+          element.scrollIntoView({ block: "nearest" });
+          const { x, y, width, height } = element.getBoundingClientRect();
+          if (width > 0 && height > 0) return { x: x + width / 2, y: y + height / 2 };
+        }
+        return null;
+      },
+      selector,
+      text ?? null,
+    );
+  const see = async (selector, text) => {
+    let place = null;
+    await until(`${selector} ${text ?? ""}`, async () => (place = await find(selector, text).catch(() => null)) !== null);
+    return place;
+  };
+  const click = async (selector, text) => {
+    const { x, y } = await see(selector, text);
+    await page.mouse.click(x, y);
+  };
+  const fill = async (selector, value) => {
+    await see(selector);
+    await page.evaluate((selector) => {
+      const element = document.querySelector(selector);
+      element.focus();
+      element.select?.();
+    }, selector);
+    await page.keyboard.press("Backspace");
+    await page.keyboard.type(value);
+  };
+  return { see, click, fill };
 }

@@ -1,5 +1,5 @@
-// Runs test files on this machine: starts the binary in BLOCKBASE for each of them and, where that does not serve /admin yet or
-// CONSOLE=preview, the console's preview in front of it. Usage: BLOCKBASE=path/to/blockbase npm run local -- shell.mjs [more.mjs] [-- node options]
+// Runs test files on this machine: starts the binary in BLOCKBASE for each of them, and in front of it the preview of console/dist;
+// CONSOLE=binary tests the console that the binary embeds. Usage: BLOCKBASE=path/to/blockbase npm run local -- shell.mjs [more.mjs] [-- node options]
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,8 +31,7 @@ async function server(env = {}) {
   directories.push(cwd);
   const settings = { SVC_LISTEN: "127.0.0.1:0", SVC_RATE_LIMIT_RPM: "0", SVC_AUTH_RATE_LIMIT_RPM: "0", SVC_LOG: "error", SVC_ALLOW_PRIVATE_NETWORK: "true", ...env };
   const base = await started(binary, ["serve"], { env: settings, cwd, pattern: /listens on (\S+)/ });
-  const serves = process.env.CONSOLE !== "preview" && (await fetch(`${base}/admin`)).ok;
-  if (serves) return base;
+  if (process.env.CONSOLE === "binary") return base;
   const preview = new URL("../../../console/scripts/preview.mjs", import.meta.url).pathname;
   return (await started("node", [preview], { env: { BLOCKBASE_URL: base, PORT: "0" }, pattern: /console on (\S+)\/admin/ })).trim();
 }
@@ -41,7 +40,7 @@ const directories = [];
 let failures = 0;
 for (const file of files) {
   const env = { ...process.env, BASE_URL: await server(), ENGINE: "sqlite", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
-  if (file.startsWith("shell")) {
+  if (file.startsWith("gate")) {
     env.CLAIM_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.CLAIM_2_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.SETUP_URL = await server({ SVC_SETUP_TOKEN: "let-me-in-please-1234" });

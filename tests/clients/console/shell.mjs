@@ -1,107 +1,12 @@
-// The frame: first run, sign-in and its errors, the claim, sessions that end, the palette, deep links, the keyboard, themes.
+// The frame: the palette, the rail, the keyboard, themes, the account, and servers that fail.
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
-import { ADMIN, absent, admin, axe, base, call, focused, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
+import { test } from "node:test";
+import { admin, axe, base, call, focused, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
 
-const { CLAIM_URL, SETUP_URL } = process.env;
-const noInstance = absent.includes("/api/v1/instance") && "the server has no /api/v1/instance";
-const noPermissions = absent.includes("/api/v1/me/permissions") && "the server has no /api/v1/me/permissions";
-
-const signInButton = (page) => page.getByRole("button", { name: "Sign in", exact: true });
 const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
 
-test("a fresh server with a setup token asks for it, refuses a wrong one, and makes the admin", { skip: noInstance }, async () => {
-  const page = await open("/admin/roles", { at: SETUP_URL, expect: [/403/] });
-  await heading(page, "Create the admin account").waitFor();
-  await look(page, "first-run");
-  await page.getByLabel("Setup token").fill("not the token");
-  await page.getByLabel("Name").fill(ADMIN.name);
-  await page.getByLabel("Email").fill(ADMIN.email);
-  await page.getByLabel("Password", { exact: true }).fill(ADMIN.password);
-  await page.getByRole("button", { name: "Create admin account" }).click();
-  await page.getByLabel("Setup token").and(page.locator('[aria-invalid="true"]')).waitFor();
-  await page.getByLabel("Setup token").fill("let-me-in-please-1234");
-  await page.getByRole("button", { name: "Create admin account" }).click();
-  // The deep link outlives the first run.
-  await heading(page, "Roles").waitFor();
-});
-
-test("a fresh server makes its first account the admin, and says what is wrong with a password", { skip: noInstance }, async () => {
-  const page = await open("/admin", { expect: [/400/] });
-  await heading(page, "Create the admin account").waitFor();
-  await page.getByLabel("Name").fill(ADMIN.name);
-  await page.getByLabel("Email").fill(ADMIN.email);
-  await page.getByLabel("Password", { exact: true }).fill("password1");
-  await page.getByRole("button", { name: "Create admin account" }).click();
-  await page.getByLabel("Password", { exact: true }).and(page.locator('[aria-invalid="true"]')).waitFor();
-  await page.getByLabel("Password", { exact: true }).fill(ADMIN.password);
-  await page.getByRole("button", { name: "Create admin account" }).click();
-  await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Users" }).waitFor();
-});
-
-let me;
-before(async () => {
-  if (noInstance) me = await admin();
-});
-const asAdmin = async () => (me ??= await admin());
-
-test("sign-in keeps the deep link, says what is wrong, and leaves nothing in web storage", async () => {
-  await asAdmin();
-  const page = await open("/admin/account?x=1", { expect: [/401/] });
-  await heading(page, "Sign in").waitFor();
-  await look(page, "sign-in");
-  assert.equal(await focused(page), "email");
-  await page.getByLabel("Email").fill(ADMIN.email);
-  await page.getByLabel("Password", { exact: true }).fill("not the password");
-  await page.keyboard.press("Enter");
-  await page.getByText("Email or password is wrong").waitFor();
-  await look(page, "sign-in-wrong");
-  await page.getByLabel("Password", { exact: true }).fill(ADMIN.password);
-  await signInButton(page).click();
-  await heading(page, "Your account").waitFor();
-  assert.equal(new URL(page.url()).pathname, "/admin/account");
-  const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
-  assert.doesNotMatch(stored, /token|session|secret|correct horse|svc_/i);
-  assert.equal(await page.evaluate(() => document.cookie), "", "the cookie is HttpOnly");
-});
-
-test("too many wrong passwords say how long to wait, and the button waits too", async () => {
-  const owner = await asAdmin();
-  const other = await person(owner, "Locked Out");
-  await until("the server makes one wait", async () => (await call(null, "POST", "/api/auth/sign-in/email", { email: other.email, password: "wrong wrong" })).status === 429);
-  const page = await open("/admin", { expect: [/429/, /401/] });
-  // The pause grows with each failure, so it is not over before the page asks.
-  await call(null, "POST", "/api/auth/sign-in/email", { email: other.email, password: "wrong wrong" });
-  await intercept(page, "/api/auth/sign-in/email", { status: 429, headers: { "retry-after": "3", "x-retry-after": "3" }, body: { code: "TOO_MANY_REQUESTS", error: "TOO_MANY_REQUESTS", message: "Too many failed sign-ins." } });
-  await page.getByLabel("Email").fill(other.email);
-  await page.getByLabel("Password", { exact: true }).fill(other.password);
-  await signInButton(page).click();
-  await page.getByText(/Wait \d seconds?, then try again/).waitFor();
-  const waiting = page.getByRole("button", { name: /Sign in in \d s/ });
-  assert.ok(await waiting.isDisabled());
-  await page.getByText("You can try again now.").waitFor();
-  assert.ok(await signInButton(page).isEnabled());
-});
-
-test("sign-up, where it is open, makes an account that may not see anything yet and is told so", { skip: noPermissions }, async () => {
-  await asAdmin();
-  const page = await open("/admin", { expect: [/422/] });
-  await page.getByRole("button", { name: "Create one" }).click();
-  await page.getByLabel("Name").fill(hostile.markup);
-  await page.getByLabel("Email").fill(ADMIN.email);
-  await page.getByLabel("Password", { exact: true }).fill("correct horse battery");
-  await page.getByRole("button", { name: "Create account" }).click();
-  await page.getByLabel("Email").and(page.locator('[aria-invalid="true"]')).waitFor();
-  await page.getByLabel("Email").fill("newcomer@example.com");
-  await page.getByRole("button", { name: "Create account" }).click();
-  await page.getByRole("heading", { name: "You may not see anything yet" }).waitFor();
-  await look(page, "nothing-granted");
-  const rail = page.getByRole("navigation", { name: "Main" });
-  assert.equal(await rail.getByRole("link", { name: "Users" }).count(), 0);
-});
-
-test("somebody with one grant sees that object and no administration", { skip: noPermissions }, async () => {
-  const owner = await asAdmin();
+test("somebody with one grant sees that object and no administration", async () => {
+  const owner = await admin();
   await call(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
   await call(owner, "POST", "/api/v1/objects", { name: "secret_thing", fields: [{ name: "text", type: "text" }] });
   const reader = await person(owner, "Rita Reader", [{ resource: "note", actions: ["read"] }]);
@@ -112,100 +17,8 @@ test("somebody with one grant sees that object and no administration", { skip: n
   for (const name of ["Events", "Users", "Roles", "Keys", "Blocks", "Settings"]) assert.equal(await rail.getByRole("link", { name, exact: true }).count(), 0, name);
 });
 
-test("a pending claim leads to the onboarding from every address, and is then over", async () => {
-  const boot = { email: "boot@example.com", password: "the first password", name: "" };
-  const rival = await signIn(boot, { at: CLAIM_URL });
-  const loser = await open("/admin/users", { at: CLAIM_URL, expect: [/401/, /409/] });
-  await loser.getByLabel("Email").fill(boot.email);
-  await loser.getByLabel("Password", { exact: true }).fill(boot.password);
-  await signInButton(loser).click();
-  await heading(loser, "Make this account yours").waitFor();
-  assert.equal(new URL(loser.url()).pathname, "/admin/onboarding");
-  await loser.goto(`${CLAIM_URL}/admin/roles`);
-  await heading(loser, "Make this account yours").waitFor();
-  await look(loser, "onboarding");
-  await loser.getByLabel("Your name").fill("Late");
-  await loser.getByLabel("New password", { exact: true }).fill("another password 1");
-  await loser.getByLabel("New password again").fill("another password 2");
-  await loser.getByRole("button", { name: "Take over the account" }).click();
-  await loser.getByText("The two passwords differ").waitFor();
-
-  // Another session of the same account is faster.
-  await must(rival, "POST", "/api/v1/admin/claim", { name: "First", newPassword: "a password of mine" }, { at: CLAIM_URL });
-  await loser.getByLabel("New password again").fill("another password 1");
-  await loser.getByRole("button", { name: "Take over the account" }).click();
-  await heading(loser, "Sign in").waitFor();
-  await loser.getByText("Somebody else has taken this account over").waitFor();
-  await look(loser, "claim-lost");
-
-  const winner = await open("/admin/account", { at: CLAIM_URL });
-  await winner.getByLabel("Email").fill(boot.email);
-  await winner.getByLabel("Password", { exact: true }).fill("a password of mine");
-  await signInButton(winner).click();
-  await heading(winner, "Your account").waitFor();
-});
-
-test("the claim is made in the console, and the address asked for is shown", { skip: process.env.CLAIM_2_URL === undefined && "one server to claim is enough here" }, async () => {
-  const at = process.env.CLAIM_2_URL;
-  const page = await open("/admin/roles", { at });
-  await page.getByLabel("Email").fill("boot@example.com");
-  await page.getByLabel("Password", { exact: true }).fill("the first password");
-  await signInButton(page).click();
-  await page.getByLabel("Your name").fill("Grace");
-  await page.getByLabel("New password", { exact: true }).fill("a password of mine");
-  await page.getByLabel("New password again").fill("a password of mine");
-  await page.getByRole("button", { name: "Take over the account" }).click();
-  await heading(page, "Roles").waitFor();
-  assert.equal((await call(null, "POST", "/api/auth/sign-in/email", { email: "boot@example.com", password: "the first password" }, { at })).status, 401);
-});
-
-test("a session that ends keeps what was typed: sign-in appears over the page, and the page goes on", async () => {
-  const owner = await asAdmin();
-  const other = await person(owner, "Ella Expires");
-  const page = await open("/admin/account", { as: other, expect: [/401/] });
-  await page.getByRole("textbox", { name: "Name" }).fill("Ella After");
-  await must(other, "POST", "/api/auth/sign-out", {});
-  await page.getByRole("button", { name: "Sign out" }).first().waitFor();
-  const dialog = page.getByRole("dialog", { name: "Your session has ended" });
-  // The event stream notices within a second or two; a request would notice at once.
-  await dialog.waitFor();
-  await look(page, "session-ended");
-  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Ella After");
-  await dialog.getByLabel("Password", { exact: true }).fill("wrong wrong");
-  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
-  await dialog.getByText("Email or password is wrong").waitFor();
-  await dialog.getByLabel("Password", { exact: true }).fill(other.password);
-  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
-  await dialog.waitFor({ state: "hidden" });
-  assert.equal(await page.getByRole("textbox", { name: "Name" }).inputValue(), "Ella After");
-  await page.getByRole("button", { name: "Save name" }).click();
-  await page.getByText("Your name is changed.").waitFor();
-});
-
-test("a request that meets an ended session waits for the sign-in and is sent again", async () => {
-  const owner = await asAdmin();
-  const other = await person(owner, "Rob Resumes");
-  const page = await open("/admin", { expect: [/401/, /ERR_FAILED/] });
-  // Without the event stream, so that the request is the first to meet it.
-  await page.route("**/api/v1/events/stream*", (route) => route.abort());
-  await page.getByLabel("Email").fill(other.email);
-  await page.getByLabel("Password", { exact: true }).fill(other.password);
-  await signInButton(page).click();
-  await page.getByRole("navigation", { name: "Main" }).waitFor();
-  await page.goto(`${base}/admin/account`);
-  await page.getByRole("textbox", { name: "Name" }).fill("Rob After");
-  const [cookie] = await page.context().cookies();
-  await must({ token: decodeURIComponent(cookie.value) }, "POST", "/api/auth/sign-out", {});
-  await page.getByRole("button", { name: "Save name" }).click();
-  const dialog = page.getByRole("dialog", { name: "Your session has ended" });
-  await dialog.getByLabel("Password", { exact: true }).fill(other.password);
-  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
-  await page.getByText("Your name is changed.").waitFor();
-  await page.getByRole("button", { name: "Rob After" }).waitFor();
-});
-
 test("the palette finds screens, objects, actions and a record by its id", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   await call(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
   const made = await must(owner, "POST", "/api/v1/data/note", { text: "found by its id" });
   const page = await open("/admin/account", { as: owner });
@@ -236,7 +49,7 @@ test("the palette finds screens, objects, actions and a record by its id", async
 });
 
 test("everything of the frame works with the keyboard alone", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner });
   await heading(page, "Your account").waitFor();
   await settled(page);
@@ -270,7 +83,7 @@ test("everything of the frame works with the keyboard alone", async () => {
 });
 
 test("the chosen theme holds after a reload and is there before the first paint", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, theme: "light" });
   await page.getByRole("button", { name: /Ada Admin/ }).click();
   await page.getByRole("menuitemradio", { name: "Dark" }).click();
@@ -283,9 +96,10 @@ test("the chosen theme holds after a reload and is there before the first paint"
 });
 
 test("the account page changes the name and the password, and ends other sessions", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const other = await person(owner, "Peter Password");
   const elsewhere = await signIn(other);
+  await signIn(other);
   const page = await open("/admin/account", { as: other, expect: [/400/] });
   await page.getByText("this one").waitFor();
   await look(page, "account");
@@ -305,7 +119,7 @@ test("the account page changes the name and the password, and ends other session
 });
 
 test("at 360 px the rail is a drawer", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, width: 360 });
   await page.getByRole("button", { name: "Open the menu" }).click();
   const drawer = page.getByRole("dialog");
@@ -317,13 +131,13 @@ test("at 360 px the rail is a drawer", async () => {
 });
 
 test("an address that leads nowhere says so", async () => {
-  const page = await open("/admin/no/such/page", { as: await asAdmin() });
+  const page = await open("/admin/no/such/page", { as: await admin() });
   await page.getByRole("heading", { name: "There is no page at this address" }).waitFor();
   await look(page, "not-found");
 });
 
 test("a server that does not answer, fails, or is slow is told, with the frame in its place", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, expect: [/500/, /ERR_CONNECTION_REFUSED/, /ERR_FAILED/] });
   await heading(page, "Your account").waitFor();
   const end = await intercept(page, "/api/v1/me", { status: 500, body: { error: "internal_error", message: "Something failed." } });
@@ -347,7 +161,7 @@ test("a server that does not answer, fails, or is slow is told, with the frame i
 });
 
 test("the event stream says when it is live and when it is not", async () => {
-  const owner = await asAdmin();
+  const owner = await admin();
   const page = await open("/admin/account", { as: owner, expect: [/ERR_/, /500/] });
   await page.locator('[data-live="live"]').waitFor();
   await page.context().setOffline(true);
@@ -372,4 +186,40 @@ test("the page's policy is the strict one, and pages are not kept", async () => 
   assert.doesNotMatch(html, /\{nonce\}|style=|<script(?![^>]*src=)/);
   const again = await (await fetch(`${base}/admin`)).text();
   assert.ok(!again.includes(nonce), "a fresh nonce for each page");
+});
+
+test("the rail stays usable with 500 objects that have hostile labels", async () => {
+  const owner = await admin();
+  const labels = Object.values(hostile);
+  const objects = Array.from({ length: 500 }, (_, index) => ({ name: `object_${String(index).padStart(3, "0")}`, label: labels[index % labels.length], fields: [] }));
+  const page = await open("/admin/account", { as: owner });
+  await intercept(page, "/api/v1/schema", { body: { data: { version: 9, objects, relationships: [] } } });
+  await page.reload();
+  const rail = page.getByRole("navigation", { name: "Main" });
+  await rail.getByRole("link", { name: "object_000" }).waitFor();
+  await rail.getByText("400 more. Find one by its name above.").waitFor();
+  await look(page, "rail-500", { widths: [1280] });
+  await rail.getByRole("textbox", { name: "Find an object" }).fill("object_49");
+  await rail.getByRole("link", { name: "object_000" }).waitFor({ state: "detached" });
+  assert.equal(await rail.getByRole("link", { name: /object_49/ }).count(), 10);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Search" }).fill("498");
+  await page.getByRole("option", { name: /object_498 Records/ }).waitFor();
+  await look(page, "palette-500", { widths: [360] });
+});
+
+test("the event stream goes on after the last event, and misses none while it was away", async () => {
+  const owner = await admin();
+  const page = await open("/admin/account", { as: owner, expect: [/ERR_/] });
+  await page.locator('[data-live="live"]').waitFor();
+  const rail = page.getByRole("navigation", { name: "Main" });
+  await must(owner, "POST", "/api/v1/objects", { name: "seen_live", fields: [{ name: "text", type: "text" }] });
+  await rail.getByRole("link", { name: "seen_live" }).waitFor();
+  const again = page.waitForRequest((request) => /events\/stream\?.*since=/.test(request.url()));
+  await page.context().setOffline(true);
+  await page.locator('[data-live="offline"], [data-live="reconnecting"]').waitFor();
+  await must(owner, "POST", "/api/v1/objects", { name: "made_meanwhile", fields: [{ name: "text", type: "text" }] });
+  await page.context().setOffline(false);
+  await again;
+  await rail.getByRole("link", { name: "made_meanwhile" }).waitFor();
 });

@@ -6,10 +6,12 @@ use std::process::Command;
 
 use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directory};
 
-const FILES: [(&str, &str); 4] = [
+const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
+    ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
+    ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
 ];
 
@@ -32,13 +34,13 @@ async fn passes(file: &'static str, engine: Engine, server: &Server, more: Vec<(
             .env("ENGINE", engine)
             .env("ARTIFACTS", target_directory().join("console-pictures").join(engine))
             .envs(more)
-            .current_dir(npm_package("console-client", &FILES))
+            .current_dir(npm_package("console-client", FILES))
             .output()
             .expect("node")
     };
     let ran = tokio::task::spawn_blocking(run).await.unwrap();
     let (steps, problem) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    println!("{steps}");
+    eprintln!("{steps}");
     assert!(ran.status.success(), "{file} on {engine}:\n{steps}\n{problem}");
 }
 
@@ -67,22 +69,23 @@ macro_rules! screens {
 }
 
 // A line for each file of a screen, such as `records: "records.mjs";`. The file stands in `FILES` too.
-screens! {}
+screens! {
+    shell: "shell.mjs";
+    firefox: "firefox.mjs";
+}
 
-mod shell {
+mod gate {
     use super::*;
 
-    /// Beside the fresh server: one whose admin is to be claimed, and one that asks for a setup token.
+    /// Beside the fresh server: two whose admin is to be claimed, and one that asks for a setup token.
     async fn on(engine: Engine) {
         let server = builder(engine).start().await;
-        let claimed = builder(engine)
-            .env("SVC_ADMIN_EMAIL", "boot@example.com")
-            .env("SVC_ADMIN_PASSWORD", "the first password")
-            .start()
-            .await;
+        let to_claim = builder(engine).env("SVC_ADMIN_EMAIL", "boot@example.com").env("SVC_ADMIN_PASSWORD", "the first password");
+        let lost = to_claim.clone().start().await;
+        let won = to_claim.start().await;
         let guarded = builder(engine).env("SVC_SETUP_TOKEN", "let-me-in-please-1234").start().await;
-        let more = vec![("CLAIM_URL", claimed.base.clone()), ("SETUP_URL", guarded.base.clone())];
-        passes("shell.mjs", engine, &server, more).await;
+        let more = vec![("CLAIM_URL", lost.base.clone()), ("CLAIM_2_URL", won.base.clone()), ("SETUP_URL", guarded.base.clone())];
+        passes("gate.mjs", engine, &server, more).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -77,6 +77,7 @@ export function PasswordField(props: {
       required
       withAsterisk={false}
       autoFocus={autoFocus}
+      data-autofocus={autoFocus || undefined}
       value={value}
       error={error}
       aria-invalid={error !== undefined}

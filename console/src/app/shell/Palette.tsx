@@ -28,6 +28,7 @@ interface Command {
 }
 
 const SHOWN_MAX = 60;
+const OBJECTS_AT_FIRST = 6;
 
 export default function Palette() {
   const opened = usePaletteOpened();
@@ -194,7 +195,9 @@ function useCommands(query: string): Command[] {
       action("theme-auto", "Theme as the system", IconSun, "color scheme appearance auto", () => setColorScheme("auto")),
       action("sign-out", "Sign out", IconLogout, "log out leave", () => leave()),
     ];
-    return [...screens, ...(objects ?? []).flatMap((object) => ofObject(object, query, permissions, navigate)), ...actions.filter((each) => each !== false)];
+    // Before anything is typed a few objects stand first: the data is the product.
+    const shown = query === "" ? (objects ?? []).slice(0, OBJECTS_AT_FIRST) : (objects ?? []);
+    return [...shown.flatMap((object) => ofObject(object, query, permissions, navigate)), ...screens, ...actions.filter((each) => each !== false)];
   }, [router, permissions, objects, query, setColorScheme, leave]);
 }
 

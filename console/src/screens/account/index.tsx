@@ -203,7 +203,7 @@ function Sessions() {
                   )}
                 </div>
                 <div className="dim">
-                  {session.ipAddress ?? "unknown address"} · since <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
+                  {session.ipAddress ?? "unknown address"} · began <Time at={session.createdAt} /> · ends <Time at={session.expiresAt} />
                 </div>
               </div>
               {!session.current && (

@@ -1,0 +1,187 @@
+// What stands before the console: first run, sign-in and its errors, sign-up, the claim, sessions that end.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { ADMIN, admin, base, call, focused, hostile, intercept, look, must, open, person, signIn, until } from "./harness.mjs";
+
+const { CLAIM_URL, CLAIM_2_URL, SETUP_URL } = process.env;
+
+const signInButton = (page) => page.getByRole("button", { name: "Sign in", exact: true });
+const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
+
+test("a fresh server with a setup token asks for it, refuses a wrong one, and makes the admin", async () => {
+  const page = await open("/admin/roles", { at: SETUP_URL, expect: [/403/] });
+  await heading(page, "Create the admin account").waitFor();
+  await look(page, "first-run");
+  await page.getByLabel("Setup token").fill("not the token");
+  await page.getByLabel("Name").fill(ADMIN.name);
+  await page.getByLabel("Email").fill(ADMIN.email);
+  await page.getByLabel("Password", { exact: true }).fill(ADMIN.password);
+  await page.getByRole("button", { name: "Create admin account" }).click();
+  await page.getByLabel("Setup token").and(page.locator('[aria-invalid="true"]')).waitFor();
+  await page.getByLabel("Setup token").fill("let-me-in-please-1234");
+  await page.getByRole("button", { name: "Create admin account" }).click();
+  // The deep link outlives the first run.
+  await heading(page, "Roles").waitFor();
+});
+
+test("a fresh server makes its first account the admin, and says what is wrong with a password", async () => {
+  const page = await open("/admin", { expect: [/400/] });
+  await heading(page, "Create the admin account").waitFor();
+  await page.getByLabel("Name").fill(ADMIN.name);
+  await page.getByLabel("Email").fill(ADMIN.email);
+  await page.getByLabel("Password", { exact: true }).fill("password1");
+  await page.getByRole("button", { name: "Create admin account" }).click();
+  await page.getByLabel("Password", { exact: true }).and(page.locator('[aria-invalid="true"]')).waitFor();
+  await page.getByLabel("Password", { exact: true }).fill(ADMIN.password);
+  await page.getByRole("button", { name: "Create admin account" }).click();
+  await page.getByRole("navigation", { name: "Main" }).getByRole("link", { name: "Users" }).waitFor();
+});
+
+
+test("sign-in keeps the deep link, says what is wrong, and leaves nothing in web storage", async () => {
+  await admin();
+  const page = await open("/admin/account?x=1", { expect: [/401/] });
+  await heading(page, "Sign in").waitFor();
+  await look(page, "sign-in");
+  assert.equal(await focused(page), "email");
+  await page.getByLabel("Email").fill(ADMIN.email);
+  await page.getByLabel("Password", { exact: true }).fill("not the password");
+  await page.keyboard.press("Enter");
+  await page.getByText("Email or password is wrong").waitFor();
+  await look(page, "sign-in-wrong");
+  await page.getByLabel("Password", { exact: true }).fill(ADMIN.password);
+  await signInButton(page).click();
+  await heading(page, "Your account").waitFor();
+  assert.equal(new URL(page.url()).pathname, "/admin/account");
+  const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }));
+  assert.doesNotMatch(stored, /token|session|secret|correct horse|svc_/i);
+  assert.equal(await page.evaluate(() => document.cookie), "", "the cookie is HttpOnly");
+});
+
+test("too many wrong passwords say how long to wait, and the button waits too", async () => {
+  const owner = await admin();
+  const other = await person(owner, "Locked Out");
+  await until("the server makes one wait", async () => (await call(null, "POST", "/api/auth/sign-in/email", { email: other.email, password: "wrong wrong" })).status === 429);
+  const page = await open("/admin", { expect: [/429/, /401/] });
+  // The pause grows with each failure, so it is not over before the page asks.
+  await call(null, "POST", "/api/auth/sign-in/email", { email: other.email, password: "wrong wrong" });
+  await intercept(page, "/api/auth/sign-in/email", { status: 429, headers: { "retry-after": "3", "x-retry-after": "3" }, body: { code: "TOO_MANY_REQUESTS", error: "TOO_MANY_REQUESTS", message: "Too many failed sign-ins." } });
+  await page.getByLabel("Email").fill(other.email);
+  await page.getByLabel("Password", { exact: true }).fill(other.password);
+  await signInButton(page).click();
+  await page.getByText(/Wait \d seconds?, then try again/).waitFor();
+  const waiting = page.getByRole("button", { name: /Sign in in \d s/ });
+  assert.ok(await waiting.isDisabled());
+  await page.getByText("You can try again now.").waitFor();
+  assert.ok(await signInButton(page).isEnabled());
+});
+
+test("sign-up, where it is open, makes an account that may not see anything yet and is told so", async () => {
+  await admin();
+  const page = await open("/admin", { expect: [/422/] });
+  await page.getByRole("button", { name: "Create one" }).click();
+  await page.getByLabel("Name").fill(hostile.markup);
+  await page.getByLabel("Email").fill(ADMIN.email);
+  await page.getByLabel("Password", { exact: true }).fill("correct horse battery");
+  await page.getByRole("button", { name: "Create account" }).click();
+  await page.getByLabel("Email").and(page.locator('[aria-invalid="true"]')).waitFor();
+  await page.getByLabel("Email").fill("newcomer@example.com");
+  await page.getByRole("button", { name: "Create account" }).click();
+  await page.getByRole("heading", { name: "You may not see anything yet" }).waitFor();
+  await look(page, "nothing-granted");
+  const rail = page.getByRole("navigation", { name: "Main" });
+  assert.equal(await rail.getByRole("link", { name: "Users" }).count(), 0);
+});
+
+test("a pending claim leads to the onboarding from every address, and is then over", async () => {
+  const boot = { email: "boot@example.com", password: "the first password", name: "" };
+  const rival = await signIn(boot, { at: CLAIM_URL });
+  const loser = await open("/admin/users", { at: CLAIM_URL, expect: [/401/, /409/] });
+  await loser.getByLabel("Email").fill(boot.email);
+  await loser.getByLabel("Password", { exact: true }).fill(boot.password);
+  await signInButton(loser).click();
+  await heading(loser, "Make this account yours").waitFor();
+  assert.equal(new URL(loser.url()).pathname, "/admin/onboarding");
+  await loser.goto(`${CLAIM_URL}/admin/roles`);
+  await heading(loser, "Make this account yours").waitFor();
+  await look(loser, "onboarding");
+  await loser.getByLabel("Your name").fill("Late");
+  await loser.getByLabel("New password", { exact: true }).fill("another password 1");
+  await loser.getByLabel("New password again").fill("another password 2");
+  await loser.getByRole("button", { name: "Take over the account" }).click();
+  await loser.getByText("The two passwords differ").waitFor();
+
+  // Another session of the same account is faster.
+  await must(rival, "POST", "/api/v1/admin/claim", { name: "First", newPassword: "a password of mine" }, { at: CLAIM_URL });
+  await loser.getByLabel("New password again").fill("another password 1");
+  await loser.getByRole("button", { name: "Take over the account" }).click();
+  await heading(loser, "Sign in").waitFor();
+  await loser.getByText("Somebody else has taken this account over").waitFor();
+  await look(loser, "claim-lost");
+
+  const winner = await open("/admin/account", { at: CLAIM_URL });
+  await winner.getByLabel("Email").fill(boot.email);
+  await winner.getByLabel("Password", { exact: true }).fill("a password of mine");
+  await signInButton(winner).click();
+  await heading(winner, "Your account").waitFor();
+});
+
+test("the claim is made in the console, and the address asked for is shown", async () => {
+  const at = CLAIM_2_URL;
+  const page = await open("/admin/roles", { at });
+  await page.getByLabel("Email").fill("boot@example.com");
+  await page.getByLabel("Password", { exact: true }).fill("the first password");
+  await signInButton(page).click();
+  await page.getByLabel("Your name").fill("Grace");
+  await page.getByLabel("New password", { exact: true }).fill("a password of mine");
+  await page.getByLabel("New password again").fill("a password of mine");
+  await page.getByRole("button", { name: "Take over the account" }).click();
+  await heading(page, "Roles").waitFor();
+  assert.equal((await call(null, "POST", "/api/auth/sign-in/email", { email: "boot@example.com", password: "the first password" }, { at })).status, 401);
+});
+
+test("a session that ends keeps what was typed: sign-in appears over the page, and the page goes on", async () => {
+  const owner = await admin();
+  const other = await person(owner, "Ella Expires");
+  const page = await open("/admin/account", { as: other, expect: [/401/] });
+  await page.getByRole("textbox", { name: "Name" }).fill("Ella After");
+  await must(other, "POST", "/api/auth/sign-out", {});
+  await page.getByRole("button", { name: "Sign out" }).first().waitFor();
+  const dialog = page.getByRole("dialog", { name: "Your session has ended" });
+  // The event stream notices within a second or two; a request would notice at once.
+  await dialog.waitFor();
+  await look(page, "session-ended");
+  assert.equal(await page.getByLabel("Name", { exact: true }).inputValue(), "Ella After");
+  await dialog.getByLabel("Password", { exact: true }).fill("wrong wrong");
+  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+  await dialog.getByText("Email or password is wrong").waitFor();
+  await dialog.getByLabel("Password", { exact: true }).fill(other.password);
+  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+  await dialog.waitFor({ state: "hidden" });
+  assert.equal(await page.getByRole("textbox", { name: "Name" }).inputValue(), "Ella After");
+  await page.getByRole("button", { name: "Save name" }).click();
+  await page.getByText("Your name is changed.").waitFor();
+});
+
+test("a request that meets an ended session waits for the sign-in and is sent again", async () => {
+  const owner = await admin();
+  const other = await person(owner, "Rob Resumes");
+  const page = await open("/admin", { expect: [/401/, /ERR_FAILED/] });
+  // Without the event stream, so that the request is the first to meet it.
+  await page.route("**/api/v1/events/stream*", (route) => route.abort());
+  await page.getByLabel("Email").fill(other.email);
+  await page.getByLabel("Password", { exact: true }).fill(other.password);
+  await signInButton(page).click();
+  await page.getByRole("navigation", { name: "Main" }).waitFor();
+  await page.goto(`${base}/admin/account`);
+  await page.getByRole("textbox", { name: "Name" }).fill("Rob After");
+  const [cookie] = await page.context().cookies();
+  await must({ token: decodeURIComponent(cookie.value) }, "POST", "/api/auth/sign-out", {});
+  await page.getByRole("button", { name: "Save name" }).click();
+  const dialog = page.getByRole("dialog", { name: "Your session has ended" });
+  await dialog.getByLabel("Password", { exact: true }).fill(other.password);
+  await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+  await page.getByText("Your name is changed.").waitFor();
+  await page.getByRole("button", { name: "Rob After" }).waitFor();
+});
+
