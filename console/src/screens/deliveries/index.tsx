@@ -69,7 +69,7 @@ export function DeliveriesScreen() {
   const dead = sum("dead") ?? 0;
   const retryAllDead = async () => {
     const { consumer, topic, since, until } = filter;
-    if (!(await confirm({ title: `Retry ${dead.toLocaleString("en")} dead ${dead === 1 ? "delivery" : "deliveries"}?`, children: "They are sent in order at the ordinary pace. A receiver may get an event that it has seen before.", action: "Retry all dead" }))) return;
+    if (!(await confirm({ title: `Retry ${dead.toLocaleString("en")} dead ${dead === 1 ? "delivery" : "deliveries"}?`, children: "They are sent in order at the ordinary pace. A receiver may get an event that it has seen before.", action: "Retry all dead", danger: false }))) return;
     try {
       const { data } = await request<{ data: { count: number } }>("POST", "/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } });
       setProgress({ done: 0, of: data.count, what: "Delivering" });

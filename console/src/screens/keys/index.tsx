@@ -18,7 +18,7 @@ import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
-import { retry, rolesQuery } from "../users/users";
+import { REASONS, retry, rolesQuery } from "../users/users";
 import { NewKey } from "./NewKey";
 import classes from "../users/Users.module.css";
 
@@ -184,7 +184,7 @@ function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKe
           <div className={classes.handOver}>
             <StatusBadge tone="warn">suspended</StatusBadge>
             <span>
-              {apiKey.suspended.reason} Since <Time at={apiKey.suspended.since} />.
+              {REASONS[apiKey.suspended.reason] ?? apiKey.suspended.reason} Since <Time at={apiKey.suspended.since} />.
             </span>
             {canUpdate && (
               <Button variant="default" size="compact-sm" loading={adopt.isPending} onClick={() => adopt.mutate()}>

@@ -15,6 +15,7 @@ import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
+import { REASONS } from "../users/users";
 import { Schedule } from "./Schedule";
 import { type Run, RUNS_SHOWN, type Task, TYPES, isMade, runsQuery } from "./tasks";
 import classes from "./Tasks.module.css";
@@ -112,7 +113,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
           <div className={classes.suspended} role="note">
             <StatusBadge tone="warn">suspended</StatusBadge>
             <span>
-              {task.suspended.reason} Since <Time at={task.suspended.since} />.
+              {REASONS[task.suspended.reason] ?? task.suspended.reason} Since <Time at={task.suspended.since} />.
             </span>
             {canUpdate && isMade(task) && (
               <Button variant="default" size="compact-xs" loading={adopt.isPending} onClick={() => adopt.mutate()}>

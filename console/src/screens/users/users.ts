@@ -66,3 +66,13 @@ export const rolesQuery = queryOptions({
 
 /** Everybody has these by what they are; they are not given. */
 export const GIVEN_BY_THE_SERVICE: readonly string[] = ["public", "anonymous"];
+
+/** What the reason of a suspension means. */
+export const REASONS: Record<string, string> = {
+  rights_lost: "Its maker no longer has the rights that it needs.",
+  maker_banned: "Its maker is banned.",
+  maker_gone: "Its maker was deleted.",
+  key_gone: "The API key that made it was deleted.",
+  key_expired: "The API key that made it has expired.",
+  key_suspended: "The API key that made it is suspended.",
+};

@@ -4,7 +4,7 @@ import { request } from "../../api/client";
 import { ErrorNotice } from "../../components/ErrorState";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { REASONS } from "./webhooks";
+import { REASONS } from "../users/users";
 import classes from "../users/Users.module.css";
 
 /** Why something stopped, and the way to make it go on with one's own rights. */

@@ -52,14 +52,4 @@ export const subscriptionsQuery = queryOptions({
   retry,
 });
 
-/** What a suspension's reason means. */
-export const REASONS: Record<string, string> = {
-  rights_lost: "Its maker no longer has the rights that it needs.",
-  maker_banned: "Its maker is banned.",
-  maker_gone: "Its maker was deleted.",
-  key_gone: "The API key that made it was deleted.",
-  key_expired: "The API key that made it has expired.",
-  key_suspended: "The API key that made it is suspended.",
-};
-
 export const HIDDEN = "***";
