@@ -9,7 +9,7 @@ import { resolve } from "node:path";
 
 const FIRST_LOAD_KIB_MAX = 250;
 const ROUTE_KIB_MAX = 120;
-const TYPES = { js: "text/javascript", css: "text/css", svg: "image/svg+xml", txt: "text/plain; charset=utf-8", woff2: "font/woff2", png: "image/png" };
+const TYPES = { js: "text/javascript; charset=utf-8", css: "text/css; charset=utf-8", svg: "image/svg+xml", txt: "text/plain; charset=utf-8", woff2: "font/woff2", png: "image/png" };
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const dist = here("../dist/");

@@ -45,6 +45,7 @@ function sendPage(answer) {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
   });
   answer.end(readFileSync(`${dist}index.html`, "utf8").replaceAll("{nonce}", nonce));
 }

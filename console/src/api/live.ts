@@ -24,6 +24,8 @@ type Handler = (events: LiveEvent[]) => void;
 const SILENCE_MS_MAX = 35_000;
 const BACKOFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 const BATCH_MAX = 2_000;
+/** A stream that opens within this time opens before a page has read its data. */
+const OPENING_MS_MAX = 250;
 
 /** Whether a topic matches a pattern: `*` is one segment, `#` any number. */
 export function topicMatches(pattern: string, topic: string): boolean {
@@ -41,7 +43,7 @@ export function topicMatches(pattern: string, topic: string): boolean {
 }
 
 class Feed {
-  #subscribers = new Map<symbol, { topics: string[]; handler: { current: Handler }; gap: { current: (() => void) | undefined } }>();
+  #subscribers = new Map<symbol, { topics: string[]; handler: { current: Handler }; gap: { current: (() => void) | undefined }; since: number }>();
   #listeners = new Set<() => void>();
   #state: LiveState = "off";
   #lastId: string | null = null;
@@ -65,7 +67,7 @@ class Feed {
 
   subscribe(topics: string[], handler: { current: Handler }, gap: { current: (() => void) | undefined }): () => void {
     const id = Symbol("subscriber");
-    this.#subscribers.set(id, { topics, handler, gap });
+    this.#subscribers.set(id, { topics, handler, gap, since: performance.now() });
     this.#reconsider();
     return () => {
       this.#subscribers.delete(id);
@@ -134,12 +136,14 @@ class Feed {
     if (this.#state !== "live") this.#become(this.#failures === 0 && this.#lastId === null ? "connecting" : navigator.onLine ? "reconnecting" : "offline");
     const current = () => this.#connection === connection;
     let silence: ReturnType<typeof setTimeout> | undefined;
+    let answered = false;
     try {
       const response = await fetch(address("/api/v1/events/stream", { topics, since: this.#lastId }), {
         headers: { accept: "text/event-stream" },
         credentials: "same-origin",
         signal: connection.signal,
       });
+      answered = true;
       if (!current()) return;
       if (response.status === 401 && isSessionEstablished()) {
         this.#become("reconnecting");
@@ -163,31 +167,35 @@ class Feed {
       };
       alive();
       let rest = "";
+      let opened = false;
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
         const { value, done } = await reader.read();
-        if (done || !current()) break;
+        if (done || connection.signal.aborted) break;
         alive();
-        if (this.#state !== "live") {
+        if (!opened && current()) {
+          opened = true;
           this.#become("live");
-          if (this.#failures > 0 && this.#lastId === null) this.#tellGap();
+          // Without an event to go on after, what happened before the stream was open is not known.
+          if (this.#lastId === null) this.#tellGap(this.#failures > 0 ? 0 : OPENING_MS_MAX);
           this.#failures = 0;
         }
-        // The connection before this one ends only now, so that no event falls between the two.
+        // The connection before this one ends only now, so that no event falls between the two. What both bring is taken once.
         before?.abort();
         rest += value;
         const frames = rest.split("\n\n");
         rest = frames.pop() ?? "";
         for (const frame of frames) this.#take(frame);
       }
-    } catch (error) {
-      if (current() && !(error instanceof DOMException && error.name === "AbortError" && silence === undefined)) this.#become(navigator.onLine ? "reconnecting" : "offline");
+    } catch {
+      // A break is no error of the page: it is shown below, and the stream begins again.
     } finally {
       clearTimeout(silence);
       before?.abort();
     }
     if (!current() || this.#union() === "") return;
-    this.#become(navigator.onLine && this.#failures < 3 ? "reconnecting" : "offline");
+    // A server that answers at all is not gone: it restarts, or has too many streams.
+    this.#become(answered || (navigator.onLine && this.#failures < 2) ? "reconnecting" : "offline");
     const pause = BACKOFF_MS[Math.min(this.#failures, BACKOFF_MS.length - 1)]!;
     this.#failures += 1;
     this.#retry = setTimeout(() => void this.#connect(), pause * (0.75 + Math.random() / 2));
@@ -222,8 +230,9 @@ class Feed {
     }
   }
 
-  #tellGap(): void {
-    for (const { gap } of this.#subscribers.values()) gap.current?.();
+  /** To those who have waited for longer than `waited` milliseconds: what they read may be older than the stream. */
+  #tellGap(waited = 0): void {
+    for (const { gap, since } of this.#subscribers.values()) if (performance.now() - since >= waited) gap.current?.();
   }
 }
 

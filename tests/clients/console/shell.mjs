@@ -1,7 +1,7 @@
 // The frame: the palette, the rail, the keyboard, themes, the account, and servers that fail.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { admin, axe, base, call, focused, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
+import { admin, axe, base, call, focused, hostile, intercept, look, must, open, person, problemsOf, settled, signIn, until } from "./harness.mjs";
 
 const heading = (page, name) => page.getByRole("heading", { name, level: 1 });
 
@@ -186,4 +186,40 @@ test("the page's policy is the strict one, and pages are not kept", async () => 
   assert.doesNotMatch(html, /\{nonce\}|style=|<script(?![^>]*src=)/);
   const again = await (await fetch(`${base}/admin`)).text();
   assert.ok(!again.includes(nonce), "a fresh nonce for each page");
+});
+
+test("the rail stays usable with 500 objects that have hostile labels", async () => {
+  const owner = await admin();
+  const labels = Object.values(hostile);
+  const objects = Array.from({ length: 500 }, (_, index) => ({ name: `object_${String(index).padStart(3, "0")}`, label: labels[index % labels.length], fields: [] }));
+  const page = await open("/admin/account", { as: owner });
+  await intercept(page, "/api/v1/schema", { body: { data: { version: 9, objects, relationships: [] } } });
+  await page.reload();
+  const rail = page.getByRole("navigation", { name: "Main" });
+  await rail.getByRole("link", { name: "object_000" }).waitFor();
+  await rail.getByText("400 more. Find one by its name above.").waitFor();
+  await look(page, "rail-500", { widths: [1280] });
+  await rail.getByRole("textbox", { name: "Find an object" }).fill("object_49");
+  await rail.getByRole("link", { name: "object_000" }).waitFor({ state: "detached" });
+  assert.equal(await rail.getByRole("link", { name: /object_49/ }).count(), 10);
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Search" }).fill("498");
+  await page.getByRole("option", { name: /object_498 Records/ }).waitFor();
+  await look(page, "palette-500", { widths: [360] });
+});
+
+test("the event stream goes on after the last event, and misses none while it was away", async () => {
+  const owner = await admin();
+  const page = await open("/admin/account", { as: owner, expect: [/ERR_/] });
+  await page.locator('[data-live="live"]').waitFor();
+  const rail = page.getByRole("navigation", { name: "Main" });
+  await must(owner, "POST", "/api/v1/objects", { name: "seen_live", fields: [{ name: "text", type: "text" }] });
+  await rail.getByRole("link", { name: "seen_live" }).waitFor();
+  const again = page.waitForRequest((request) => /events\/stream\?.*since=/.test(request.url()));
+  await page.context().setOffline(true);
+  await page.locator('[data-live="offline"], [data-live="reconnecting"]').waitFor();
+  await must(owner, "POST", "/api/v1/objects", { name: "made_meanwhile", fields: [{ name: "text", type: "text" }] });
+  await page.context().setOffline(false);
+  await again;
+  await rail.getByRole("link", { name: "made_meanwhile" }).waitFor();
 });

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directory};
 
-const FILES: [(&str, &str); 8] = [
+const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
@@ -36,13 +36,13 @@ async fn passes(file: &'static str, engine: Engine, server: &Server, more: Vec<(
             .env("ENGINE", engine)
             .env("ARTIFACTS", target_directory().join("console-pictures").join(engine))
             .envs(more)
-            .current_dir(npm_package("console-client", &FILES))
+            .current_dir(npm_package("console-client", FILES))
             .output()
             .expect("node")
     };
     let ran = tokio::task::spawn_blocking(run).await.unwrap();
     let (steps, problem) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    println!("{steps}");
+    eprintln!("{steps}");
     assert!(ran.status.success(), "{file} on {engine}:\n{steps}\n{problem}");
 }
 

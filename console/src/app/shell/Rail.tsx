@@ -10,6 +10,8 @@ import classes from "./Shell.module.css";
 
 /** From this many objects on, the rail can be searched. */
 const FILTER_FROM = 10;
+/** So many objects stand in the rail; the filter and the palette find the rest. */
+const SHOWN_MAX = 100;
 
 /** The screens, with the objects by name below Objects: the data is the product. */
 export function Rail({ folded }: { folded: boolean }) {
@@ -65,12 +67,13 @@ function RailObjects() {
         </div>
       )}
       <div className={classes.objects} data-many={objects.length >= 2 * FILTER_FROM || undefined}>
-        {matching.map(({ name, label }) => (
+        {matching.slice(0, SHOWN_MAX).map(({ name, label }) => (
           <Link key={name} to="/data/$object" params={{ object: name }} className={classes.item} activeOptions={{ includeSearch: false }} data-tip={label !== undefined && label !== name ? `${label}\n${name}` : name.length > 20 ? name : undefined}>
             <IconTable size={14} stroke={1.75} aria-hidden="true" />
             <span dir="auto">{name}</span>
           </Link>
         ))}
+        {matching.length > SHOWN_MAX && <div className={classes.note}>{matching.length - SHOWN_MAX} more. Find one by its name above.</div>}
         {objects.length === 0 && canCreate && (
           <Link to="/objects/new" className={classes.item}>
             <IconPlus size={14} aria-hidden="true" />
