@@ -81,7 +81,7 @@ const lightTokens = {
   "--bb-text-null": "#6f6f7b",
   "--bb-accent": "#4f46e5",
   "--bb-accent-text": "#4338ca",
-  "--bb-green": "#15803d",
+  "--bb-green": "#13773a",
   "--bb-green-bg": "#e9f9ef",
   "--bb-red": "#b91c1c",
   "--bb-red-bg": "#fdeeee",

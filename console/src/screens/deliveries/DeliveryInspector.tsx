@@ -86,7 +86,7 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
         {error !== null && (
           <section>
             <h3 className={classes.head}>Error of the last attempt</h3>
-            <CodeBlock code={error} label="Error" />
+            <CodeBlock code={error} label="Error" wrap />
           </section>
         )}
       </div>

@@ -17,6 +17,7 @@ import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { DeliveryInspector } from "./DeliveryInspector";
 import { type Delivery, DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf } from "./deliveries";
+import classes from "./Deliveries.module.css";
 
 const PAGE = 100;
 const keyOf = ({ eventId, consumer }: Delivery) => `${eventId}/${consumer}`;
@@ -116,8 +117,10 @@ export function DeliveriesScreen() {
           />
           <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
           <Typed label="Topic" placeholder="Topic, such as data.task.#" value={filter.topic} onChange={(topic) => change({ topic })} />
-          <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
-          <Instant label="Until" value={filter.until} onChange={(until) => change({ until })} />
+          <div className={classes.times}>
+            <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
+            <Instant label="Until" value={filter.until} onChange={(until) => change({ until })} />
+          </div>
           {progress !== undefined && (
             <span role="status" className="dim">
               {progress.what} {progress.done} of {progress.of}
@@ -204,7 +207,8 @@ function Instant({ label, value, onChange }: { label: string; value: string | un
     <TextInput
       type="datetime-local"
       aria-label={label}
-      title={label}
+      leftSection={<span className={classes.timeLabel}>{label}</span>}
+      leftSectionWidth={48}
       value={shown}
       onChange={({ currentTarget }) => {
         const chosen = new Date(currentTarget.value);

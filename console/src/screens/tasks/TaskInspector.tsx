@@ -16,6 +16,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { REASONS } from "../users/users";
+import { Enabled } from "./Enabled";
 import { Schedule } from "./Schedule";
 import { type Run, RUNS_SHOWN, type Task, TYPES, isMade, runsQuery } from "./tasks";
 import classes from "./Tasks.module.css";
@@ -123,6 +124,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
           </div>
         )}
         <p className="dim">{TYPES[task.type]}</p>
+        <Enabled task={task} disabled={!canUpdate} label="Enabled" />
         <Schedule value={schedule} onChange={setSchedule} disabled={!canUpdate} error={scheduleError} />
         <div>
           <div className={classes.label}>Configuration</div>

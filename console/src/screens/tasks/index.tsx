@@ -1,9 +1,8 @@
-import { Button, Switch } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { request } from "../../api/client";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import { CopyAs } from "../../components/CopyAs";
@@ -14,7 +13,7 @@ import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { failed } from "../../components/toast";
+import { Enabled } from "./Enabled";
 import { NewTask } from "./NewTask";
 import { TaskInspector } from "./TaskInspector";
 import { type Task, inWords, tasksQuery } from "./tasks";
@@ -104,30 +103,5 @@ function LastRun({ task: { lastRunAt, lastStatus, suspended } }: { task: Task })
         <Time at={lastRunAt} />
       </span>
     </>
-  );
-}
-
-/** Applied at once, taken back when the server refuses. */
-function Enabled({ task, disabled }: { task: Task; disabled: boolean }) {
-  const cache = useQueryClient();
-  const change = async (enabled: boolean) => {
-    const set = (value: boolean) => cache.setQueryData(tasksQuery.queryKey, (before) => before?.map((each) => (each.id === task.id ? { ...each, enabled: value } : each)));
-    set(enabled);
-    try {
-      await request("PATCH", `/api/v1/tasks/${task.id}`, { body: { enabled } });
-    } catch (error) {
-      set(!enabled);
-      failed(`${task.name} was not ${enabled ? "enabled" : "disabled"}`, error);
-    }
-    void cache.invalidateQueries({ queryKey: ["tasks"], exact: true });
-  };
-  return (
-    <Switch
-      checked={task.enabled}
-      disabled={disabled}
-      aria-label={`${task.name} is enabled`}
-      onClick={(event) => event.stopPropagation()}
-      onChange={({ currentTarget: { checked } }) => void change(checked)}
-    />
   );
 }

@@ -142,7 +142,7 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
               <bdi>{name}</bdi>
             )}
             {canUpdate && (
-              <Button variant="subtle" size="compact-xs" loading={take.isPending && take.variables === id} onClick={() => take.mutate(id)} aria-label={`Take the role ${name} away`}>
+              <Button variant="subtle" size="compact-xs" loading={take.isPending && take.variables === id} onClick={() => take.mutate(id)} aria-label={`Take away the role ${name}`}>
                 Take away
               </Button>
             )}

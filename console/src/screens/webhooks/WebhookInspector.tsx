@@ -18,6 +18,7 @@ import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { type Delivery, DeliveryStatus, stateOf } from "../deliveries/deliveries";
 import { Suspension } from "./Suspension";
+import { Enabled } from "./Enabled";
 import { WebhookForm, type WebhookDraft, headersOf } from "./WebhookForm";
 import { type Answer, HIDDEN, type Webhook, webhooksQuery } from "./webhooks";
 import classes from "../users/Users.module.css";
@@ -159,7 +160,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
         <>
           {canUpdate && (
             <Button disabled={!isChanged || draft.url.trim() === "" || draft.topics.length === 0} loading={save.isPending} onClick={() => save.mutate()}>
-              Save webhook
+              Save
             </Button>
           )}
           {canUpdate && (
@@ -203,6 +204,10 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
         <WebhookForm draft={draft} onChange={setDraft} errorOf={fieldError(save.error)} disabled={!canUpdate} />
         {loses && <p className="dim">Header values do not follow a webhook to another URL: type them again.</p>}
         <dl className={classes.facts}>
+          <dt>Enabled</dt>
+          <dd>
+            <Enabled webhook={webhook} disabled={!canUpdate} />
+          </dd>
           <dt>Id</dt>
           <dd>
             <Id id={webhook.id} />
@@ -232,7 +237,7 @@ function TestResult({ webhook, eventId }: { webhook: string; eventId: string }) 
     <section className={classes.handOver} aria-live="polite">
       <h3 className={classes.head}>Test</h3>
       {delivery === undefined || delivery === null ? <StatusBadge tone="wait">on the way</StatusBadge> : <DeliveryStatus delivery={delivery} />}
-      {delivery?.error !== null && delivery?.error !== undefined && <CodeBlock code={delivery.error} label="The receiver's answer" />}
+      {delivery?.error !== null && delivery?.error !== undefined && <CodeBlock code={delivery.error} label="The receiver's answer" wrap />}
       {delivery?.status === "delivered" && <span>The receiver accepted it <Time at={delivery.deliveredAt} />.</span>}
     </section>
   );

@@ -1,8 +1,6 @@
-import { Switch } from "@mantine/core";
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { request } from "../../api/client";
 import { useCan } from "../../api/session";
 import { asCurl } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
@@ -11,7 +9,7 @@ import { ErrorState } from "../../components/ErrorState";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { failed } from "../../components/toast";
+import { Enabled } from "./Enabled";
 import { type Webhook, webhooksQuery } from "./webhooks";
 
 export function WebhookList() {
@@ -22,7 +20,7 @@ export function WebhookList() {
   const columns = useMemo<Column<Webhook>[]>(
     () => [
       { id: "name", header: "Webhook", width: 200, cell: ({ name, id }) => (name === null ? <code className="mono dim">{id.slice(-8)}</code> : <bdi>{name}</bdi>) },
-      { id: "url", header: "URL", width: 320, cell: ({ url }) => <bdi className="mono">{url}</bdi> },
+      { id: "url", header: "URL", width: 260, cell: ({ url }) => <bdi className="mono">{url}</bdi> },
       { id: "topics", header: "Topics", width: 240, cell: ({ topics }) => <span className="mono">{topics.join(", ")}</span> },
       { id: "state", header: "State", width: 130, cell: (webhook) => <State webhook={webhook} /> },
       { id: "enabled", header: "Enabled", width: 100, cell: (webhook) => <Enabled webhook={webhook} disabled={!canUpdate} /> },
@@ -43,29 +41,4 @@ export function WebhookList() {
 function State({ webhook: { enabled, suspended } }: { webhook: Webhook }) {
   if (suspended !== null) return <StatusBadge tone="warn" plain>suspended</StatusBadge>;
   return enabled ? <StatusBadge tone="ok" plain>delivers</StatusBadge> : <StatusBadge tone="off" plain>disabled</StatusBadge>;
-}
-
-/** Applied at once, taken back when the server refuses. */
-function Enabled({ webhook, disabled }: { webhook: Webhook; disabled: boolean }) {
-  const cache = useQueryClient();
-  const change = async (enabled: boolean) => {
-    const set = (value: boolean) => cache.setQueryData(webhooksQuery.queryKey, (before) => before?.map((each) => (each.id === webhook.id ? { ...each, enabled: value } : each)));
-    set(enabled);
-    try {
-      await request("PATCH", `/api/v1/webhooks/${webhook.id}`, { body: { enabled } });
-    } catch (error) {
-      set(!enabled);
-      failed(`The webhook was not ${enabled ? "enabled" : "disabled"}`, error);
-    }
-    void cache.invalidateQueries({ queryKey: ["webhooks"] });
-  };
-  return (
-    <Switch
-      checked={webhook.enabled}
-      disabled={disabled}
-      aria-label={`${webhook.name ?? webhook.url} is enabled`}
-      onClick={(event) => event.stopPropagation()}
-      onChange={({ currentTarget: { checked } }) => void change(checked)}
-    />
-  );
 }
