@@ -114,11 +114,7 @@ pub(crate) async fn migrations(
     if object.as_ref().is_some_and(|name| name.contains('\0')) {
         return Err(Error::invalid_request("`object` holds a NUL character.").into());
     }
-    let asked = HistoryRequest {
-        object,
-        before: number("before")?,
-        limit: number("limit")?.map(|limit| limit.min(CHANGES_MAX)),
-    };
+    let asked = HistoryRequest { object, before: number("before")?, limit: number("limit")?.map(|limit| limit.min(CHANGES_MAX)) };
     let changes = state.app.schema_changes(&caller, asked).await?.into_iter().map(|row| {
         Ok(SchemaChange {
             version: row.version,

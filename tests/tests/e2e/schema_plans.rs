@@ -64,7 +64,9 @@ async fn state(admin: &Admin<'_>) -> (Value, Value, Vec<Vec<String>>) {
 fn lost(plan: &Value) -> Vec<(String, String, String, i64)> {
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let entries = plan["lost"].as_array().unwrap().iter();
-    entries.map(|lost| (text(&lost["what"]), text(&lost["object"]), text(&lost["name"]), lost["rows"].as_i64().unwrap())).collect()
+    entries
+        .map(|lost| (text(&lost["what"]), text(&lost["object"]), text(&lost["name"]), lost["rows"].as_i64().unwrap()))
+        .collect()
 }
 
 fn names(dependents: &Value) -> Vec<String> {

@@ -105,9 +105,8 @@ impl<'a> Rows<'a> {
         let (mut broken, mut pages) = (0, Pages::default());
         while let Some(page) = pages.next(connection, object, before).await? {
             let bytes = page.iter().map(|record| record.cell(1).len()).sum();
-            let is_broken = |cell: &String| {
-                !column.value_of(&converted_cell(column, cell)).is_ok_and(|value| keeps(column, cell, &value))
-            };
+            let is_broken =
+                |cell: &String| !column.value_of(&converted_cell(column, cell)).is_ok_and(|value| keeps(column, cell, &value));
             broken += run_sized(bytes, || page.iter().filter_map(cell).filter(is_broken).count()) as i64;
         }
         Ok(broken)
