@@ -57,6 +57,8 @@ const goThrough = async (client) => {
   const links = { object_name, id: made.id, relation: "labels", ids: [label.id] };
   assert.deepEqual(await call("link_records", links), { data: { added: 1 } });
   assert.deepEqual(await call("unlink_records", links), { data: { removed: 1 } });
+  const changes = { object_name, ids: bulk.ids, data: { title: "c", count: { $inc: 1 } } };
+  assert.deepEqual(await call("bulk_update_records", changes), { count: 2, ids: bulk.ids });
   assert.deepEqual((await call("bulk_delete_records", { object_name, ids: bulk.ids })).ids, bulk.ids);
   assert.deepEqual(await call("delete_record", { object_name, id: made.id }), { data: { deleted: true } });
   assert.deepEqual(await call("echo_echo", { word: "é" }), { data: { word: "é" } });
