@@ -13,6 +13,8 @@ const FILES: &[(&str, &str)] = &[
     ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
+    ("users.mjs", include_str!("../../clients/console/users.mjs")),
+    ("events.mjs", include_str!("../../clients/console/events.mjs")),
 ];
 
 /// A server whose webhooks may call receivers on this machine.
@@ -72,6 +74,27 @@ macro_rules! screens {
 screens! {
     shell: "shell.mjs";
     firefox: "firefox.mjs";
+    users: "users.mjs";
+}
+
+mod events {
+    use super::*;
+
+    /// Deliveries that fail are dead within a second.
+    async fn on(engine: Engine) {
+        let server = builder(engine).env("SVC_RETRY_BASE_MS", "1").start().await;
+        passes("events.mjs", engine, &server, Vec::new()).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn sqlite() {
+        on(Engine::Sqlite).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn postgres() {
+        on(Engine::Postgres).await;
+    }
 }
 
 mod gate {

@@ -1,0 +1,3 @@
+export function BlockScreen() {
+  return null;
+}
