@@ -54,7 +54,7 @@ test("a user is found, gets a role and loses it, sessions end, and a ban holds u
   await page.keyboard.press("Escape");
   await pane.waitFor({ state: "detached" });
   await page.getByLabel("Find users").fill("nobody at all");
-  await page.getByText("No user matches").waitFor();
+  await page.getByText("Nobody matches").waitFor();
 });
 
 test("a role is made, its grid saved, its effective rights shown, and the console seen as it", async () => {
