@@ -1,3 +1,0 @@
-export function BlockScreen() {
-  return null;
-}
