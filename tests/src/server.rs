@@ -140,14 +140,24 @@ impl ServerBuilder {
                     log.push('\n');
                 }
             });
+            let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
             let mut line = String::new();
-            BufReader::new(child.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+            stdout.read_line(&mut line).expect("a line");
             let base = line
                 .trim()
                 .strip_prefix("blockbase listens on ")
                 .unwrap_or_else(|| panic!("the server did not start: {line}{}", log.lock().expect("no poison")))
                 .to_owned();
-            Server { base, builder, child: Some(child), log, client: http_client() }
+            let printed = Arc::new(Mutex::new(line));
+            let sink = printed.clone();
+            std::thread::spawn(move || {
+                for line in stdout.lines().map_while(Result::ok) {
+                    let mut printed = sink.lock().expect("no poison");
+                    printed.push_str(&line);
+                    printed.push('\n');
+                }
+            });
+            Server { base, builder, child: Some(child), log, printed, client: http_client() }
         })
         .await
         .expect("a server that starts")
@@ -193,6 +203,7 @@ pub struct Server {
     builder: ServerBuilder,
     child: Option<Child>,
     log: Arc<Mutex<String>>,
+    printed: Arc<Mutex<String>>,
     client: reqwest::Client,
 }
 
@@ -252,6 +263,11 @@ impl Server {
     /// What the server has logged so far.
     pub fn log(&self) -> String {
         self.log.lock().expect("no poison").clone()
+    }
+
+    /// What the server has printed to its standard output so far.
+    pub fn printed(&self) -> String {
+        self.printed.lock().expect("no poison").clone()
     }
 
     pub fn process_id(&self) -> u32 {

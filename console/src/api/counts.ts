@@ -2,6 +2,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { request } from "./client";
 import { isApiError } from "./errors";
+import { useCan, usePermissions } from "./session";
 
 const AT_ONCE_MAX = 4;
 let running = 0;
@@ -38,5 +39,8 @@ export function recordCountQuery(object: string) {
 }
 
 export function useRecordCount(object: string, enabled = true): number | null | undefined {
-  return useQuery({ ...recordCountQuery(object), enabled }).data;
+  const permissions = usePermissions();
+  const mayRead = useCan(object, "read");
+  const { data } = useQuery({ ...recordCountQuery(object), enabled: enabled && mayRead });
+  return permissions !== undefined && !mayRead ? null : data;
 }

@@ -1,5 +1,5 @@
-/** Records that are being deleted, while the person may still undo it: lists leave them out. */
-import { useSyncExternalStore } from "react";
+/** Records that are being deleted, while the person may still undo it: lists gray them or leave them out. */
+import { useMemo, useSyncExternalStore } from "react";
 
 let pending: ReadonlySet<string> = new Set();
 const listeners = new Set<() => void>();
@@ -21,12 +21,8 @@ export function unmarkDeleted(object: string, ids: string[]): void {
   change((now) => ids.forEach((id) => now.delete(keyOf(object, id))));
 }
 
-export function isPendingDelete(object: string, id: string): boolean {
-  return pending.has(keyOf(object, id));
-}
-
-/** `has(object, id)` of what is on its way out. */
-export function usePendingDeletes(): { has: (object: string, id: string) => boolean } {
+/** Ids of an object's records that are on their way out. */
+export function usePendingDeletes(object: string): ReadonlySet<string> {
   const now = useSyncExternalStore(
     (listener) => {
       listeners.add(listener);
@@ -34,5 +30,8 @@ export function usePendingDeletes(): { has: (object: string, id: string) => bool
     },
     () => pending,
   );
-  return { has: (object, id) => now.has(keyOf(object, id)) };
+  return useMemo(() => {
+    const prefix = `${object}/`;
+    return new Set([...now].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length)));
+  }, [now, object]);
 }

@@ -5,6 +5,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { request } from "./client";
+import { isApiError } from "./errors";
 import { isJsonObject, type JsonObject, type JsonValue } from "./json";
 import { dataObjectsQuery, schemaQuery, type Field, type FieldType, type Relationship, type Schema } from "./schema-live";
 import { useCan } from "./session";
@@ -186,8 +187,10 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
 
 /** `data` is null where there is no such object, or where this person may not know of it. */
 export function useRecordShape(object: string): { data: RecordShape | null | undefined; error: unknown; refetch: () => void } {
-  const readsSchema = useCan("objects", "read");
-  const schema = useQuery({ ...schemaQuery, enabled: readsSchema });
+  const mayRead = useCan("objects", "read");
+  const schema = useQuery({ ...schemaQuery, enabled: mayRead });
+  // What this person may do can have changed since it was asked.
+  const readsSchema = mayRead && !(isApiError(schema.error) && schema.error.status === 403);
   const listed = useQuery({ ...dataObjectsQuery, enabled: !readsSchema });
   const document = useQuery({ ...openApiQuery, enabled: !readsSchema });
   const data = useMemo(() => {

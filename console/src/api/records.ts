@@ -37,9 +37,9 @@ export async function createRecord(object: string, body: JsonObject): Promise<Ve
   return versioned(await requestRaw("POST", recordPath(object), { body }));
 }
 
-/** `keepalive` lets the request outlive the page. */
-export async function deleteRecord(object: string, id: string, etag: string | null, keepalive = false): Promise<void> {
-  await requestRaw("DELETE", recordPath(object, id), { headers: etag === null ? {} : { "if-match": etag }, keepalive });
+/** With an ETag, 412 where the record has changed since. */
+export async function deleteRecord(object: string, id: string, etag: string | null): Promise<void> {
+  await requestRaw("DELETE", recordPath(object, id), { headers: etag === null ? {} : { "if-match": etag } });
 }
 
 export async function changeLinks(object: string, id: string, key: string, ids: string[], change: "add" | "remove"): Promise<void> {

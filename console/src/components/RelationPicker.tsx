@@ -202,7 +202,10 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
               setCreating(null);
               setTimeout(() => input.current?.focus());
             }}
-            onCreated={(record: JsonObject, text) => choose({ id: String(record.id), label: text })}
+            onCreated={(record: JsonObject, text) => {
+              setCreating(null);
+              choose({ id: String(record.id), label: text });
+            }}
           />
         </Suspense>
       )}

@@ -6,13 +6,15 @@ use std::time::Duration;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{Claim, Claimed, Connection, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost, VisibleEvents};
+use blockbase_store::{
+    Claim, Claimed, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost, VisibleEvents,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::feed::may_see;
+use crate::feed::{TopicFilter, may_see};
 use crate::records::pagination_json;
 use crate::subscriptions::{EVENTS, Subscription, WEBHOOK_CONSUMER};
 
@@ -25,6 +27,10 @@ const BACKOFF_CAP: i64 = 60;
 const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
 /// Bytes of payloads claimed at once, but for the first.
 const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
+/// Dead deliveries that one call makes due again, at most.
+const RESETS_MAX: u64 = 1_000_000;
+/// Those of them that are looked at, and made due in one transaction.
+const RESETS_AT_ONCE: i64 = 2_000;
 /// Longest error text kept, in characters.
 const ERROR_CHARS_MAX: usize = 1000;
 
@@ -64,6 +70,12 @@ pub struct LedgerRequest {
     pub status: Option<String>,
     pub consumer: Option<String>,
     pub is_dead: Option<bool>,
+    pub event_id: Option<String>,
+    pub topic: Option<TopicFilter>,
+    /// The first instant of their events, in milliseconds since the epoch.
+    pub since: Option<i64>,
+    /// The first instant that is too late.
+    pub until: Option<i64>,
 }
 
 /// `{ eventId, topic, consumer, handler, status, attempts, error, nextAttemptAt, deliveredAt, occurredAt, dead, skipped }`.
@@ -195,14 +207,9 @@ impl App {
     /// `invalid_request` for a status that there is not.
     pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
         caller.require(EVENTS, Action::Read)?;
-        let LedgerRequest { status, consumer, is_dead } = request;
-        if let Some(status) = status.as_ref().filter(|status| !["pending", "delivered", "failed"].contains(&status.as_str())) {
-            let message = format!("`status` is pending, delivered or failed; it is {status:?}.");
-            return Err(Error::invalid_request(message));
-        }
+        let filter = self.ledger_filter(caller, request)?;
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
-        let filter = LedgerFilter { status, consumer, is_dead, visible: self.visible_events(caller) };
         let _permit = self.scan_permit(caller).await?;
         let (rows, total) = self
             .store
@@ -212,6 +219,51 @@ impl App {
         let data = Value::Array(rows.iter().map(render).collect());
         let has_next_page = paging.offset + paging.limit < total;
         Ok(format!(r#"{{"data":{data},"pagination":{}}}"#, pagination_json(paging, Some(total), has_next_page)))
+    }
+
+    fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {
+        let LedgerRequest { status, consumer, is_dead, event_id, topic, since, until } = request;
+        if let Some(status) = status.as_ref().filter(|status| !["pending", "delivered", "failed"].contains(&status.as_str())) {
+            let message = format!("`status` is pending, delivered or failed; it is {status:?}.");
+            return Err(Error::invalid_request(message));
+        }
+        Ok(LedgerFilter {
+            status,
+            consumer,
+            is_dead,
+            event_id: event_id.map(|id| id.to_ascii_lowercase()),
+            topic: topic.as_ref().map(TopicFilter::stored),
+            since,
+            until,
+            visible: self.visible_events(caller),
+        })
+    }
+
+    /// How many entries each consumer group has in each state, as a JSON list of
+    /// `{ consumer, pending, delivered, failed, dead, oldestPendingAt }`. Entries are judged as in the list, and `delivered` is counted
+    /// among the group's newest 10,000.
+    ///
+    /// # Errors
+    /// As for the list.
+    pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<Value>> {
+        caller.require(EVENTS, Action::Read)?;
+        let filter = self.ledger_filter(caller, request)?;
+        let _permit = self.scan_permit(caller).await?;
+        let counts = self
+            .store
+            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.ledger_counts(&filter).await?) }))
+            .await?;
+        let render = |group: &GroupCounts| {
+            json!({
+                "consumer": group.consumer,
+                "pending": group.pending,
+                "delivered": group.delivered,
+                "failed": group.failed,
+                "dead": group.dead,
+                "oldestPendingAt": group.oldest_pending_at.map(time::format_datetime),
+            })
+        };
+        Ok(counts.iter().map(render).collect())
     }
 
     /// What [`may_see`] says of every event, as a condition on stored ones; `None` where the caller sees all.
@@ -263,15 +315,8 @@ impl App {
                         let message = format!("This delivery is {}; only one that failed is tried again.", entry.status);
                         return Err(Error::new(Code::Conflict, message));
                     }
-                    match connection.group_is_active(&consumer).await? {
-                        Some(true) => {}
-                        Some(false) => {
-                            return Err(Error::new(Code::Conflict, "Its consumer group is disabled. Enable it first."));
-                        }
-                        None => return Err(missing()),
-                    }
-                    if let Some(why) = why_stopped {
-                        return Err(Error::new(Code::Conflict, why));
+                    if !may_retry_group(connection, &caller, &consumer, why_stopped).await? {
+                        return Err(missing());
                     }
                     connection.reset_delivery(&event_id, &consumer).await?;
                     let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
@@ -279,6 +324,88 @@ impl App {
                 })
             })
             .await
+    }
+
+    /// Makes dead deliveries due at once, with all their attempts: how many. They are then delivered in order, like any others.
+    ///
+    /// Each is judged as [`App::retry_delivery`] judges one. Those of events that the caller may not see are passed over, and so are
+    /// groups that get nothing now, or that carry rights which the caller does not hold. One transaction takes a few of them, so that
+    /// other writes go on.
+    ///
+    /// # Errors
+    /// Where a group is named: `forbidden` where the caller does not hold the rights that it carries, `conflict` where it is disabled
+    /// or suspended.
+    pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
+        caller.require(EVENTS, Action::Update)?;
+        caller.require(EVENTS, Action::Read)?;
+        if !self.settings.events_enabled {
+            return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
+        }
+        let filter = self.ledger_filter(caller, request)?;
+        let _permit = self.scan_permit(caller).await?;
+        if let Some(consumer) = filter.consumer.clone() {
+            return self.retry_dead_of_group(caller, &filter, &consumer, RESETS_MAX).await;
+        }
+        let groups = self
+            .store
+            .read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.groups_with_dead().await?) }))
+            .await?;
+        let mut count = 0;
+        for consumer in groups {
+            match self.retry_dead_of_group(caller, &filter, &consumer, RESETS_MAX - count).await {
+                Ok(reset) => count += reset,
+                Err(error) if is_refusal(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if count >= RESETS_MAX {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn retry_dead_of_group(&self, caller: &Caller, filter: &LedgerFilter, consumer: &str, most: u64) -> Result<u64> {
+        let (mut count, mut after) = (0, 0);
+        while count < most {
+            let (sought, group) = (filter.clone(), consumer.to_owned());
+            let DeadWindow { mut found, last } = self
+                .store
+                .read(ReadCost::Scan, move |connection| {
+                    Box::pin(async move { Ok(connection.dead_window(&sought, &group, after, RESETS_AT_ONCE).await?) })
+                })
+                .await?;
+            let Some(last) = last else { break };
+            after = last;
+            found.truncate(usize::try_from(most - count).unwrap_or(usize::MAX));
+            if found.is_empty() {
+                continue;
+            }
+            let why_stopped = match self.subscription(consumer) {
+                Some(subscription) => self.why_stopped(&subscription).await?,
+                None => None,
+            };
+            let reset = || {
+                let (caller, group, found, why_stopped) =
+                    (caller.clone(), consumer.to_owned(), found.clone(), why_stopped.clone());
+                self.store.write_in_reserve(move |connection| {
+                    Box::pin(async move {
+                        if !may_retry_group(connection, &caller, &group, why_stopped).await? {
+                            return Ok(None);
+                        }
+                        Ok(Some(connection.reset_dead(&group, found).await?))
+                    })
+                })
+            };
+            match self.until_uncontended(reset).await {
+                Ok(Some(reset)) => count += reset,
+                // The group is no more.
+                Ok(None) => break,
+                // The group changed after the first ones: they are due all the same.
+                Err(error) if count > 0 && is_refusal(&error) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
     }
 
     /// How long a delivery that fails now waits, which had so many attempts before; `None` where it has none left.
@@ -305,6 +432,30 @@ async fn may_act_on_group(connection: &mut Connection, caller: &Caller, consumer
     match connection.subscriptions().await?.into_iter().find(|row| row.consumer == consumer) {
         Some(row) => crate::subscriptions::may_act(caller, &row),
         None => Ok(()),
+    }
+}
+
+/// Whether an error says that a group may not be acted on, or gets nothing now.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Conflict)
+}
+
+/// Demands that a group's deliveries may be tried again by the caller; `false` where the group is no more.
+///
+/// # Errors
+/// `forbidden` where the caller does not hold the rights that the group carries, `conflict` where it gets nothing now.
+async fn may_retry_group(
+    connection: &mut Connection,
+    caller: &Caller,
+    consumer: &str,
+    why_stopped: Option<String>,
+) -> Result<bool> {
+    may_act_on_group(connection, caller, consumer).await?;
+    match (connection.group_is_active(consumer).await?, why_stopped) {
+        (None, _) => Ok(false),
+        (Some(false), _) => Err(Error::new(Code::Conflict, "Its consumer group is disabled. Enable it first.")),
+        (Some(true), Some(why)) => Err(Error::new(Code::Conflict, why)),
+        (Some(true), None) => Ok(true),
     }
 }
 

@@ -6,14 +6,15 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::Action;
-use blockbase_schema::Result;
-use blockbase_store::{CommittedEvent, EventPage, ReadCost};
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{CommittedEvent, EventPage, HeadFilter, ReadCost, TopicMatch};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::App;
 use crate::caller::Caller;
+use crate::records::record_id;
 use crate::topic::TopicPattern;
 
 /// Events that a reader may be behind before it is cut off.
@@ -262,7 +263,7 @@ impl FeedReader {
         });
         let page = reading.await;
         replay.reading = None;
-        let page = page.map_err(blockbase_schema::Error::internal)??;
+        let page = page.map_err(Error::internal)??;
         if let Some(last) = page.last {
             if page.events.is_empty() {
                 self.seen = last;
@@ -318,30 +319,68 @@ impl App {
     /// # Errors
     /// `not_found` where the outbox does not hold it any more.
     pub async fn event_seq(&self, id: &str) -> Result<i64> {
-        let id = id.to_ascii_lowercase();
-        let found = self
-            .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.event_seq(&id).await?) }))
-            .await?;
-        found.ok_or_else(|| {
-            blockbase_schema::Error::new(
-                blockbase_schema::Code::NotFound,
+        self.seq_of(id).await?.ok_or_else(|| {
+            Error::new(
+                Code::NotFound,
                 "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.",
             )
         })
     }
 
-    /// The newest events that match and that the caller may see, the newest first, as a JSON list of envelopes.
-    pub async fn recent_events(&self, caller: &Caller, topic: Option<TopicFilter>, limit: usize) -> Result<String> {
+    async fn seq_of(&self, id: &str) -> Result<Option<i64>> {
+        let id = id.to_ascii_lowercase();
+        self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.event_seq(&id).await?) })).await
+    }
+
+    /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
+    /// it.
+    pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
         caller.require("events", Action::Read)?;
+        let id = id.to_ascii_lowercase();
+        let event = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    match connection.event_seq(&id).await? {
+                        Some(seq) => Ok(connection.event(seq).await?),
+                        None => Ok(None),
+                    }
+                })
+            })
+            .await?;
+        Ok(event.filter(|event| event_shows(caller, event)).map(|event| event.envelope().to_owned()))
+    }
+
+    /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
+    ///
+    /// # Errors
+    /// `not_found` where the event that they are to be older than is not there any more.
+    pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
+        caller.require("events", Action::Read)?;
+        let EventsRequest { topic, object, record, before } = request;
+        let record_id = match record.as_deref().map(record_id) {
+            // No event is of a record with this id.
+            Some(None) => return Ok("[]".to_owned()),
+            Some(Some(id)) => Some(id.to_string()),
+            None => None,
+        };
+        let mut before = match before {
+            Some(id) => self.seq_of(&id).await?.ok_or_else(|| {
+                let message = "The outbox does not hold the event of `before`, or not any more. It holds no older one either.";
+                Error::new(Code::NotFound, message)
+            })?,
+            None => i64::MAX,
+        };
+        let filter = HeadFilter { object, record_id };
         let permit = self.scan_permit(caller).await?;
-        let (mut before, mut looked_through) = (i64::MAX, 0);
+        let mut looked_through = 0;
         let mut found: Vec<i64> = Vec::new();
         while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
+            let filter = filter.clone();
             let heads = self
                 .store
                 .read(ReadCost::Scan, move |connection| {
-                    Box::pin(async move { Ok(connection.event_heads_before(before, HEADS_AT_ONCE).await?) })
+                    Box::pin(async move { Ok(connection.event_heads_before(&filter, before, HEADS_AT_ONCE).await?) })
                 })
                 .await?;
             let Some(last) = heads.last() else { break };
@@ -372,6 +411,18 @@ impl App {
     }
 }
 
+/// Which events are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct EventsRequest {
+    pub topic: Option<TopicFilter>,
+    /// Those of one object's records.
+    pub object: Option<String>,
+    /// Those of one record, by its id.
+    pub record: Option<String>,
+    /// Those older than an event, by its id.
+    pub before: Option<String>,
+}
+
 /// Which topics are asked for: a pattern, or all that begin alike.
 #[derive(Clone, Debug)]
 pub enum TopicFilter {
@@ -388,6 +439,14 @@ impl TopicFilter {
         match text.contains(['*', '#']) {
             true => TopicPattern::parse(text).map(TopicFilter::Pattern),
             false => Ok(TopicFilter::Prefix(text.to_owned())),
+        }
+    }
+
+    /// The same as a condition on stored events.
+    pub(crate) fn stored(&self) -> TopicMatch {
+        match self {
+            TopicFilter::Pattern(pattern) => TopicMatch::Pattern(pattern.text()),
+            TopicFilter::Prefix(prefix) => TopicMatch::Prefix(prefix.clone()),
         }
     }
 

@@ -87,7 +87,7 @@ pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
 pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
 pub use export::{Export, ExportForm};
-pub use feed::{Feed, FeedPump, FeedReader, TopicFilter};
+pub use feed::{EventsRequest, Feed, FeedPump, FeedReader, TopicFilter};
 pub use frames::{FramePlace, FrameSender, Frames, frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use judge::Judge;

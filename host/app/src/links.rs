@@ -126,7 +126,7 @@ async fn run(
     let targets: Vec<Uuid> = plan.target_ids.iter().filter(|id| changed.contains(id)).copied().collect();
     let body = event_body(&plan.relation.key, plan.target.name(), &targets);
     let op = if change == LinkChange::Add { "linked" } else { "unlinked" };
-    if let Some(event) = context.event_of(object, plan.record.id, op, &body, owner(object, &record))? {
+    if let Some(event) = context.event_of(object, plan.record.id, op, &[&body], owner(object, &record))? {
         connection.emit(event).await?;
     }
     Ok(Some(changed.len()))
@@ -205,7 +205,7 @@ pub(crate) async fn take_links(connection: &mut Connection, context: &WriteConte
                 let owner = owner.or_else(|| staying.get(&id).cloned()).flatten();
                 for targets in far.chunks(EVENT_TARGETS_MAX) {
                     let body = event_body(&known.name, other.name(), targets);
-                    events.extend(context.event_of(near, id, "unlinked", &body, owner.clone())?);
+                    events.extend(context.event_of(near, id, "unlinked", &[&body], owner.clone())?);
                 }
             }
             connection.emit_all(events).await?;

@@ -33,7 +33,8 @@ pub struct ListedSetting {
     pub secret: bool,
     pub is_set: bool,
     pub source: SettingSource,
-    pub description: &'static str,
+    /// One line; a default that depends on something else stands in brackets behind it.
+    pub description: String,
 }
 
 impl App {

@@ -115,23 +115,17 @@ impl WriteContext {
         images: &Images<'_>,
         owner: Option<String>,
     ) -> Result<Option<NewEvent>> {
-        let mut body = Vec::with_capacity(images.before.len() + images.after.len() + images.diff.len() + 32);
-        body.extend_from_slice(b"\"before\":");
-        body.extend_from_slice(images.before);
-        body.extend_from_slice(b",\"after\":");
-        body.extend_from_slice(images.after);
-        body.extend_from_slice(b",\"diff\":");
-        body.extend_from_slice(images.diff);
+        let body = [b"\"before\":", images.before, b",\"after\":", images.after, b",\"diff\":", images.diff];
         self.event_of(object, record_id, op, &body, owner)
     }
 
-    /// An event of a record whose payload has `body` (members of a JSON object) between its head and its actor.
+    /// An event of a record whose payload has `body` (parts of members of a JSON object) between its head and its actor.
     pub(crate) fn event_of(
         &self,
         object: &Object,
         record_id: Uuid,
         op: &'static str,
-        body: &[u8],
+        body: &[&[u8]],
         owner: Option<String>,
     ) -> Result<Option<NewEvent>> {
         if !self.events_enabled {
@@ -139,11 +133,12 @@ impl WriteContext {
         }
         let name = object.name();
         let record_id = record_id.hyphenated().to_string();
-        let mut payload = Vec::with_capacity(body.len() + self.actor.len() + name.len() + 96);
+        let bytes = body.iter().map(|part| part.len()).sum::<usize>();
+        let mut payload = Vec::with_capacity(bytes + self.actor.len() + name.len() + 96);
         for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op, "\","] {
             payload.extend_from_slice(part.as_bytes());
         }
-        payload.extend_from_slice(body);
+        body.iter().for_each(|part| payload.extend_from_slice(part));
         payload.extend_from_slice(b",\"actor\":");
         payload.extend_from_slice(self.actor.as_bytes());
         payload.push(b'}');

@@ -59,6 +59,16 @@ impl TopicPattern {
         }
     }
 
+    /// The pattern as it was written.
+    pub(crate) fn text(&self) -> String {
+        let segments = self.0.iter().map(|segment| match segment {
+            Segment::One => "*",
+            Segment::Any => "#",
+            Segment::Literal(literal) => literal,
+        });
+        segments.collect::<Vec<_>>().join(".")
+    }
+
     /// What events the pattern can match.
     pub(crate) fn reach(&self) -> Reach<'_> {
         match self.0.as_slice() {
@@ -111,6 +121,7 @@ mod tests {
         ] {
             assert_eq!(TopicPattern::parse(pattern).expect("a pattern").matches(topic), expected, "{pattern} {topic}");
         }
+        assert_eq!(TopicPattern::parse("data.*.#").expect("a pattern").text(), "data.*.#");
         for bad in ["", "data..x", "data.ta*", "#.#.#.#"] {
             assert!(TopicPattern::parse(bad).is_err(), "{bad}");
         }

@@ -32,7 +32,15 @@ const NONCE_BYTES: usize = 16;
 /// The crate `http` has no name for it.
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// One file as the build describes it.
+/// What the build says of its files.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest<'a> {
+    #[serde(borrow)]
+    assets: Vec<Entry<'a>>,
+}
+
+/// One file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Entry<'a> {
@@ -46,8 +54,10 @@ struct Entry<'a> {
     sha256: &'a str,
 }
 
-fn manifest() -> Result<Vec<Entry<'static>>, String> {
-    serde_json::from_str(MANIFEST).map_err(|error| format!("The console's manifest.json cannot be read: {error}."))
+fn entries() -> Result<Vec<Entry<'static>>, String> {
+    let manifest: Manifest<'_> =
+        serde_json::from_str(MANIFEST).map_err(|error| format!("The console's manifest.json cannot be read: {error}."))?;
+    Ok(manifest.assets)
 }
 
 /// The console.
@@ -61,7 +71,7 @@ impl Console {
     /// # Errors
     /// A sentence: the files in the binary are not those of one build.
     pub fn new() -> Result<Console, String> {
-        let entries = manifest()?;
+        let entries = entries()?;
         let described: HashMap<&str, &Entry<'_>> = entries.iter().map(|entry| (entry.name, entry)).collect();
         let files: Vec<(&str, File)> = FILES
             .iter()
@@ -124,7 +134,7 @@ mod tests {
 
     #[test]
     fn the_manifest_describes_every_file_as_it_is() {
-        let entries = manifest().expect("a manifest");
+        let entries = entries().expect("a manifest");
         let console = Console::new().expect("files of one build");
         let mut names: Vec<&str> = entries.iter().map(|entry| entry.name).collect();
         names.sort_unstable();

@@ -7,6 +7,7 @@ use async_graphql::{Name, Pos, Positioned};
 use async_graphql_value::Value;
 use blockbase_app::schema::json::{self, Members};
 use blockbase_app::schema::{Code, Error, Result};
+use parking_lot::RwLock;
 use serde_json::value::RawValue;
 
 use crate::error::GraphqlError;
@@ -16,18 +17,21 @@ use crate::view::View;
 /// Bytes of the arguments of one operation, each variable counted wherever it stands.
 pub(crate) const ARGUMENT_BYTES_MAX: usize = 10 * 1024 * 1024;
 
+/// Bytes of a variable that is kept as long as its operation runs.
+const KEPT_BYTES_MAX: usize = 64 * 1024;
+
 /// The variables of an operation.
 #[derive(Debug)]
 pub(crate) enum Variables {
-    /// Those that have a value, as JSON text.
-    Sent(HashMap<String, String>),
+    /// Those that have a value, as JSON text. Large ones may be forgotten once nothing needs them any more.
+    Sent(RwLock<HashMap<String, String>>),
     /// Their types, and whether they have a default that is not null: a document is checked before values are known.
     Declared(HashMap<String, (Input, bool)>),
 }
 
 impl Default for Variables {
     fn default() -> Self {
-        Variables::Sent(HashMap::new())
+        Variables::Sent(RwLock::default())
     }
 }
 
@@ -86,30 +90,37 @@ impl Variables {
             }
         }
         match errors.is_empty() {
-            true => Ok(Variables::Sent(values)),
+            true => Ok(Variables::Sent(RwLock::new(values))),
             false => Err(errors),
         }
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> usize {
         match self {
-            Variables::Sent(values) => values.get(name).map(String::as_str),
-            Variables::Declared(_) => None,
+            Variables::Sent(values) => values.read().values().map(String::len).sum(),
+            Variables::Declared(_) => 0,
         }
     }
 
-    /// Each with its JSON text.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let values = match self {
-            Variables::Sent(values) => Some(values),
-            Variables::Declared(_) => None,
-        };
-        values.into_iter().flatten().map(|(name, text)| (name.as_str(), text.as_str()))
+    /// Each with what `read` makes of its JSON text.
+    pub(crate) fn map<T>(&self, read: impl Fn(&str) -> T) -> Vec<(String, T)> {
+        match self {
+            Variables::Sent(values) => values.read().iter().map(|(name, text)| (name.clone(), read(text))).collect(),
+            Variables::Declared(_) => Vec::new(),
+        }
+    }
+
+    /// Forgets large values, which are in the arguments of the last root field. Flags of `@skip` and `@include` stay.
+    pub(crate) fn forget_large(&self) {
+        if let Variables::Sent(values) = self {
+            values.write().retain(|_, text| text.len() <= KEPT_BYTES_MAX);
+        }
     }
 
     /// Whether a variable is left out where the value of a field with a default is due.
     fn leaves_out(&self, value: &Value) -> bool {
-        matches!((self, value), (Variables::Sent(values), Value::Variable(name)) if !values.contains_key(name.as_str()))
+        matches!((self, value), (Variables::Sent(values), Value::Variable(name)) if !values.read().contains_key(name.as_str()))
     }
 
     /// Writes a variable where `input` is due; `false` for one that has no value.
@@ -117,7 +128,7 @@ impl Variables {
     /// # Errors
     /// `invalid_request` where its type is another one, or the arguments grow too large.
     fn write(&self, name: &str, input: &Input, has_default: bool, out: &mut Vec<u8>) -> Result<bool> {
-        let text = match self {
+        let values = match self {
             Variables::Declared(types) => {
                 // One that is not declared is for validation to refuse.
                 let Some((declared, has_own_default)) = types.get(name) else { return Ok(true) };
@@ -132,9 +143,9 @@ impl Variables {
                     }
                 };
             }
-            Variables::Sent(values) => values.get(name),
+            Variables::Sent(values) => values.read(),
         };
-        match text.map(String::as_str) {
+        match values.get(name).map(String::as_str) {
             Some("null") if matches!(input, Input::Required(_)) => Err(mismatch(input)),
             Some(text) => {
                 within_bound(out.len() + text.len())?;
@@ -154,7 +165,10 @@ impl Variables {
     pub(crate) fn is_true(&self, value: &Value) -> bool {
         match value {
             Value::Boolean(value) => *value,
-            Value::Variable(name) => self.get(name) == Some("true"),
+            Value::Variable(name) => match self {
+                Variables::Sent(values) => values.read().get(name.as_str()).is_some_and(|text| text == "true"),
+                Variables::Declared(_) => false,
+            },
             _ => false,
         }
     }

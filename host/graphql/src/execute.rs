@@ -76,15 +76,15 @@ impl<'d> Execution<'d> {
         match self.operation.ty {
             // One after the other, as the specification demands.
             OperationType::Mutation => {
-                for root in &roots {
-                    outcomes.push(self.root(root).await);
+                for (place, root) in roots.iter().enumerate() {
+                    outcomes.push(self.root(root, place + 1 == roots.len()).await);
                 }
             }
             // What each of them becomes is boxed, so that the stack holds none.
             OperationType::Query | OperationType::Subscription => match roots.as_slice() {
-                [root] => outcomes.push(self.root(root).await),
+                [root] => outcomes.push(self.root(root, true).await),
                 _ => {
-                    let futures: Vec<_> = roots.iter().map(|root| Box::pin(self.root(root))).collect();
+                    let futures: Vec<_> = roots.iter().map(|root| Box::pin(self.root(root, false))).collect();
                     outcomes = stream::iter(futures).buffered(QUERIES_AT_ONCE).collect().await;
                 }
             },
@@ -106,8 +106,8 @@ impl<'d> Execution<'d> {
         answer.json
     }
 
-    /// One field of the root. All of them can be null but the few that cannot fail.
-    async fn root(&self, selected: &Selected<'d>) -> Answer {
+    /// One field of the root. All of them can be null but the few that cannot fail. `is_last`: no other is begun after it.
+    async fn root(&self, selected: &Selected<'d>, is_last: bool) -> Answer {
         let mut answer = Answer::new(&self.budget);
         let name = selected.field.name.node.as_str();
         let root = match (name, self.operation.ty) {
@@ -129,7 +129,7 @@ impl<'d> Execution<'d> {
             answer.nullable(|_| Err(GraphqlError::at(error, selected.position, Place::root(selected.key).path())));
             return answer;
         };
-        if let Err((error, position)) = self.dispatch(&root, selected, &mut answer).await {
+        if let Err((error, position)) = self.dispatch(&root, selected, is_last, &mut answer).await {
             answer.json = b"null".to_vec();
             let position = if position == Pos::default() { selected.position } else { position };
             answer.errors.push(GraphqlError::at(error, position, Place::root(selected.key).path()));
@@ -137,10 +137,18 @@ impl<'d> Execution<'d> {
         answer
     }
 
-    async fn dispatch(&self, root: &Root, selected: &Selected<'d>, answer: &mut Answer) -> Result<(), (Error, Pos)> {
-        let mut arguments = run_sized(self.variables.iter().map(|(_, text)| text.len()).sum(), || {
-            Arguments::of(root.arguments(), &selected.field.arguments, self.variables)
-        })?;
+    async fn dispatch(
+        &self,
+        root: &Root,
+        selected: &Selected<'d>,
+        is_last: bool,
+        answer: &mut Answer,
+    ) -> Result<(), (Error, Pos)> {
+        let mut arguments =
+            run_sized(self.variables.bytes(), || Arguments::of(root.arguments(), &selected.field.arguments, self.variables))?;
+        if is_last {
+            self.variables.forget_large();
+        }
         let bytes = self.argument_bytes.fetch_add(arguments.bytes(), Ordering::Relaxed) + arguments.bytes();
         within_bound(bytes).map_err(|error| (error, Pos::default()))?;
         let outcome = match root {

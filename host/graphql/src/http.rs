@@ -47,6 +47,12 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let caller = match invoker.caller.and_then(|caller| caller.require_platform().map(|()| caller)) {
         Ok(caller) => caller,
         Err(error) if error.code == Code::Forbidden => return refuse(form, Refusal::Invalid(vec![error.into()])),
+        Err(error) if error.code == Code::NotFound => {
+            // The role that they want to look at the service as.
+            let mut response = refuse(form, Refusal::Malformed(error));
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            return response;
+        }
         Err(error) => return refuse(form, Refusal::Malformed(error)),
     };
     let asked = Asked { caller, credentials: invoker.credentials, request_id: invoker.request_id, form };

@@ -37,11 +37,8 @@ async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<Str
     if let Some(name) = execution.operation_name {
         request = request.operation_name(name);
     }
-    let variables = execution.variables.iter().map(|(name, json)| {
-        let value: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
-        (name.to_owned(), value)
-    });
-    request = request.variables(Variables::from_json(serde_json::Value::Object(variables.collect())));
+    let variables = execution.variables.map(|json| serde_json::from_str::<serde_json::Value>(json).unwrap_or_default());
+    request = request.variables(Variables::from_json(serde_json::Value::Object(variables.into_iter().collect())));
     let runtime = tokio::runtime::Handle::current();
     let response = tokio::task::spawn_blocking(move || {
         let _place = place;

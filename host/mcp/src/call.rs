@@ -38,8 +38,8 @@ pub(crate) struct Outcome {
 /// One request.
 pub(crate) struct Call {
     pub(crate) invoked: Arc<Invoked>,
-    /// The arguments of a tool as text, which keeps the digits of numbers.
-    pub(crate) arguments: Option<Box<RawValue>>,
+    /// The arguments of a tool as text, which keeps the digits of numbers. Whoever runs the tool takes them out.
+    pub(crate) arguments: Mutex<Option<Box<RawValue>>>,
     /// Stands for the document in rmcp's answer, where only a tree of values fits. Nobody can guess it.
     pub(crate) marker: String,
     pub(crate) outcome: Mutex<Outcome>,
@@ -47,6 +47,7 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(invoked: Arc<Invoked>, arguments: Option<Box<RawValue>>) -> Arc<Call> {
+        let arguments = Mutex::new(arguments);
         Arc::new(Call { invoked, arguments, marker: Uuid::new_v4().to_string(), outcome: Mutex::default() })
     }
 

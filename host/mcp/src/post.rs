@@ -49,7 +49,10 @@ impl Mcp {
                 false => malformed(StatusCode::BAD_REQUEST, "This version of the protocol has no arrays of messages."),
             };
         }
-        match run_sized(text.len(), || Message::parse(text)) {
+        let message = run_sized(text.len(), || Message::parse(text));
+        // The message has what it needs of it; a large one is there once.
+        drop(body);
+        match message {
             Ok(message) => self.one(&invoked, parts, message).await,
             Err(problem) => unreadable(&problem),
         }

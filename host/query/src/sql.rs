@@ -9,7 +9,10 @@ mod writer;
 
 pub use param::{Param, Statement};
 pub use read::{aggregate, candidates, count, export, get, get_many, list, owners, related, visible};
-pub use rows::{add_converted_column, column_page, count_all, count_duplicates, count_links, count_nulls, write_converted};
+pub use rows::{
+    RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls, is_long,
+    write_converted,
+};
 pub use write::{
     any_link, change_links, conflicting, delete_many, duplicate, ids_created_by, insert, insert_params, referring, referring_ids,
     restamp, take_links, update, update_many, upsert,

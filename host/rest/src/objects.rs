@@ -110,12 +110,11 @@ pub(crate) async fn migrations(
         Some((_, Ok(number))) if number >= 1 => Ok(Some(number)),
         Some((text, _)) => Err(Error::invalid_request(format!("`{name}` is a whole number of at least 1; it is {text:?}."))),
     };
-    let asked = HistoryRequest {
-        // No object has such a name.
-        object: query.get("object").map(|name| name.replace('\0', "")),
-        before: number("before")?,
-        limit: number("limit")?.map(|limit| limit.min(CHANGES_MAX)),
-    };
+    let object = query.get("object").map(str::to_owned);
+    if object.as_ref().is_some_and(|name| name.contains('\0')) {
+        return Err(Error::invalid_request("`object` holds a NUL character.").into());
+    }
+    let asked = HistoryRequest { object, before: number("before")?, limit: number("limit")?.map(|limit| limit.min(CHANGES_MAX)) };
     let changes = state.app.schema_changes(&caller, asked).await?.into_iter().map(|row| {
         Ok(SchemaChange {
             version: row.version,

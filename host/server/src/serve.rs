@@ -303,8 +303,8 @@ fn console_address(config: &Config, address: SocketAddr, public_url: &str) -> St
 /// What people are told while nobody has signed up.
 fn first_steps(config: &Config, setup_token: Option<&str>) -> String {
     let token = match (&config.setup_token, setup_token) {
-        (Some(SetupToken::Auto), Some(token)) => format!(" It needs the setup token {token}"),
-        (Some(_), _) => " It needs the setup token that SVC_SETUP_TOKEN is set to.".to_owned(),
+        (Some(SetupToken::Auto), Some(token)) => format!(" Its sign-up needs this setup token: {token}"),
+        (Some(_), _) => " Its sign-up needs the setup token that SVC_SETUP_TOKEN is set to.".to_owned(),
         (None, _) => String::new(),
     };
     format!("Nobody has signed up yet. The first account becomes admin.{token}")

@@ -151,7 +151,11 @@ impl Variable {
             secret: self.shown == Shown::Never,
             is_set: text.is_some(),
             source: if text.is_some() { SettingSource::Environment } else { SettingSource::Default },
-            description: self.description,
+            description: match self.default {
+                // What holds is in no value.
+                Told(_) => self.help(),
+                Is(_) | Nothing => self.description.to_owned(),
+            },
         }
     }
 }

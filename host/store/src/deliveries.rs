@@ -3,7 +3,10 @@
 //! A delivery is `pending` until its first attempt has ended, then `delivered` or `failed`; a failed one is tried again when its
 //! time comes, or is dead.
 
+mod counts;
 mod ledger;
+mod resets;
+mod topic_match;
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +17,11 @@ use crate::error::DbError;
 use crate::packing::{payload_bytes, payload_of};
 use crate::row::Row;
 
+pub use counts::GroupCounts;
 pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, VisibleEvents};
+pub use resets::DeadWindow;
+pub use topic_match::TopicMatch;
+pub(crate) use topic_match::register as register_topic_match;
 
 /// Which deliveries somebody wants to work on.
 #[derive(Clone, Debug)]

@@ -177,9 +177,25 @@ pub struct EventHead {
     pub owner: Option<String>,
 }
 
+/// Whose events are looked at.
+#[derive(Clone, Debug, Default)]
+pub struct HeadFilter {
+    pub object: Option<String>,
+    /// In the spelling that events store: a record's id in lower case.
+    pub record_id: Option<String>,
+}
+
 macro_rules! committed_columns {
     () => {
         "seq, id, topic, payload, payload_bytes, packed, object, owner, occurred_at, depth"
+    };
+}
+
+/// The end of a look-up by record: the index begins with runs of numbers.
+macro_rules! of_record {
+    () => {
+        "WHERE (e.seq >> 13) = runs.run AND e.record_id = $3 AND e.seq < $1 AND e.object = coalesce($4, e.object) \
+         ORDER BY e.seq DESC LIMIT $2"
     };
 }
 
@@ -294,19 +310,16 @@ impl Connection {
     }
 
     /// One round trip, whatever the number of events and of groups.
-    async fn emit_on_postgres(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
+    async fn emit_on_postgres(&mut self, mut events: Vec<NewEvent>) -> Result<(), DbError> {
         let Some(first) = events.first() else { return Ok(()) };
         let (depth, occurred_at) = (first.depth, first.occurred_at);
-        if events.iter().all(|event| event.deliveries.is_empty())
-            && let [event] = events.as_slice()
+        if events.len() == 1
+            && let Some(event) = events.pop_if(|event| event.deliveries.is_empty())
         {
             // Small ones are not worth a hop; large ones are work for another thread than the one that serves requests.
             let params = match event.payload.len() > INLINE_PACK_BYTES_MAX {
-                true => {
-                    let event = event.clone();
-                    on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await?
-                }
-                false => event_params(event, pack(&event.payload)?),
+                true => on_blocking_thread(move || Ok(event_params(&event, pack(&event.payload)?))).await?,
+                false => event_params(&event, pack(&event.payload)?),
             };
             return self.run(INSERT_EVENT, params).await.map(|_| ());
         }
@@ -398,9 +411,41 @@ impl Connection {
     }
 
     /// What is looked at of the newest `limit` events numbered below `before`, the newest first.
-    pub async fn event_heads_before(&mut self, before: i64, limit: i64) -> Result<Vec<EventHead>, DbError> {
-        let sql = "SELECT seq, topic, object, owner FROM svc_events WHERE seq < $1 ORDER BY seq DESC LIMIT $2";
-        let rows = self.fetch(sql, vec![before.into(), limit.into()]).await?;
+    pub async fn event_heads_before(&mut self, filter: &HeadFilter, before: i64, limit: i64) -> Result<Vec<EventHead>, DbError> {
+        let mut params: Vec<Param> = vec![before.into(), limit.into()];
+        let sql = match (&filter.record_id, &filter.object) {
+            (None, None) => "SELECT seq, topic, object, owner FROM svc_events WHERE seq < $1 ORDER BY seq DESC LIMIT $2",
+            (None, Some(object)) => {
+                params.push(object.clone().into());
+                match self.dialect() {
+                    Dialect::Sqlite => {
+                        "SELECT seq, topic, object, owner FROM svc_events INDEXED BY svc_events_object \
+                         WHERE object = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2"
+                    }
+                    Dialect::Postgres => {
+                        "SELECT seq, topic, object, owner FROM svc_events WHERE object = $3 AND seq + 0 < $1 \
+                         ORDER BY seq + 0 DESC LIMIT $2"
+                    }
+                }
+            }
+            (Some(record), object) => {
+                params.extend([record.clone().into(), object.clone().into()]);
+                match self.dialect() {
+                    Dialect::Sqlite => concat!(
+                        "WITH RECURSIVE bounds AS (SELECT min(seq) >> 13 AS first, min(max(seq), $1) >> 13 AS last FROM svc_events), \
+                         runs (run) AS (SELECT last FROM bounds UNION ALL SELECT run - 1 FROM runs WHERE run > (SELECT first FROM bounds)) ",
+                        "SELECT e.seq, e.topic, e.object, e.owner FROM runs CROSS JOIN svc_events e INDEXED BY svc_events_record ",
+                        of_record!(),
+                    ),
+                    Dialect::Postgres => concat!(
+                        "WITH runs AS (SELECT generate_series(min(seq) >> 13, least(max(seq), $1) >> 13) AS run FROM svc_events) ",
+                        "SELECT e.seq, e.topic, e.object, e.owner FROM runs CROSS JOIN svc_events e ",
+                        of_record!(),
+                    ),
+                }
+            }
+        };
+        let rows = self.fetch(sql, params).await?;
         rows.iter()
             .map(|row| {
                 Ok(EventHead {

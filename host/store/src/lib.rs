@@ -44,10 +44,11 @@ pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecre
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
 pub use connection::Connection;
 pub use deliveries::{
-    Claim, Claimed, ClaimedDelivery, ClaimedEvent, LedgerFilter, LedgerRow, Outcome, QueueDepth, VisibleEvents,
+    Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, GroupCounts, LedgerFilter, LedgerRow, Outcome, QueueDepth,
+    TopicMatch, VisibleEvents,
 };
 pub use error::DbError;
-pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, NewDelivery, NewEvent};
+pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent};
 pub use instances::InstanceRow;
 pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
 pub use outbox_size::OutboxSize;

@@ -34,6 +34,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!(9, "0009_sign_in_delays.sql"),
     migration!(10, "0010_record_versions.sql"),
     migration!(11, "0011_console.sql"),
+    migration!(12, "0012_event_lookups.sql"),
     migration!(13, "0013_administration.sql"),
 ];
 

@@ -205,6 +205,8 @@ impl Sqlite {
             let _permit = permit;
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;
             session.pragma_update(None, "temp_store", "FILE").map_err(statement::db_error)?;
+            // Mapped pages count as memory of the process, and this may read the whole file.
+            session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
             connection.meter().begin_scan_of(abandoned, snapshot.time_max);
             statement::batch(&mut connection, "BEGIN")?;

@@ -9,12 +9,20 @@ use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directo
 const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
-    ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
-    ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
-    ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
-    ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
-    ("users.mjs", include_str!("../../clients/console/users.mjs")),
     ("events.mjs", include_str!("../../clients/console/events.mjs")),
+    ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
+    ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
+    ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
+    ("home.mjs", include_str!("../../clients/console/home.mjs")),
+    ("objects-edges.mjs", include_str!("../../clients/console/objects-edges.mjs")),
+    ("objects.mjs", include_str!("../../clients/console/objects.mjs")),
+    ("record.mjs", include_str!("../../clients/console/record.mjs")),
+    ("records.mjs", include_str!("../../clients/console/records.mjs")),
+    ("records_bulk.mjs", include_str!("../../clients/console/records_bulk.mjs")),
+    ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
+    ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
+    ("transfer.mjs", include_str!("../../clients/console/transfer.mjs")),
+    ("users.mjs", include_str!("../../clients/console/users.mjs")),
 ];
 
 /// A server whose webhooks may call receivers on this machine.
@@ -72,8 +80,16 @@ macro_rules! screens {
 
 // A line for each file of a screen, such as `records: "records.mjs";`. The file stands in `FILES` too.
 screens! {
-    shell: "shell.mjs";
     firefox: "firefox.mjs";
+    home: "home.mjs";
+    objects_edges: "objects-edges.mjs";
+    objects: "objects.mjs";
+    record: "record.mjs";
+    records: "records.mjs";
+    records_bulk: "records_bulk.mjs";
+    records_live: "records_live.mjs";
+    shell: "shell.mjs";
+    transfer: "transfer.mjs";
     users: "users.mjs";
 }
 

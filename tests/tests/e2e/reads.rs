@@ -26,7 +26,7 @@ async fn weak_user<'a>(admin: &Admin<'a>, name: &str, object: &str) -> Admin<'a>
 }
 
 /// A line of `/proc/<pid>/status` in kilobytes.
-fn kilobytes(server: &Server, name: &str) -> u64 {
+pub(crate) fn kilobytes(server: &Server, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", server.process_id())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
     line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack};
+use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack, test_block};
 use serde_json::{Value, json};
 
 use crate::openapi::operations;
@@ -33,6 +33,8 @@ enum Guard {
     Known,
     /// A session, which an API key is not; the status with one.
     Session(u16),
+    /// The same, where a key is known and refused with 403.
+    Person(u16),
     /// Whoever holds all of these grants, and the status where they are for own rows alone: 403 where there are no such rows,
     /// 404 where the row is another's.
     Grants(Vec<(&'static str, &'static str)>, u16),
@@ -76,6 +78,10 @@ fn routes() -> Vec<Route> {
         route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
         route("get /api/v1/me", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/instance", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/me/permissions", "", Value::Null, Guard::Known),
+        route("get /api/v1/me/preferences", "", Value::Null, Guard::Person(200)),
+        route("patch /api/v1/me/preferences", "", json!({ "view": 1 }), Guard::Person(200)),
         route("get /api/auth/get-session", "", Value::Null, Guard::Anyone(200)),
         route("post /api/auth/sign-out", "", json!({}), Guard::Anyone(200)),
         route(
@@ -133,6 +139,7 @@ fn routes() -> Vec<Route> {
         guarded(&format!("patch {base}/bulk"), "", changes.clone(), &[update], 200);
         guarded(&format!("patch {base}/bulk"), &format!("{base}/bulk?dryRun=true"), changes, &[update], 200);
         guarded(&format!("delete {base}/bulk"), "", json!({ "ids": [format!("<{object}>")] }), &[delete], 200);
+        guarded(&format!("get {base}/export"), &format!("{base}/export?format=csv"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/aggregate"), &format!("{base}/aggregate?fn=count"), Value::Null, &[read], 200);
         guarded(&format!("get {base}/{{id}}"), &one, Value::Null, &[read], 404);
         guarded(&format!("get {base}/{{id}}"), &format!("{one}?expand=tags"), Value::Null, &[read, (other, "read")], 404);
@@ -166,6 +173,16 @@ fn routes() -> Vec<Route> {
     let one = "/api/v1/objects/<object>/fields/name";
     guarded("patch /api/v1/objects/{name}/fields/{field}", one, json!({ "label": "A label" }), &[update], 403);
     guarded("delete /api/v1/objects/{name}/fields/{field}", one, Value::Null, &[delete], 403);
+    let dependents = "/api/v1/objects/tag/dependents?field=name";
+    guarded("get /api/v1/objects/{name}/dependents", dependents, Value::Null, &[read], 403);
+    // A plan needs what the change needs, and where it asks the rows, read on all of them.
+    guarded("post /api/v1/objects", "/api/v1/objects?dryRun=true", json!({ "name": "<word>" }), &[create], 403);
+    let (reads, planned) = (("tag", "read"), "/api/v1/objects/tag/fields/name?dryRun=true");
+    guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "label": "A label" }), &[update], 403);
+    guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "max": 100 }), &[update, reads], 403);
+    guarded("delete /api/v1/objects/{name}/fields/{field}", planned, Value::Null, &[delete, reads], 403);
+    let planned = "/api/v1/objects/tag?dryRun=true&cascade=true";
+    guarded("delete /api/v1/objects/{name}", planned, Value::Null, &[delete, reads, ("task", "read")], 403);
     guarded("get /api/v1/relationships", "", Value::Null, &[read], 403);
     let relationship = json!({ "name": "<word>", "kind": "many_to_one", "source": "<object>", "target": "<object>" });
     guarded("post /api/v1/relationships", "", relationship, &[create], 403);
@@ -178,6 +195,11 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/blocks/actions", "", Value::Null, &[read], 403);
     guarded("get /api/v1/blocks/{block}", "/api/v1/blocks/tasks", Value::Null, &[read], 403);
     guarded("get /api/v1/blocks/{block}/logs", "/api/v1/blocks/tasks/logs", Value::Null, &[read], 403);
+    guarded("get /api/v1/blocks/{block}/usage", "/api/v1/blocks/tasks/usage", Value::Null, &[read], 403);
+    guarded("post /api/v1/blocks/inspect", "", json!("<file>"), &[create], 403);
+    let replay = "/api/v1/blocks/<listening>/handlers/hear/replay";
+    let operation = "post /api/v1/blocks/{block}/handlers/{handler}/replay";
+    guarded(operation, replay, json!({ "eventId": "<installed_event>" }), &[update, ("events", "read")], 403);
     let manage = ("blocks", "manage");
     guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
     // Whoever lets other code have what is set manages it.
@@ -196,6 +218,7 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/roles", "", Value::Null, &[read], 403);
     guarded("post /api/v1/roles", "", json!({ "name": "<word>", "permissions": [] }), &[create], 403);
     guarded("get /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[read], 403);
+    guarded("get /api/v1/roles/{id}/permissions", "/api/v1/roles/<role>/permissions", Value::Null, &[read], 403);
     guarded("patch /api/v1/roles/{id}", "/api/v1/roles/<role>", json!({ "description": "d" }), &[update], 403);
     guarded("delete /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[delete], 403);
 
@@ -204,6 +227,10 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[read], 404);
     guarded("patch /api/v1/users/{id}", "/api/v1/users/<user>", json!({ "name": "renamed" }), &[update], 404);
     guarded("delete /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[delete], 404);
+    let sessions = "/api/v1/users/<user>/sessions";
+    guarded("get /api/v1/users/{id}/sessions", sessions, Value::Null, &[read], 404);
+    guarded("delete /api/v1/users/{id}/sessions", sessions, Value::Null, &[update], 404);
+    guarded("delete /api/v1/users/{id}/sessions/{session}", "/api/v1/users/<session>", Value::Null, &[update], 404);
     // Nobody gives roles to themselves by a grant for their own row.
     guarded("post /api/v1/users/{id}/roles", "/api/v1/users/<user>/roles", json!({ "roleId": "empty" }), &[update], 403);
     guarded("delete /api/v1/users/{id}/roles/{role}", "/api/v1/users/<holder>/roles/empty", Value::Null, &[update], 403);
@@ -237,9 +264,13 @@ fn routes() -> Vec<Route> {
     let (create, read) = (("events", "create"), ("events", "read"));
     let (update, delete) = (("events", "update"), ("events", "delete"));
     guarded("get /api/v1/events", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/{id}", "/api/v1/events/<failed>", Value::Null, &[read], 403);
     guarded("get /api/v1/events/deliveries", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/deliveries/counts", "", Value::Null, &[read], 403);
     let failed = json!({ "eventId": "<failed>", "consumer": "<failed>" });
     guarded("post /api/v1/events/deliveries/retry", "", failed, &[update, read], 403);
+    let dead = json!({ "dead": true, "consumer": "<failed>" });
+    guarded("post /api/v1/events/deliveries/retry", "", dead, &[update, read], 403);
     guarded("get /api/v1/events/subscriptions", "", Value::Null, &[read], 403);
     let logged = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "log_event" });
     guarded("post /api/v1/events/subscriptions", "", logged, &[create, ("task", "read")], 403);
@@ -254,6 +285,8 @@ fn routes() -> Vec<Route> {
     let (create, read) = (("tasks", "create"), ("tasks", "read"));
     let (update, delete) = (("tasks", "update"), ("tasks", "delete"));
     let calls = ("blocks", "update");
+    guarded("get /api/v1/settings", "", Value::Null, &[("settings", "read")], 403);
+    guarded("get /api/v1/status", "", Value::Null, &[("settings", "read")], 403);
     guarded("get /api/v1/tasks", "", Value::Null, &[read], 403);
     // It will call the action, so its maker has to be allowed to.
     guarded("post /api/v1/tasks", "", job(), &[create, ("blocks", "update")], 403);
@@ -328,6 +361,26 @@ impl Fixtures<'_> {
                     assert!(installed.status < 300, "{}", installed.text);
                 }
                 word
+            }
+            "listening" => {
+                let manifest = json!({
+                    "name": word, "version": "1.0.0", "requires": { "plugins": ["data", "log"] },
+                    "subscriptions": [{ "event": "block.#", "consumer": format!("{word}:x"), "handler": "hear" }],
+                });
+                let file = pack(test_block("listener").await, manifest).await.unwrap();
+                let installed = self.admin.install("", file).await;
+                assert_eq!(installed.status, 201, "{}", installed.text);
+                word
+            }
+            // What any reader of events may see.
+            "installed_event" => {
+                let events = self.admin.get("/api/v1/events?topic=block.installed&limit=1").await.data();
+                events[0]["id"].as_str().unwrap().to_owned()
+            }
+            "session" => {
+                let user = self.user().await;
+                let sessions = self.admin.get(&format!("/api/v1/users/{user}/sessions")).await.data();
+                format!("{user}/sessions/{}", sessions[0]["id"].as_str().unwrap())
             }
             "secretive" => {
                 let block = Box::pin(self.made("upgraded")).await;
@@ -543,18 +596,29 @@ async fn check_grants(
 }
 
 /// Session-only operations take no key, not even one that may do everything or that comes beside a session.
-async fn check_session(fixtures: &mut Fixtures<'_>, findings: &mut Findings, route: &Route, key: &str, status: u16) {
+async fn check_session(
+    fixtures: &mut Fixtures<'_>,
+    findings: &mut Findings,
+    route: &Route,
+    (key, refused): (&str, u16),
+    status: u16,
+) {
     let server = fixtures.admin.server;
     let body = json!({ "email": "visitor@example.com", "password": PASSWORD });
     let session = server.call("POST", "/api/auth/sign-in/email", Some(body)).await.json()["token"].as_str().unwrap().to_owned();
     let answer = fixtures.call(route, None).await;
     findings.expect(answer.status == 401, route, "without a credential, to be refused with 401", &answer);
     let answer = fixtures.call(route, Some(key)).await;
-    findings.expect(answer.status == 401, route, "with a key, to be refused with 401", &answer);
+    findings.expect(answer.status == refused, route, &format!("with a key, to be refused with {refused}"), &answer);
     let (method, path) = route.operation.split_once(' ').unwrap();
     let request = server.request(&method.to_uppercase(), path).bearer_auth(&session).header("x-api-key", key);
     let answer = server.send(if route.body.is_null() { request } else { request.json(&route.body) }).await;
-    findings.expect(answer.status == 401, route, "with a key beside a session, to be refused with 401", &answer);
+    findings.expect(
+        answer.status == refused,
+        route,
+        &format!("with a key beside a session, to be refused with {refused}"),
+        &answer,
+    );
     let answer = fixtures.call(route, Some(&session)).await;
     findings.expect(answer.status == status, route, &format!("with a session, to be answered {status}"), &answer);
 }
@@ -602,6 +666,7 @@ async fn check_order(fixtures: &mut Fixtures<'_>, callers: &Callers, key: &str, 
         Guard::Anyone(401) | Guard::Known => vec![(None, 401)],
         Guard::Anyone(_) => return,
         Guard::Session(_) => vec![(None, 401), (Some(key), 401)],
+        Guard::Person(_) => vec![(None, 401), (Some(key), 403)],
         Guard::Grants(..) => vec![(None, 401), (Some(&callers.stranger), 403), (Some(&callers.empty_key), 403)],
     };
     let has_body = !route.body.is_null();
@@ -655,7 +720,10 @@ async fn check(server: &Server, routes: &[Route]) -> Findings {
                 }
             }
             Guard::Session(status) => {
-                check_session(&mut fixtures, &mut findings, route, all_key.as_str().unwrap(), *status).await;
+                check_session(&mut fixtures, &mut findings, route, (all_key.as_str().unwrap(), 401), *status).await;
+            }
+            Guard::Person(status) => {
+                check_session(&mut fixtures, &mut findings, route, (all_key.as_str().unwrap(), 403), *status).await;
             }
             Guard::Grants(needs, own) => check_grants(&mut fixtures, &callers, &mut findings, route, needs, *own).await,
         }

@@ -57,7 +57,7 @@ export function FirstSteps({ objects }: { objects: KnownObject[] }) {
           {createsKeys ? (
             <Button renderRoot={(props) => <Link to="/keys" search={{ new: true }} {...props} />}>Create key</Button>
           ) : (
-            <span className="dim">You need `create` on `api_keys`.</span>
+            <span className="dim">You need create on api_keys.</span>
           )}
         </Step>
         <Step done={called} title="Call the API" isNext={hasRecord && hasKey && !called}>

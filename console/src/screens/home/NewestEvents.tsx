@@ -20,7 +20,7 @@ const newestQuery = {
   retry: (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500),
 };
 
-/** The newest events that this person may see; new ones come in at the top. */
+/** The newest events that this person may see; new ones come in at the top. Needs read on `events`. */
 export function NewestEvents() {
   const newest = useQuery(newestQuery);
   const live = useLiveState();
@@ -92,7 +92,8 @@ function EventLine({ event: { id, topic, payload, occurredAt }, isNew }: { event
       <span className={classes.eventWho}>
         <Actor id={typeof actor === "string" ? actor : null} />
       </span>
-      <Link to="/events" search={{ open: id }} className={classes.eventTime} aria-label={`Open the event ${topic}`}>
+      <Link to="/events" search={{ open: id }} className={classes.eventTime}>
+        <span className="sr-only">Open the event {topic}, </span>
         <Time at={occurredAt} />
       </Link>
     </li>

@@ -58,7 +58,7 @@ function ObjectLine({ object: { name, label } }: { object: KnownObject }) {
     <li>
       <Link to="/data/$object" params={{ object: name }} className={classes.objectLink}>
         <code>{name}</code>
-        {label !== undefined && label.toLowerCase() !== name && (
+        {label !== undefined && label.toLowerCase().replaceAll(" ", "_") !== name && (
           <span className="dim" dir="auto">
             {label}
           </span>

@@ -22,12 +22,12 @@ export function Start({ name }: { name: string | undefined }) {
           <div className={classes.stepBody}>
             <h3>Create an object</h3>
             <p>An object is a kind of record, with fields of nineteen types and relations to others.</p>
+            <Link to="/objects/new" className={classes.scratch}>
+              <IconPlus size={20} aria-hidden="true" />
+              <b>From scratch</b>
+              <span>Name it, add fields, done.</span>
+            </Link>
             <div className={classes.cards}>
-              <Link to="/objects/new" className={classes.scratch}>
-                <IconPlus size={20} aria-hidden="true" />
-                <b>From scratch</b>
-                <span>Name it, add fields, done.</span>
-              </Link>
               {TEMPLATES.map((template) => (
                 <TemplateCard key={template.id} template={template} />
               ))}

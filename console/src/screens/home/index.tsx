@@ -22,6 +22,7 @@ export function HomeScreen() {
   const me = useMe();
   const canCreate = useCan("objects", "create");
   const readsStatus = useCan("settings", "read");
+  const readsEvents = useCan("events", "read");
   const isReady = objects.data !== undefined && permissions !== undefined;
   const isEmpty = objects.data?.length === 0;
   const actions = !isEmpty && isReady && (
@@ -52,12 +53,14 @@ export function HomeScreen() {
         <div className={classes.home}>
           {canCreate && <FirstSteps objects={objects.data!} />}
           {readsStatus && <Activity />}
-          <div className={classes.columns}>
+          <div className={classes.columns} data-one={!(readsStatus || readsEvents) || undefined}>
             <ObjectCounts objects={objects.data!} />
-            <div className={classes.side}>
-              <Attention />
-              <NewestEvents />
-            </div>
+            {(readsStatus || readsEvents) && (
+              <div className={classes.side}>
+                <Attention />
+                {readsEvents && <NewestEvents />}
+              </div>
+            )}
           </div>
         </div>
       )}

@@ -3,6 +3,7 @@ import { isJsonObject, parseJson, printJson, sameJson, type JsonObject } from ".
 import { SYSTEM_COLUMNS, type RecordShape } from "../../api/record-shape";
 import { CodeEditor } from "../../components/CodeEditor";
 import { type Draft, type Edits, Unreadable } from "./draft";
+import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
 /** The whole record as the draft has it; keys in the schema's order, system columns around them. */
@@ -81,7 +82,7 @@ export function JsonTab({ shape, draft, readOnly, onProblem }: { shape: RecordSh
           if ("edits" in read) draft.replace(read.edits);
         }}
       />
-      <p className={classes.sectionNote}>A key that you leave out keeps its value. Numbers keep all their digits. `id` and the stamps are kept by the server.</p>
+      <p className={classes.sectionNote}><Ticked text="A key that you leave out keeps its value. Numbers keep all their digits. `id` and the stamps are kept by the server." /></p>
     </div>
   );
 }

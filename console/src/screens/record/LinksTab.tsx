@@ -15,6 +15,7 @@ import { Id } from "../../components/Id";
 import { RelatedSearch } from "../../components/RelationPicker";
 import { SkeletonLines } from "../../components/Skeleton";
 import { failed, told } from "../../components/toast";
+import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
 const NewRecordDialog = lazy(() => import("./NewRecordDialog"));
@@ -93,13 +94,13 @@ function Links({ shape, id, link, readOnly, role }: LinksTabProps & { link: Link
   return (
     <section className={classes.section} aria-label={`Links ${key}`}>
       <div className={classes.sectionHead}>
-        <h3 className={classes.sectionTitle} dir="auto">
+        <h2 className={classes.sectionTitle} dir="auto">
           {key}
-        </h3>
+        </h2>
         {query.data !== undefined && <span className={classes.sectionCount}>{labels.length.toLocaleString("en")}</span>}
         <span className={classes.sectionNote}>many to many, {targetLabel}</span>
       </div>
-      {!readsTarget && <p className={classes.sectionNote}>You need `read` on `{target}` to see these links. Somebody who may update roles can give it to you.</p>}
+      {!readsTarget && <p className={classes.sectionNote}><Ticked text={`You need \`read\` on \`${target}\` to see these links. Somebody who may update roles can give it to you.`} /></p>}
       {query.isPending && readsTarget && <SkeletonLines lines={3} />}
       {query.isError && <ErrorNotice error={query.error} title="The links could not be loaded" onRetry={() => void query.refetch()} />}
       {labels.length > 0 && (
@@ -181,7 +182,7 @@ function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: Rev
   const holder = useRecordShape(object);
   const reads = useCan(object, "read");
   const creates = useCan(object, "create");
-  const pending = usePendingDeletes();
+  const pending = usePendingDeletes(object);
   const [page, setPage] = useState(0);
   const [isCreating, setCreating] = useState(false);
   const columns = holder.data?.columns;
@@ -199,14 +200,14 @@ function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: Rev
   const cache = useQueryClient();
   const label = holder.data?.label ?? object;
   const total = Number(query.data?.pagination.totalCount ?? 0);
-  const records = query.data?.data.filter((record) => !pending.has(object, String(record.id))) ?? [];
+  const records = query.data?.data.filter((record) => !pending.has(String(record.id))) ?? [];
   const mayCreate = !readOnly && creates && (!isSingle || (query.isSuccess && total === 0));
   return (
     <section className={classes.section} aria-label={`${object} by ${relation}`}>
       <div className={classes.sectionHead}>
-        <h3 className={classes.sectionTitle} dir="auto">
+        <h2 className={classes.sectionTitle} dir="auto">
           {label}
-        </h3>
+        </h2>
         {query.data !== undefined && <span className={classes.sectionCount}>{total.toLocaleString("en")}</span>}
         <span className={classes.sectionNote}>
           by <code className="mono">{relation}</code>
@@ -217,7 +218,7 @@ function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: Rev
           </Button>
         )}
       </div>
-      {!reads && <p className={classes.sectionNote}>You need `read` on `{object}` to see these records. Somebody who may update roles can give it to you.</p>}
+      {!reads && <p className={classes.sectionNote}><Ticked text={`You need \`read\` on \`${object}\` to see these records. Somebody who may update roles can give it to you.`} /></p>}
       {reads && query.isPending && <SkeletonLines lines={3} />}
       {query.isError && <ErrorNotice error={query.error} title={`The records of ${object} could not be loaded`} onRetry={() => void query.refetch()} />}
       {records.length > 0 && (

@@ -7,6 +7,7 @@ import { SkeletonLines } from "../../components/Skeleton";
 import { RecordForm } from "./RecordForm";
 import type { Edits } from "./draft";
 import { useCreating } from "./useCreating";
+import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
 export interface NewRecordDialogProps {
@@ -47,7 +48,7 @@ export default function NewRecordDialog(props: NewRecordDialogProps) {
       ) : shape.data === undefined ? (
         <SkeletonLines lines={5} />
       ) : shape.data === null ? (
-        <p className={classes.nothing}>There is no object `{props.object}` that you may use.</p>
+        <p className={classes.nothing}><Ticked text={`There is no object \`${props.object}\` that you may use.`} /></p>
       ) : (
         <Creation {...props} shape={shape.data} onDirty={setDirty} onCancel={close} />
       )}

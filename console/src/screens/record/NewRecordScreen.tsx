@@ -16,6 +16,7 @@ import { copyCreate } from "./copies";
 import { type Edits, bodyOf } from "./draft";
 import { useCreating } from "./useCreating";
 import { useUnsavedGuard } from "./useUnsavedGuard";
+import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
 /** Creates a record, perhaps with the values of another one. */
@@ -34,9 +35,9 @@ export function NewRecordScreen() {
       {error ? (
         <ErrorState error={error} onRetry={shape.refetch} />
       ) : shape.data === null ? (
-        <p className={classes.nothing}>There is no object `{object}` that you may use.</p>
+        <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
       ) : permissions !== undefined && !mayCreate ? (
-        <p className={classes.nothing}>You need `create` on `{object}` to add a record. Somebody who may update roles can give it to you, on the Roles page.</p>
+        <p className={classes.nothing}><Ticked text={`You need \`create\` on \`${object}\` to add a record. Somebody who may update roles can give it to you, on the Roles page.`} /></p>
       ) : (
         <SkeletonLines lines={10} />
       )}

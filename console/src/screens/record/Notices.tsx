@@ -12,7 +12,7 @@ import classes from "./record.module.css";
 export function Notices({ shape, editing, onRestore, mayCreate }: { shape: RecordShape; editing: Editing; onRestore: () => void; mayCreate: boolean }) {
   const { newer, elsewhere, isDeleted, failure, draft, merge } = editing;
   return (
-    <div aria-live="polite">
+    <div className={classes.notices} aria-live="polite">
       {isDeleted && (
         <div className={classes.notice} data-tone="red">
           <IconTrash size={16} aria-hidden="true" />

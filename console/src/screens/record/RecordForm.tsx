@@ -37,7 +37,7 @@ export function RecordForm({ shape, draft, errors, glowing = NOTHING, readOnly =
   useEffect(() => {
     if (focusOn === null) return;
     const row = place.current?.querySelector(`[data-column="${CSS.escape(focusOn)}"]`);
-    const field = row?.querySelector<HTMLElement>("input, textarea, .cm-content, button");
+    const field = row?.querySelector<HTMLElement>("input, textarea, .cm-content") ?? row?.querySelector("button");
     field?.focus();
     row?.scrollIntoView({ block: "nearest" });
   }, [focusOn]);

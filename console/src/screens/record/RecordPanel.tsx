@@ -15,6 +15,7 @@ import { RecordTab, TABS, type Tab, useLoadedRecord, useOpenRecord, useRestore }
 import { SaveBar } from "./SaveBar";
 import { useRemove } from "./remove";
 import { useUnsavedGuard } from "./useUnsavedGuard";
+import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
 export interface RecordPanelProps {
@@ -50,7 +51,7 @@ export function RecordPanel(props: RecordPanelProps) {
           }}
         />
       ) : shape.data === null ? (
-        <p className={classes.nothing}>There is no object `{object}` that you may use.</p>
+        <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
       ) : (
         <SkeletonLines lines={8} />
       )}

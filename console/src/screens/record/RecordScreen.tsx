@@ -15,6 +15,7 @@ import { RecordTab, TABS, useLoadedRecord, useOpenRecord, useRestore } from "./R
 import { SaveBar } from "./SaveBar";
 import { useRemove } from "./remove";
 import { useUnsavedGuard } from "./useUnsavedGuard";
+import { Ticked } from "../../components/Ticked";
 import classes from "./record.module.css";
 
 /** The page of one record, at its own address. */
@@ -36,7 +37,7 @@ export function RecordScreen() {
           }}
         />
       ) : shape.data === null ? (
-        <p className={classes.nothing}>There is no object `{object}` that you may use.</p>
+        <p className={classes.nothing}><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
       ) : (
         <SkeletonLines lines={10} />
       )}

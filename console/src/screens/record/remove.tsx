@@ -95,7 +95,7 @@ async function remove(cache: QueryClient, { shape, id, label, etag, onGone, onBa
     onUndo: back,
     commit: async () => {
       try {
-        await deleteRecord(object, id, etag, true);
+        await deleteRecord(object, id, etag);
         cache.removeQueries({ queryKey: ["record", object, id] });
         await cache.invalidateQueries({ queryKey: ["data", object] });
       } catch (error) {

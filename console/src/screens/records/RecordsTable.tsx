@@ -2,7 +2,7 @@
 import { Button, Menu } from "@mantine/core";
 import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { type ClipboardEvent, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
 import { useCan } from "../../api/session";
@@ -17,6 +17,7 @@ import { Footer } from "./Footer";
 import { CellMenuItems, ColumnMenuItems } from "./MenuItems";
 import { PointMenu } from "./PointMenu";
 import { Toolbar } from "./Toolbar";
+import { TransferMenu } from "./transfer";
 import { SelectionBar } from "./bulk/SelectionBar";
 import { type Remember, useSelection } from "./bulk/useSelection";
 import { copyCells, pasteCells } from "./clipboard";
@@ -24,20 +25,24 @@ import { type RecordColumn, type RecordRow, type RecordShape, hiddenAtFirst } fr
 import { copiesOf } from "./copies";
 import { type After, CellEditor } from "./editors/CellEditor";
 import type { Draft } from "./editors/ValueInput";
-import { RecordInspector } from "./foreign";
 import { type CellAt, type CellRange, Grid, type GridHandle } from "./grid/Grid";
 import type { GridLayout } from "./grid/geometry";
 import { useEdits } from "./useEdits";
 import { useLiveRows } from "./useLiveRows";
 import { useRows } from "./useRows";
+import { usePendingDeletes } from "../../api/pending-deletes";
+import { GONE_SOON } from "./bulk/useSelection";
 import { useTitles } from "./useTitles";
 import { isNewestFirst, listParameters, queryText } from "./list-query";
 import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
 import type { useViews } from "./views/useViews";
 import classes from "./Records.module.css";
 
+const RecordPanel = lazy(async () => ({ default: (await import("../record/RecordPanel")).RecordPanel }));
+
 const NUMBER = new Intl.NumberFormat("en");
 const PAGE_MS = 300;
+const VISIBLE_MS = 120;
 const PLACEHOLDERS = 20;
 
 interface Editing extends CellAt {
@@ -104,14 +109,35 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     enabled: viewAs === undefined,
     mayMove: useCallback(() => grid.current?.isAtTop() === true && !isEditing, [isEditing]),
   });
+  // What the panel deletes is gray here until it is gone or back.
+  const leaving = usePendingDeletes(object);
+  const marks = useMemo(
+    () => (leaving.size === 0 ? live.marks : new Map([...live.marks, ...[...leaving].map((id) => [id, { ...live.marks.get(id), gone: GONE_SOON }] as const)])),
+    [live.marks, leaving],
+  );
   const [visible, setVisible] = useState({ first: 0, last: 0 });
+  const latestVisible = useRef(visible);
+  const visibleTimer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const { show, rowAt } = rows;
   const onVisible = useCallback(
     (first: number, last: number) => {
       show(first, last);
-      setVisible((now) => (now.first === first && now.last === last ? now : { first, last }));
+      // The grid draws each frame by itself; what stands around it follows a little later.
+      latestVisible.current = { first, last };
+      visibleTimer.current ??= setTimeout(() => {
+        visibleTimer.current = undefined;
+        const at = latestVisible.current;
+        setVisible((now) => (now.first === at.first && now.last === at.last ? now : at));
+      }, VISIBLE_MS);
     },
     [show],
+  );
+  useEffect(
+    () => () => {
+      clearTimeout(visibleTimer.current);
+      visibleTimer.current = undefined;
+    },
+    [],
   );
   const page = Math.floor(visible.first / view.size) + 1;
   useEffect(() => {
@@ -199,7 +225,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   const copy = (range: CellRange, event: ClipboardEvent) => {
     if (String(window.getSelection() ?? "") !== "") return;
     const { text, rows: count } = copyCells(range, rowAt);
-    event.clipboardData.setData("text/plain", text);
+    event.clipboardData?.setData("text/plain", text);
     event.preventDefault();
     if (count > 1 || range.columns.length > 1) told(`${NUMBER.format(count * range.columns.length)} cells copied.`);
   };
@@ -287,6 +313,15 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
           <span className={classes.wideOnly}>
             <CopyAs {...copiesOf(shape, view, shown, page, view.size)} />
           </span>
+          <span className={classes.wideOnly}>
+            <TransferMenu
+              object={object}
+              view={[...listParameters(view, shape), ["select", shown.map(({ id }) => id).join()]]}
+              isImporting={search.import === true}
+              onImporting={(isImporting) => void navigate({ search: (now) => ({ ...now, import: isImporting ? true : undefined }), replace: true, resetScroll: false })}
+              isViewingAsRole={viewAs !== undefined}
+            />
+          </span>
           <Menu>
             <Menu.Target>
               <Button variant="default" px={8} aria-label="More actions">
@@ -341,7 +376,13 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
           }}
         />
       }
-      inspector={openId === undefined ? undefined : <RecordInspector object={object} id={openId} role={viewAs} onClose={closeInspector} onNext={openBy(1)} onPrevious={openBy(-1)} />}
+      inspector={
+        openId === undefined ? undefined : (
+          <Suspense fallback={null}>
+            <RecordPanel object={object} id={openId} role={viewAs} onClose={closeInspector} onNext={openBy(1)} onPrevious={openBy(-1)} onOpen={(id) => void navigate({ search: (now) => ({ ...now, open: id }), replace: true, resetScroll: false })} />
+          </Suspense>
+        )
+      }
     >
       <div className={classes.content}>
         {viewAs !== undefined && (
@@ -374,7 +415,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
                 count={waiting}
                 total={rows.total ?? undefined}
                 rowAt={rowAt}
-                marks={live.marks}
+                marks={marks}
                 titleOf={gridTitleOf}
                 sort={view.sort}
                 onSort={(sort) => setView({ ...view, sort })}

@@ -83,7 +83,7 @@ export function hiddenAtFirst(column: RecordColumn): boolean {
 }
 
 const WIDTHS: Partial<Record<FieldType, number>> = {
-  boolean: 96, integer: 110, big_integer: 150, decimal: 130, currency: 130, percentage: 110, float: 130, rating: 90,
+  boolean: 96, integer: 110, big_integer: 180, decimal: 130, currency: 130, percentage: 110, float: 130, rating: 90,
   date: 120, time: 110, datetime: 190, enum: 130, multi_enum: 180, uuid: 120, json: 220, email: 200, url: 220, slug: 160, text: 220,
 };
 

@@ -27,6 +27,8 @@ export interface Conflict {
 
 export type Saved = { ok: true } | { ok: false; message: string; field?: string | undefined } | { ok: false; settled: true };
 
+type Written = { ok: true; from: RecordRow } | Exclude<Saved, { ok: true }>;
+
 interface Undoable {
   label: string;
   /** What each record gets back. */
@@ -58,8 +60,14 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const undos = useRef<Undoable[]>([]);
   const redos = useRef<Undoable[]>([]);
+  /** Records as the last change of this page left them. */
   const known = useRef(new Map<string, RecordRow>());
   const { change } = rows;
+  const keep = useCallback((id: string, row: RecordRow) => {
+    known.current.delete(id);
+    known.current.set(id, row);
+    if (known.current.size > UNDOS_MAX) known.current.delete(known.current.keys().next().value!);
+  }, []);
   const { mark } = live;
 
   const saving = useCallback(
@@ -85,22 +93,52 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
     [object],
   );
 
+  /** Changes of one record are sent one after another: each stands on what the one before it left. */
+  const queues = useRef(new Map<string, Promise<void>>());
+  /** How many changes of a cell are under way, by record and column. */
+  const pending = useRef(new Map<string, number>());
+
   const write = useCallback(
-    async (row: RecordRow, values: Values): Promise<Saved & { after?: RecordRow; from?: RecordRow }> => {
+    async (row: RecordRow, values: Values): Promise<Written> => {
       const columns = Object.keys(values);
       const { id } = row;
+      const cellKey = (column: string) => `${id} ${column}`;
+      const isPending = (column: string) => (pending.current.get(cellKey(column)) ?? 0) > 0;
       change(id, (now) => ({ ...now, ...values }));
+      for (const column of columns) pending.current.set(cellKey(column), (pending.current.get(cellKey(column)) ?? 0) + 1);
       saving(id, columns, true);
-      const back = (to: RecordRow) => change(id, (now) => ({ ...now, ...Object.fromEntries(columns.map((column) => [column, to[column] ?? null])) }));
-      const put = (to: RecordRow) => change(id, (now) => ({ ...now, ...(Object.fromEntries(Object.keys(now).map((key) => [key, to[key] ?? null])) as JsonObject), id }));
-      let from = row;
+      const turn = queues.current.get(id) ?? Promise.resolve();
+      let leave = () => {};
+      const mine = new Promise<void>((resolve) => {
+        leave = resolve;
+      });
+      const queued = turn.then(() => mine);
+      queues.current.set(id, queued);
+      await turn;
+      /** Ends this change before its result is shown, so that only those of others hold a cell. */
+      const settle = () => {
+        for (const column of columns) {
+          const left = (pending.current.get(cellKey(column)) ?? 1) - 1;
+          if (left === 0) pending.current.delete(cellKey(column));
+          else pending.current.set(cellKey(column), left);
+        }
+        saving(id, columns.filter((column) => !isPending(column)), false);
+      };
+      // What an earlier change left is what the person has seen.
+      const last = known.current.get(id);
+      const seen = last !== undefined && String(last.updated_at ?? "") > String(row.updated_at ?? "") ? last : row;
+      const put = (to: RecordRow) => {
+        keep(id, to);
+        change(id, (now) => ({ ...now, ...(Object.fromEntries(Object.keys(now).map((key) => [key, isPending(key) ? now[key] : (to[key] ?? null)])) as JsonObject), id }));
+      };
+      let from = seen;
       try {
-        let etag = etagOf(object, id, row.updated_at);
+        let etag = etagOf(object, id, seen.updated_at);
         let clash: { row: RecordRow; etag: string | null } | null = null;
         if (etag === undefined) {
           // The list has no versions: the record alone has, and shows whether it is still as the person saw it.
           const current = await readOne(object, id);
-          if (columns.some((column) => !sameJson(current.row[column], row[column]))) clash = current;
+          if (columns.some((column) => !sameJson(current.row[column], seen[column]))) clash = current;
           else {
             etag = current.etag ?? undefined;
             from = current.row;
@@ -109,9 +147,10 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
         for (;;) {
           if (clash !== null) {
             const theirs = clash;
-            const choice = await new Promise<"mine" | "theirs">((settle) => setConflict({ row: theirs.row, before: row, mine: values, settle }));
+            const choice = await new Promise<"mine" | "theirs">((resolve) => setConflict({ row: theirs.row, before: seen, mine: values, settle: resolve }));
             setConflict(null);
             if (choice === "theirs") {
+              settle();
               put(theirs.row);
               return { ok: false, settled: true };
             }
@@ -120,23 +159,26 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
             clash = null;
           }
           try {
-            const after = await send(row, values, etag);
+            const after = await send(seen, values, etag);
+            settle();
             put(after);
-            return { ok: true, after, from };
+            return { ok: true, from };
           } catch (error) {
             if (!isApiError(error) || error.status !== 412) throw error;
             clash = await readOne(object, id);
           }
         }
       } catch (error) {
-        back(row);
+        settle();
+        change(id, (now) => ({ ...now, ...Object.fromEntries(columns.filter((column) => !isPending(column)).map((column) => [column, seen[column] ?? null])) }));
         if (isApiError(error) && error.status === 404) mark(id, (now) => ({ ...now, gone: "This record is not there any more." }));
         return { ok: false, message: messageOf(error), field: isApiError(error) ? error.field : undefined };
       } finally {
-        saving(id, columns, false);
+        leave();
+        if (queues.current.get(id) === queued) queues.current.delete(id);
       }
     },
-    [object, change, saving, send, mark],
+    [object, change, saving, send, mark, keep],
   );
 
   const offer = useCallback((label: string, undo: () => void) => {
@@ -146,6 +188,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       id: UNDO_TOAST,
       autoClose: UNDO_MS,
       withBorder: true,
+      closeButtonProps: { "aria-label": "Close" },
       message: (
         <div style={{ display: "flex", justifyContent: "space-between", alignItems: "center", gap: 12 }}>
           <span dir="auto">{label}</span>
@@ -186,9 +229,8 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       const row = rows.loaded().find((each) => each.id === id) ?? known.current.get(id);
       if (row === undefined) return;
       const saved = await write(row, values);
-      if (saved.ok && saved.from !== undefined) {
-        push(onto, { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from![column] ?? null])) }] });
-        known.current.set(id, saved.after!);
+      if (saved.ok) {
+        push(onto, { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from[column] ?? null])) }] });
         told(`${verb}: ${last.label}`);
       } else if (!saved.ok && "message" in saved) failed("This could not be taken back", new Error(saved.message));
     },
@@ -203,9 +245,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       if (saved.ok && !quiet) {
         const columns = Object.keys(values);
         const label = `${columns.map((column) => shape.byId.get(column)?.label ?? column).join(", ")} changed.`;
-        known.current.set(row.id, saved.after!);
-        if (known.current.size > UNDOS_MAX) known.current.delete(known.current.keys().next().value!);
-        push(undos.current, { label, changes: [{ id: row.id, values: Object.fromEntries(columns.map((column) => [column, saved.from![column] ?? null])) }] });
+        push(undos.current, { label, changes: [{ id: row.id, values: Object.fromEntries(columns.map((column) => [column, saved.from[column] ?? null])) }] });
         redos.current = [];
         offer(label, undo);
       }

@@ -5,13 +5,19 @@ import { request } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import type { JsonObject } from "../../api/json";
 import { schemaQuery } from "../../api/schema-live";
-import { useCan, usePermissions } from "../../api/session";
+import { type Me, useCan, usePermissions } from "../../api/session";
+import { isSessionEstablished, signInAgain } from "../../api/session-lost";
 import { type RecordShape, shapeOf } from "./columns";
 import { shapeFromOpenApi } from "./columns-openapi";
 
 const documentQuery = queryOptions({
   queryKey: ["schema", "openapi"],
-  queryFn: ({ signal }) => request<JsonObject>("GET", "/api/v1/openapi.json", { signal }),
+  queryFn: async ({ signal }) => {
+    // Everybody gets a document, each their own. Somebody whose session has ended would get one without any object, and lose the table.
+    const { authenticated } = await request<Me>("GET", "/api/v1/me", { signal });
+    if (!authenticated && isSessionEstablished()) await signInAgain();
+    return request<JsonObject>("GET", "/api/v1/openapi.json", { signal });
+  },
   staleTime: 30_000,
 });
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Code, Error, Result};
 use blockbase_store::ReadCost;
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -124,7 +124,8 @@ impl App {
             self.check_requirements(manifest),
             check_actions(manifest, &self.registry(), &self.blocks.read()),
             check_secrets(caller, manifest, present),
-            beside_others,
+            // What is missing was said above.
+            beside_others.or_else(|error| if error.code == Code::MissingRequirement { Ok(()) } else { Err(error) }),
             change.map(drop),
         ];
         let mut problems: Vec<Error> = Vec::new();

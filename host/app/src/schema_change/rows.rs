@@ -8,9 +8,12 @@ use uuid::Uuid;
 
 use super::apply::row_count;
 use crate::caller::Caller;
+use crate::sized::run_sized;
 
 /// Rows that are looked at together.
 const PAGE: usize = 1000;
+/// Bytes of their values, but for a single one that has more.
+const PAGE_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// What rows break of one new rule. It holds no value of a row.
 #[derive(Clone, Debug, Serialize)]
@@ -101,10 +104,10 @@ impl<'a> Rows<'a> {
         let (connection, object) = self.read()?;
         let (mut broken, mut pages) = (0, Pages::default());
         while let Some(page) = pages.next(connection, object, before).await? {
-            for cell in page.iter().filter_map(cell) {
-                let is_kept = column.value_of(&converted_cell(column, &cell)).is_ok_and(|value| keeps(column, &cell, &value));
-                broken += i64::from(!is_kept);
-            }
+            let bytes = page.iter().map(|record| record.cell(1).len()).sum();
+            let is_broken =
+                |cell: &String| !column.value_of(&converted_cell(column, cell)).is_ok_and(|value| keeps(column, cell, &value));
+            broken += run_sized(bytes, || page.iter().filter_map(cell).filter(is_broken).count()) as i64;
         }
         Ok(broken)
     }
@@ -301,10 +304,18 @@ struct Pages {
 impl Pages {
     async fn next(&mut self, connection: &mut Connection, object: &Object, column: &Column) -> Result<Option<Vec<Record>>> {
         let Some(id) = object.columns.first().filter(|_| !self.ended) else { return Ok(None) };
-        let most = i64::try_from(PAGE).unwrap_or(i64::MAX);
-        let statement = sql::column_page(connection.dialect(), object, column, self.after, most);
+        let dialect = connection.dialect();
+        let mut range = sql::RowRange { after: self.after, until: None, rows_max: i64::try_from(PAGE).unwrap_or(i64::MAX) };
+        if sql::is_long(column) {
+            let statement = sql::column_page_end(dialect, object, column, range, PAGE_BYTES_MAX);
+            let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            range.until = Some(row.text(0)?.parse().map_err(Error::internal)?);
+        }
+        let statement = sql::column_page(dialect, object, column, range);
         let page = connection.fetch_records(statement, &[id, column], 0, usize::MAX).await.map_err(|error| error.on(object))?;
-        self.ended = page.len() < PAGE;
+        // Where bytes bound a page, the next one tells whether it was the last.
+        self.ended = page.len() < PAGE && range.until.is_none();
         match page.last().and_then(|record| record.uuid(0)) {
             Some(last) => self.after = last,
             None => return Ok(None),

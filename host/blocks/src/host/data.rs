@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::{Members, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized};
+use blockbase_app::{Action, AggregateRequest, LinkChange, ListRequest, WriteAnswer, WriteRequest, expand_paths, run_sized};
 use serde::Deserialize;
 
 use super::guest_error;
@@ -104,6 +104,7 @@ impl BatchOperation {
 }
 
 async fn query(service: &Service, object: &str, query: &str) -> Result<String> {
+    service.app.admit_to_object(&service.caller, object, &[Action::Read]).await?;
     let answer = service.app.list(&service.caller, object, ListRequest::from_json(query)?).await?;
     text(answer.json())
 }
@@ -176,6 +177,7 @@ impl Host for CallState {
 
     async fn aggregate(&mut self, object: String, query: String) -> Answer<String> {
         self.data(|service| async move {
+            service.app.admit_to_object(&service.caller, &object, &[Action::Read]).await?;
             let request = AggregateRequest::from_json(&query)?;
             service.app.aggregate(&service.caller, &object, request).await.and_then(text)
         })

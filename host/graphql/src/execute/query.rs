@@ -5,7 +5,7 @@ use std::sync::Arc;
 use blockbase_app::schema::json::parse_list;
 use blockbase_app::schema::{Error, Object, Result, system};
 use blockbase_app::{
-    AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListRequest, Operator, PagingParameters,
+    Action, AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListRequest, Operator, PagingParameters,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -41,6 +41,11 @@ enum PageField<'d> {
 }
 
 impl<'d> Execution<'d> {
+    /// Demands the right to the records before what is asked of them is looked at, as the other surfaces do.
+    async fn may_read(&self, object: &Object) -> Result<()> {
+        self.app.admit_to_object(self.caller, object.name(), &[Action::Read]).await
+    }
+
     pub(super) async fn list(
         &self,
         object: &Arc<Object>,
@@ -48,6 +53,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         answer: &mut Answer,
     ) -> Result<()> {
+        self.may_read(object).await?;
         let mut wanted = Wanted::default();
         let mut fields = Vec::new();
         let mut counts = false;
@@ -118,6 +124,7 @@ impl<'d> Execution<'d> {
         arguments: &Arguments,
         answer: &mut Answer,
     ) -> Result<()> {
+        self.may_read(object).await?;
         let (filters, search) = selection(arguments)?;
         let ListRequest { filters, search, .. } = ListRequest { filters, search, ..ListRequest::default() }.checked()?;
         let function: String = arguments.read("fn")?.unwrap_or_default();

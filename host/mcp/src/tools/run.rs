@@ -23,7 +23,7 @@ const QUERY_PARAMETERS: [&str; 11] =
 /// There is no such tool, or its operation failed.
 pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<String, Refusal> {
     let caller = &call.invoked.caller;
-    let arguments = call.arguments.as_deref();
+    let arguments = call.arguments.lock().take();
     let tool = Tool::ALL.into_iter().find(|tool| tool.name() == name);
     if let Some(tool) = tool.filter(|tool| !tool.yields_to_actions()) {
         return Ok(run_tool(app, caller, tool, arguments).await?);
@@ -37,7 +37,8 @@ pub(crate) async fn run(app: &Arc<App>, call: &Call, name: &str) -> Result<Strin
             None => Err(Refusal::UnknownTool(name.to_owned())),
         };
     };
-    let input = arguments.map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE).to_owned();
+    let input = arguments.as_deref().map(RawValue::get).filter(|text| *text != "null").unwrap_or(NONE).to_owned();
+    drop(arguments);
     let action = &block.manifest.actions[*place].name;
     let result = app.call_action(caller, block.name(), action, input, call.invoked.request_id.clone()).await?;
     Ok(data(result.into_bytes())?)
@@ -53,8 +54,10 @@ fn text(json: Vec<u8>) -> Result<String> {
     String::from_utf8(json).map_err(Error::internal)
 }
 
-async fn run_tool(app: &App, caller: &Caller, tool: Tool, arguments: Option<&RawValue>) -> Result<String> {
-    let arguments = Arguments::parse(arguments)?;
+async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawValue>>) -> Result<String> {
+    let arguments = Arguments::parse(raw.as_deref())?;
+    // A large value is in memory once from here on.
+    drop(raw);
     // The right to the object is demanded before the other arguments are looked at.
     if let (Some(object), needed @ [_, ..]) = (arguments.object_name(), tool.needs()) {
         app.admit_to_object(caller, &object, needed).await?;

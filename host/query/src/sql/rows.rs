@@ -1,20 +1,58 @@
 //! What a change of the schema asks of all rows, and writes to them.
 
-use blockbase_schema::{Column, Object};
+use blockbase_schema::{Column, ColumnType, Object};
 
 use super::param::{Param, Statement};
 use super::writer::Writer;
 use crate::ddl::{CONVERTED_COLUMN, link_table};
 use crate::dialect::{Dialect, quote};
 
-/// One value of each row as JSON, in the order of ids: the rows after `after`, `most` of them.
-pub fn column_page(dialect: Dialect, object: &Object, column: &Column, after: uuid::Uuid, most: i64) -> Statement {
+/// Rows that are looked at together, in the order of ids.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRange {
+    /// Those after this id.
+    pub after: uuid::Uuid,
+    /// Those up to this id, where there is a bound.
+    pub until: Option<uuid::Uuid>,
+    pub rows_max: i64,
+}
+
+/// One value of each row as JSON, in the order of ids.
+pub fn column_page(dialect: Dialect, object: &Object, column: &Column, range: RowRange) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    let after = writer.bind(Param::Uuid(Some(after)));
-    let most = writer.bind(Param::from(most));
+    let after = writer.bind(Param::Uuid(Some(range.after)));
+    let until = range.until.map(|until| writer.bind(Param::Uuid(Some(until))));
+    let until = until.map(|until| format!(" AND \"id\" <= {until}")).unwrap_or_default();
+    let most = writer.bind(Param::from(range.rows_max));
     writer.sql.push_str(&format!(
-        "SELECT \"id\", {} FROM {} WHERE \"id\" > {after} ORDER BY \"id\" LIMIT {most}",
+        "SELECT \"id\", {} FROM {} WHERE \"id\" > {after}{until} ORDER BY \"id\" LIMIT {most}",
         quote(&column.name),
+        quote(object.name())
+    ));
+    writer.finish()
+}
+
+/// Whether the values of a column can be so long that only some of them should be in memory together.
+pub fn is_long(column: &Column) -> bool {
+    matches!(column.ty, ColumnType::Text | ColumnType::TextList | ColumnType::Json)
+}
+
+/// The id, as text, up to which the next rows have at most `bytes_max` bytes of a column that [`is_long`]; the next row's at least.
+pub fn column_page_end(dialect: Dialect, object: &Object, column: &Column, range: RowRange, bytes_max: i64) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let after = writer.bind(Param::Uuid(Some(range.after)));
+    let most = writer.bind(Param::from(range.rows_max));
+    let bytes_max = writer.bind(Param::from(bytes_max));
+    let name = quote(&column.name);
+    let text = match (dialect, column.ty) {
+        (Dialect::Sqlite, _) | (Dialect::Postgres, ColumnType::Text) => name,
+        (Dialect::Postgres, _) => format!("{name}::text"),
+    };
+    writer.sql.push_str(&format!(
+        "SELECT CAST(svc_sum.\"id\" AS TEXT) FROM (SELECT \"id\", sum(coalesce(svc_bytes, 0)) OVER (ORDER BY \"id\") AS svc_total, \
+         row_number() OVER (ORDER BY \"id\") AS svc_place FROM (SELECT \"id\", octet_length({text}) AS svc_bytes FROM {} \
+         WHERE \"id\" > {after} ORDER BY \"id\" LIMIT {most}) AS svc_page) AS svc_sum \
+         WHERE svc_total <= {bytes_max} OR svc_place = 1 ORDER BY svc_sum.\"id\" DESC LIMIT 1",
         quote(object.name())
     ));
     writer.finish()

@@ -29,7 +29,7 @@ pub(crate) async fn handle(
     if method == Method::HEAD {
         // Nobody would read the rows, so none are.
         let file_name = state.app.check_export(&caller, &object, &request, form).await?;
-        return Ok(file(form, &file_name, Body::empty()));
+        return Ok(file(form, &file_name, Body::from_stream(stream::empty::<Result<Bytes, Incomplete>>())));
     }
     let Export { rows, file_name } = state.app.export(&caller, &object, &request, form).await?;
     // A failure in the middle ends the connection: a response that ended like any other would look whole.

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::operation::headers;
+use super::operation::{VIEW_AS_PARAMETER, headers, view_as};
 
 /// The reusable parts of the document.
 pub(super) struct Components {
@@ -193,7 +193,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
     }
     Components {
         schemas,
-        parameters: Map::new(),
+        parameters: Map::from_iter([(VIEW_AS_PARAMETER.to_owned(), view_as())]),
         responses: responses(),
         headers: json!({
             "RequestId": {
@@ -204,6 +204,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
             "RetryAfter": { "description": "Seconds to wait.", "schema": { "type": "integer", "minimum": 1 } },
             "ETag": { "description": "A strong validator.", "schema": { "type": "string" } },
             "CacheControl": { "description": "How the answer may be kept.", "schema": { "type": "string" } },
+            "ContentDisposition": { "description": "`attachment`, and the name of the file.", "schema": { "type": "string" } },
             "Vary": { "description": "What the answer depends on.", "schema": { "type": "string" } },
             "SetCookie": { "description": "The session cookie.", "schema": { "type": "string" } },
             "SetAuthToken": { "description": "The session's token.", "schema": { "type": "string" } },

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::components::{Components, exact_object, schema};
 use super::filters;
-use super::operation::{Caller, Operation, Paths, data_of, header_parameter, path_parameter, query_parameter};
+use super::operation::{Caller, Operation, Paths, data_of, header_parameter, headers, path_parameter, query_parameter};
 use super::records;
 
 /// The object's tag, under which documentation gathers its operations.
@@ -116,6 +116,25 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .answers_data(200, "The value.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
     paths.add("post", base, create(described, keys));
+    paths.add("get", format!("{base}/export"), export(components, described));
+}
+
+fn export(components: &mut Components, described: &Described<'_>) -> Operation {
+    let Described { object, type_name, .. } = described;
+    let format = "`csv`: RFC 4180 with a header; null is an empty cell, an empty text `\"\"`, and a text that begins with `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson`: one record a line, in the bytes of the list.";
+    let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ["csv", "ndjson"] }));
+    format["required"] = json!(true);
+    let content = json!({
+        "text/csv": { "schema": { "type": "string", "description": "A header, and a line for each record." } },
+        "application/x-ndjson": { "schema": { "type": "string", "description": "A line for each record." } },
+    });
+    let headers = headers(&[("content-disposition", "ContentDisposition")]);
+    described
+        .operation("export", format!("Export records of {}", object.name()))
+        .describe("All records that a list with the same search and filters has, in its order, or those that `limit` and `offset` cut out. They are of one moment. A response that is cut off in the middle is not complete: its connection ends without the last chunk.")
+        .parameter(format)
+        .parameters(filters::of_export(components, object, type_name))
+        .response(200, json!({ "description": "The file.", "headers": headers, "content": content }))
 }
 
 fn create(described: &Described<'_>, keys: &[&str]) -> Operation {

@@ -38,6 +38,28 @@ pub(super) fn schemas() -> Value {
                 "description": "It was settled without being handed over: the group does not get this event any more.",
             },
         })),
+        "SvcDeliveryCounts": exact_object(json!({
+            "consumer": text,
+            "pending": { "type": "integer", "minimum": 0, "maximum": 1_000_000, "description": "Counted up to 1,000,000." },
+            "delivered": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 10_000,
+                "description": "Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has no more.",
+            },
+            "failed": {
+                "type": "integer",
+                "minimum": 0,
+                "maximum": 1_000_000,
+                "description": "They are tried again. Counted up to 1,000,000.",
+            },
+            "dead": { "type": "integer", "minimum": 0, "maximum": 1_000_000, "description": "Counted up to 1,000,000." },
+            "oldestPendingAt": {
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "When the event of the first pending entry happened.",
+            },
+        })),
         "SvcSubscription": exact_object(json!({
             "event": { "type": "string", "description": "Topic pattern." },
             "consumer": text,
@@ -120,12 +142,23 @@ fn events(paths: &mut Paths) {
     let topic = "All topics that begin with it; a pattern where it holds `*` or `#`.";
     let limit = json!({ "type": "integer", "minimum": 1, "default": 50 });
     let recent = operation("list", "List recent events, newest first")
-        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through the newest 100,000 events. `limit` is 500 at most.")
+        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 404 where the outbox does not hold the event of `before`.")
         .parameter(query_parameter("topic", topic, json!({ "type": "string" })))
+        .parameter(query_parameter("object", "Only those of this object's records.", json!({ "type": "string" })))
+        .parameter(query_parameter("record", "Only those of the record with this id.", json!({ "type": "string" })))
+        .parameter(query_parameter("before", "Only those older than the event with this id.", json!({ "type": "string" })))
         .parameter(query_parameter("limit", "How many.", limit))
-        .problems(&[400])
+        .problems(&[400, 404])
         .answers_data(200, "The events.", list_of("SvcEvent"));
     paths.add("get", "/api/v1/events", recent);
+    let one = operation("get", "Get an event")
+        .describe(
+            "Needs read on `events` and on what the event is about. 404 where the outbox does not hold it, or not any more.",
+        )
+        .parameter(path_parameter("id", "The event's id.", json!({ "type": "string" })))
+        .problems(&[400, 404])
+        .answers_data(200, "The event.", schema("SvcEvent"));
+    paths.add("get", "/api/v1/events/{id}", one);
 
     let page = json!({
         "type": "object",
@@ -133,27 +166,62 @@ fn events(paths: &mut Paths) {
         "required": ["data", "pagination"],
         "additionalProperties": false,
     });
-    let status = json!({ "type": "string", "enum": STATUSES });
+    let filters = || {
+        let instant = || json!({ "type": "string", "format": "date-time" });
+        [
+            query_parameter("status", "Only those.", json!({ "type": "string", "enum": STATUSES })),
+            query_parameter("consumer", "Only those of one consumer group.", json!({ "type": "string" })),
+            query_parameter("dead", "Only those that are dead, or are not.", json!({ "type": "boolean" })),
+            query_parameter("eventId", "Only those of one event.", json!({ "type": "string" })),
+            query_parameter("topic", topic, json!({ "type": "string" })),
+            query_parameter("since", "Only those of events from this instant on.", instant()),
+            query_parameter("until", "Only those of events before this instant.", instant()),
+        ]
+    };
     let deliveries = operation("listDeliveries", "List deliveries, those of the newest events first")
         .describe("Needs read on `events`, and leaves out entries of events that the caller may not read.")
-        .parameter(query_parameter("status", "Only those.", status))
-        .parameter(query_parameter("consumer", "Only those of one consumer group.", json!({ "type": "string" })))
-        .parameter(query_parameter("dead", "Only those that are dead, or are not.", json!({ "type": "boolean" })))
+        .parameters(filters())
         .parameters(paging_parameters())
         .problems(&[400])
         .answers(200, "A page of the ledger.", page);
     paths.add("get", "/api/v1/events/deliveries", deliveries);
-    let body = json!({
+    let counts = operation("countDeliveries", "Count deliveries by consumer group and state")
+        .describe("Needs read on `events`, and leaves out entries of events that the caller may not read. Groups without entries are left out; 1,000 groups at most, by their names.")
+        .parameters(filters())
+        .problems(&[400])
+        .answers_data(200, "The groups, by their names.", list_of("SvcDeliveryCounts"));
+    paths.add("get", "/api/v1/events/deliveries/counts", counts);
+    let one = json!({
         "type": "object",
+        "title": "One delivery",
         "properties": { "eventId": { "type": "string" }, "consumer": { "type": "string" } },
         "required": ["eventId", "consumer"],
         "additionalProperties": false,
     });
-    let retry = operation("retryDelivery", "Try a delivery again that failed")
-        .describe("It is due at once and has all its attempts again. Needs update on `events`, read on the event, and the rights that the consumer group carries. One that did not fail, or whose group is suspended, is 409.")
-        .json_body(body)
+    let maybe = |mut schema: Value| {
+        schema["type"] = json!(["string", "null"]);
+        schema
+    };
+    let all = json!({
+        "type": "object",
+        "title": "All dead deliveries that match",
+        "properties": {
+            "dead": { "type": "boolean", "const": true },
+            "consumer": maybe(json!({ "description": "Only those of one consumer group." })),
+            "topic": maybe(json!({ "description": topic })),
+            "since": maybe(json!({ "format": "date-time", "description": "Only those of events from this instant on." })),
+            "until": maybe(json!({ "format": "date-time", "description": "Only those of events before this instant." })),
+        },
+        "required": ["dead"],
+        "additionalProperties": false,
+    });
+    let count = exact_object(json!({ "count": { "type": "integer", "minimum": 0, "maximum": 1_000_000 } }));
+    let retry = operation("retryDelivery", "Try deliveries again that failed")
+        .describe("They are due at once and have all their attempts again. Needs read and update on `events`, read on the event, and the rights that the consumer group carries. One delivery that did not fail, or whose group is disabled or suspended, is 409. With `dead` all dead ones that match, up to 1,000,000: those of events that the caller may not read are passed over, and so are groups that are disabled, suspended or carry rights that the caller does not hold, unless `consumer` names the group. They are delivered in order, at the ordinary pace.")
+        .json_body(json!({ "oneOf": [one, all] }))
         .problems(&[404, 409])
-        .answers_data(200, "The delivery.", schema("SvcDelivery"));
+        .answers_data(200, "The one delivery.", schema("SvcDelivery"))
+        .answers_data(202, "How many dead deliveries are due again.", count);
     paths.add("post", "/api/v1/events/deliveries/retry", retry);
 }
 

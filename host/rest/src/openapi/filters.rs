@@ -153,23 +153,47 @@ pub(super) fn paging_parameters() -> [Value; 4] {
     ]
 }
 
-/// The parameters of a list.
-pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &str, relations: &[&str]) -> Vec<Value> {
+/// The order and the columns of records.
+fn sort_and_select(object: &Object) -> [Value; 2] {
     let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
     let ordered = object.columns.iter().filter(|column| !matches!(column.kind, FieldType::Json | FieldType::MultiEnum));
     let ordered: Vec<&str> = ordered.map(|column| column.name.as_str()).collect();
+    [
+        query_parameter(
+            "sort",
+            "Fields to sort by, separated by commas; `-` in front means descending. The newest come first by default.",
+            json!({ "type": "string", "pattern": names_pattern(&ordered, "-?"), "examples": ["-created_at"] }),
+        ),
+        query_parameter(
+            "select",
+            "Fields to show, separated by commas; `id` always is. All by default.",
+            json!({ "type": "string", "pattern": names_pattern(&all, "") }),
+        ),
+    ]
+}
+
+/// The parameters of an export, but for its format.
+pub(super) fn of_export(components: &mut Components, object: &Object, type_name: &str) -> Vec<Value> {
     let mut parameters = search_parameters(object).to_vec();
+    parameters.extend(sort_and_select(object));
+    parameters.push(query_parameter("limit", "Records at most. All by default.", json!({ "type": "integer", "minimum": 1 })));
     parameters.push(query_parameter(
-        "sort",
-        "Fields to sort by, separated by commas; `-` in front means descending. The newest come first by default.",
-        json!({ "type": "string", "pattern": names_pattern(&ordered, "-?"), "examples": ["-created_at"] }),
+        "offset",
+        "Records to leave out.",
+        json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
     ));
+    let taken: Vec<&str> = LIST_NAMES.into_iter().chain(["format"]).collect();
+    parameters.extend(filters(components, object, type_name, &taken));
+    parameters
+}
+
+/// The parameters of a list.
+pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &str, relations: &[&str]) -> Vec<Value> {
+    let [sort, select] = sort_and_select(object);
+    let mut parameters = search_parameters(object).to_vec();
+    parameters.push(sort);
     parameters.extend(paging_parameters());
-    parameters.push(query_parameter(
-        "select",
-        "Fields to show, separated by commas; `id` always is. All by default.",
-        json!({ "type": "string", "pattern": names_pattern(&all, "") }),
-    ));
+    parameters.push(select);
     parameters.push(expand(relations));
     parameters.push(query_parameter(
         "count",

@@ -105,6 +105,15 @@ impl Operation {
         self
     }
 
+    /// Adds the header `x-svc-view-as`, and what it can be refused with where the operation does not say so itself.
+    fn viewed_as(mut self) -> Operation {
+        for status in [400, 404] {
+            let response = || reference("responses", response_name(status));
+            self.responses.entry(status.to_string()).or_insert_with(response);
+        }
+        self.parameter(reference("parameters", VIEW_AS_PARAMETER))
+    }
+
     /// Takes statuses back that [`Operation::new`] or a body brought.
     pub(super) fn without(mut self, statuses: &[u16]) -> Operation {
         self.responses.retain(|status, _| !statuses.iter().any(|known| known.to_string() == *status));
@@ -147,6 +156,26 @@ pub(super) fn headers(names: &[(&str, &str)]) -> Value {
     Value::Object(headers)
 }
 
+/// The component that describes `x-svc-view-as`.
+pub(super) const VIEW_AS_PARAMETER: &str = "SvcViewAs";
+
+/// Whether reads of a path can be looked at as a role: those that depend on what their caller may do.
+fn knows_view_as(path: &str) -> bool {
+    const OTHERS: [&str; 4] = ["/api/v1/hooks/", "/api/v1/mcp", "/api/v1/me", "/api/v1/graphql/assets/"];
+    path.starts_with("/api/v1/") && !OTHERS.iter().any(|other| path.starts_with(other))
+}
+
+/// The header `x-svc-view-as`.
+pub(super) fn view_as() -> Value {
+    json!({
+        "name": "x-svc-view-as",
+        "in": "header",
+        "required": false,
+        "description": "The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404.",
+        "schema": { "type": "string", "minLength": 1 },
+    })
+}
+
 /// A variable part of a path.
 pub(super) fn path_parameter(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
@@ -172,10 +201,15 @@ impl Paths {
     }
 
     pub(super) fn add(&mut self, method: &str, path: impl Into<String>, operation: Operation) {
+        let path = path.into();
         let writes = method != "get";
         let operation = if writes { operation.problems(&[507]) } else { operation };
+        let operation = match !writes && knows_view_as(&path) {
+            true => operation.viewed_as(),
+            false => operation,
+        };
         let operation = operation.into_value(self.require_auth);
-        let item = self.paths.entry(path.into()).or_insert_with(|| json!({}));
+        let item = self.paths.entry(path).or_insert_with(|| json!({}));
         item[method] = operation;
     }
 

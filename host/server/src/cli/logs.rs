@@ -1,6 +1,5 @@
 //! `block logs`: the stored lines, and those that come.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -11,8 +10,8 @@ use super::terminal::{inert, inert_json, note, print_line};
 
 /// How often new lines are asked for.
 pub(super) const POLL: Duration = Duration::from_secs(1);
-/// The latest lines that are looked at each time; of more in one second the older ones are not shown.
-const WINDOW: u32 = 500;
+/// Lines asked for at once by whoever follows. A full page is followed by another one at once.
+const PAGE: u32 = 500;
 /// A refusal that does not last.
 const TOO_MANY_REQUESTS: u16 = 429;
 
@@ -24,18 +23,19 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The latest lines, oldest first.
-    fn latest(&self, api: &Api, limit: u32) -> Result<Vec<Value>, Problem> {
+    /// The latest lines, or those after a cursor, the oldest first; and the cursor behind them.
+    fn fetch(&self, api: &Api, limit: u32, after: Option<&str>) -> Result<(Vec<Value>, String), Problem> {
         let limit = limit.to_string();
         let mut query = vec![("limit", limit.as_str())];
         query.extend(self.level.as_deref().map(|level| ("level", level)));
-        match api.get(&["blocks", &self.block, "logs"], &query)?.data()? {
-            Value::Array(mut lines) => {
-                lines.reverse();
-                Ok(lines)
-            }
-            _ => Ok(Vec::new()),
+        query.extend(after.map(|after| ("after", after)));
+        let reply = api.get(&["blocks", &self.block, "logs"], &query)?;
+        let cursor = reply.expect()?["cursor"].as_str().unwrap_or_default().to_owned();
+        let Value::Array(mut lines) = reply.data()? else { return Ok((Vec::new(), cursor)) };
+        if after.is_none() {
+            lines.reverse();
         }
+        Ok((lines, cursor))
     }
 
     fn print(&self, lines: &[Value]) {
@@ -55,20 +55,17 @@ fn rendered(line: &Value) -> String {
     shown
 }
 
-/// What of a log was seen. Lines have no id, and other instances' lines may come in between; so those that are in the window
-/// more often than before are the new ones.
-#[derive(Default)]
+/// How far a log was seen.
 pub(super) struct Follower {
-    seen: HashMap<String, usize>,
+    cursor: String,
     has_failed: bool,
 }
 
 impl Follower {
     /// Begins after what is there now.
     pub(super) fn begin(api: &Api, wanted: &Wanted) -> Result<Follower, Problem> {
-        let mut follower = Follower::default();
-        follower.unseen(wanted.latest(api, WINDOW)?);
-        Ok(follower)
+        let (_, cursor) = wanted.fetch(api, 1, None)?;
+        Ok(Follower { cursor, has_failed: false })
     }
 
     /// Prints what came since. A server that is away is waited for, which is said once.
@@ -76,11 +73,8 @@ impl Follower {
     /// # Errors
     /// A server that answers and refuses, as it will the next time.
     pub(super) fn poll(&mut self, api: &Api, wanted: &Wanted) -> Result<(), Problem> {
-        match wanted.latest(api, WINDOW) {
-            Ok(lines) => {
-                wanted.print(&self.unseen(lines));
-                self.has_failed = false;
-            }
+        match self.catch_up(api, wanted) {
+            Ok(()) => self.has_failed = false,
             Err(problem) => {
                 if let Ok(reply) = api.get(&["blocks", &wanted.block], &[])
                     && (400..500).contains(&reply.status)
@@ -99,30 +93,25 @@ impl Follower {
         Ok(())
     }
 
-    fn unseen(&mut self, window: Vec<Value>) -> Vec<Value> {
-        let mut known = std::mem::take(&mut self.seen);
-        let mut new = Vec::new();
-        for line in window {
-            let text = line.to_string();
-            match known.get_mut(&text) {
-                Some(count) if *count > 0 => *count -= 1,
-                _ => new.push(line),
+    fn catch_up(&mut self, api: &Api, wanted: &Wanted) -> Result<(), Problem> {
+        loop {
+            let (lines, cursor) = wanted.fetch(api, PAGE, Some(&self.cursor))?;
+            wanted.print(&lines);
+            self.cursor = cursor;
+            if lines.len() < PAGE as usize {
+                return Ok(());
             }
-            *self.seen.entry(text).or_default() += 1;
         }
-        new
     }
 }
 
 pub(super) fn logs(api: &Api, wanted: &Wanted, limit: u32, follow: bool) -> Result<(), Problem> {
+    let (lines, cursor) = wanted.fetch(api, limit, None)?;
+    wanted.print(&lines);
     if !follow {
-        wanted.print(&wanted.latest(api, limit)?);
         return Ok(());
     }
-    let mut follower = Follower::default();
-    let lines = follower.unseen(wanted.latest(api, WINDOW.max(limit))?);
-    let shown = usize::try_from(limit).unwrap_or(usize::MAX);
-    wanted.print(&lines[lines.len().saturating_sub(shown)..]);
+    let mut follower = Follower { cursor, has_failed: false };
     loop {
         std::thread::sleep(POLL);
         follower.poll(api, wanted)?;
@@ -133,16 +122,6 @@ pub(super) fn logs(api: &Api, wanted: &Wanted, limit: u32, follow: bool) -> Resu
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_follower_shows_each_line_once_wherever_it_comes_in() {
-        let line = |text: &str| json!({ "message": text });
-        let mut follower = Follower::default();
-        assert_eq!(follower.unseen(vec![line("a"), line("b"), line("b")]).len(), 3);
-        assert_eq!(follower.unseen(vec![line("a"), line("b"), line("b")]), Vec::<Value>::new());
-        // One more of the same, one between, and the oldest has left the window.
-        assert_eq!(follower.unseen(vec![line("b"), line("c"), line("b"), line("b")]), [line("c"), line("b")]);
-    }
 
     #[test]
     fn a_line_stays_one_line() {

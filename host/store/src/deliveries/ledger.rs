@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use blockbase_query::{Dialect, Param, Statement};
 
+use super::topic_match::TopicMatch;
 use super::{among, database_now};
 use crate::connection::Connection;
 use crate::error::DbError;
@@ -44,8 +45,43 @@ pub struct LedgerFilter {
     pub status: Option<String>,
     pub consumer: Option<String>,
     pub is_dead: Option<bool>,
+    pub event_id: Option<String>,
+    pub topic: Option<TopicMatch>,
+    /// The first instant of the event, in milliseconds since the epoch.
+    pub since: Option<i64>,
+    /// The first instant that is too late.
+    pub until: Option<i64>,
     /// `None` where every entry is visible.
     pub visible: Option<VisibleEvents>,
+}
+
+impl LedgerFilter {
+    /// The conditions on an entry's event, which is `e`; none where all events fit.
+    pub(super) fn of_event(&self, dialect: Dialect, params: &mut Vec<Param>) -> Vec<String> {
+        let mut conditions = Vec::new();
+        for (bound, operator) in [(self.since, ">="), (self.until, "<")] {
+            if let Some(bound) = bound {
+                params.push(bound.into());
+                conditions.push(format!("e.occurred_at {operator} ${}", params.len()));
+            }
+        }
+        if let Some(topic) = &self.topic {
+            params.push(topic.param().into());
+            conditions.push(topic.condition(dialect, "e.topic", params.len()));
+        }
+        if let Some(visible) = &self.visible {
+            params.push(Param::TextList(Some(visible.objects.clone())));
+            let mut reached = vec!["e.object IS NULL".to_owned(), among(dialect, "e.object", params.len())];
+            for (owner, objects) in &visible.own_objects {
+                params.push(Param::TextList(Some(objects.clone())));
+                let own = among(dialect, "e.object", params.len());
+                params.push(owner.clone().into());
+                reached.push(format!("({own} AND e.owner = ${})", params.len()));
+            }
+            conditions.push(format!("({})", reached.join(" OR ")));
+        }
+        conditions
+    }
 }
 
 /// How much a consumer group still has to get.
@@ -101,19 +137,16 @@ impl Connection {
             Some(true) => conditions.push("d.status = 'failed' AND d.dead".to_owned()),
             Some(false) => conditions.push("NOT d.dead".to_owned()),
         }
-        let mut table = "svc_deliveries d";
-        if let Some(visible) = &filter.visible {
-            table = "svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq";
-            params.push(Param::TextList(Some(visible.objects.clone())));
-            let mut reached = vec!["e.object IS NULL".to_owned(), among(self.dialect(), "e.object", params.len())];
-            for (owner, objects) in &visible.own_objects {
-                params.push(Param::TextList(Some(objects.clone())));
-                let own = among(self.dialect(), "e.object", params.len());
-                params.push(owner.clone().into());
-                reached.push(format!("({own} AND e.owner = ${})", params.len()));
-            }
-            conditions.push(format!("({})", reached.join(" OR ")));
+        if let Some(event_id) = &filter.event_id {
+            params.push(event_id.clone().into());
+            conditions.push(format!("d.event_seq = (SELECT seq FROM svc_events WHERE id = ${})", params.len()));
         }
+        let of_event = filter.of_event(self.dialect(), &mut params);
+        let table = match of_event.is_empty() {
+            true => "svc_deliveries d",
+            false => "svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq",
+        };
+        conditions.extend(of_event);
         let conditions = conditions.join(" AND ");
         let sql = format!("SELECT count(*) FROM {table} WHERE {conditions}");
         let total = self.fetch_integer(Statement { sql: self.spell(sql), params: params.clone() }).await?;

@@ -31,6 +31,7 @@ pub(super) fn register(driver: &Driver, meter: &Arc<Meter>) -> rusqlite::Result<
             _ => None,
         })
     })?;
+    crate::deliveries::register_topic_match(driver)?;
     driver.create_aggregate_function("svc_sum", 2, flags, ExactSum)
 }
 

@@ -81,7 +81,8 @@ async fn a_name_stays_with_what_had_it_first() {
         ..HandMade::default()
     };
     let keys = json!({ "version": "0.2.0", "actions": [{ "name": "update_records" }] });
-    let upgraded = admin.install("?upgrade=true", named_so.packed_with("bulk", keys.clone()).await).await;
+    let upgraded =
+        admin.install("?upgrade=true&allowNewPermissions=true", named_so.packed_with("bulk", keys.clone()).await).await;
     assert_eq!(upgraded.status, 200, "{}", upgraded.text);
     assert_eq!(client.call("bulk_update_records", json!({})).await.document(), json!({ "data": null }));
     for (name, _) in BLOCKS {

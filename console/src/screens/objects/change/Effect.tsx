@@ -2,6 +2,7 @@ import { IconAlertTriangle, IconCircleCheck, IconCircleX, IconLink } from "@tabl
 import { Link } from "@tanstack/react-router";
 import { isApiError } from "../../../api/errors";
 import { ErrorNotice } from "../../../components/ErrorState";
+import { Ticked } from "../../../components/Ticked";
 import { count } from "../model/names";
 import type { Dependent, Plan } from "../model/plan";
 import classes from "./Change.module.css";
@@ -12,7 +13,7 @@ const SHOWN_MAX = 8;
 export function Effect({ plan, error, isPending, waits = false }: { plan: Plan | undefined; error: unknown; isPending: boolean; waits?: boolean }) {
   if (waits) return <p className={classes.quiet}>It builds on an earlier step, so the server can say what it does once that one is applied.</p>;
   if (error !== null && error !== undefined) {
-    if (isApiError(error) && error.status === 403) return <p className={classes.quiet}>The effect is not shown: {error.message}</p>;
+    if (isApiError(error) && error.status === 403) return <p className={classes.quiet}>The effect is not shown: <Ticked text={error.message} /></p>;
     return <ErrorNotice error={error} title="The server would refuse this" />;
   }
   if (plan === undefined) return <p className={classes.quiet}>{isPending ? "Asking the server what this would do…" : ""}</p>;
@@ -23,7 +24,8 @@ export function Effect({ plan, error, isPending, waits = false }: { plan: Plan |
         <p key={`${object} ${field ?? ""} ${rule}`} className={classes.line} data-tone="bad">
           <IconCircleX size={15} aria-hidden="true" />
           <span dir="auto">
-            <strong>{count(rows, "row")}</strong> of {object} {rows === 1 ? "breaks" : "break"} it: {message}
+            {/^\d/.test(message) ? null : <strong>{count(rows, "row")}: </strong>}
+            <Ticked text={message} />
           </span>
         </p>
       ))}
@@ -70,7 +72,7 @@ export function Dependents({ dependents, hidden }: { dependents: Dependent[]; hi
       <ul>
         {dependents.slice(0, SHOWN_MAX).map((each) => (
           <li key={`${each.kind} ${each.id ?? each.name}`}>
-            <span className="dim">{WORDS[each.kind]}</span> <DependentName dependent={each} /> <span className="dim" dir="auto">{each.detail}</span>
+            <span className="dim">{WORDS[each.kind]}</span> <DependentName dependent={each} /> <span className="dim" dir="auto"><Ticked text={each.detail} /></span>
           </li>
         ))}
         {dependents.length > SHOWN_MAX && <li className="dim">and {dependents.length - SHOWN_MAX} more</li>}

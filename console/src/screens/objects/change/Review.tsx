@@ -12,7 +12,7 @@ import type { Step } from "../model/draft";
 import { keyOfMessage } from "../model/fieldProblems";
 import { count } from "../model/names";
 import { type Plan, planQuery } from "../model/plan";
-import { setEdits, setFailure } from "../model/store";
+import { setApplying, setEdits, setFailure } from "../model/store";
 import { CopySteps } from "./CopySteps";
 import { Effect } from "./Effect";
 import classes from "./Change.module.css";
@@ -60,14 +60,16 @@ export function Review({ object, steps, schemaVersion, opened, onClose }: Review
     const states = new Map<string, StepState>();
     const started = steps;
     setRun({ steps: started, states, failed: null, isOver: false });
+    setApplying(object, true);
     const result = await applySteps(started, (step, state) => {
       states.set(step.id, state);
       setRun({ steps: started, states: new Map(states), failed: null, isOver: false });
     });
-    await cache.invalidateQueries({ queryKey: ["schema"] });
+    await cache.invalidateQueries({ queryKey: ["schema"] }).catch(() => {});
     void cache.invalidateQueries({ queryKey: ["data-objects"] });
     void cache.invalidateQueries({ queryKey: ["data"] });
     setEdits(object, (now) => result.applied.reduce((edits, step) => step.settle(edits), now));
+    setApplying(object, false);
     if (result.failed === null) {
       told(`${count(result.applied.length, "change")} of ${object} applied.`);
       setRun(null);

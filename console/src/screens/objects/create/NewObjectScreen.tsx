@@ -15,6 +15,7 @@ import { Page } from "../../../components/Page";
 import { SkeletonLines } from "../../../components/Skeleton";
 import { EmptyState } from "../../../components/EmptyState";
 import { told } from "../../../components/toast";
+import { Ticked } from "../../../components/Ticked";
 import { useHotkeys } from "../../../components/useHotkeys";
 import { CopySteps } from "../change/CopySteps";
 import { refusalAt } from "../change/Review";
@@ -55,7 +56,7 @@ export function NewObjectScreen() {
       inspector={row && <MoreRules key={row.key} state={state} row={row} onClose={() => select(undefined)} />}
     >
       {!canCreate ? (
-        <EmptyState title="You need `create` on `objects`">Somebody who may update roles can give it to you, on the Roles page.</EmptyState>
+        <EmptyState title="You need create on objects">Somebody who may update roles can give it to you, on the Roles page.</EmptyState>
       ) : state.error !== null ? (
         <ErrorState error={state.error} title="The schema could not be loaded" onRetry={state.refetch} />
       ) : state.isPending ? (
@@ -167,7 +168,7 @@ function Scratch({ state, onMore }: { state: ObjectDraft; onMore: (key: string) 
             </details>
           )}
           {failure !== null && <ErrorNotice error={failure} title={`${draft.name} was not created`} />}
-          {refused !== null && failure === null && refused.field !== undefined && <p className={classes.refused}>{refused.message}</p>}
+          {refused !== null && failure === null && refused.field !== undefined && <p className={classes.refused}><Ticked text={refused.message} /></p>}
         </form>
         <aside className={classes.aside} aria-label="What you get">
           <h2>What you get</h2>
@@ -269,11 +270,12 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
                   }}
                   allowDeselect={false}
                   searchable
+                  openOnFocus={false}
                   leftSection={<TypeIcon type={field.type} />}
                   maxDropdownHeight={320}
                 />
-                <Checkbox aria-label="Required" checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
-                <Checkbox aria-label="Unique" checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />
+                <Checkbox className={classes.checkCell} aria-label="Required" label={<span className={classes.narrowLabel}>Required</span>} checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
+                <Checkbox className={classes.checkCell} aria-label="Unique" label={<span className={classes.narrowLabel}>Unique</span>} checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />
                 <span className={classes.ruleCell}>
                   <Tooltip label={`All rules of this ${typeInfo(field.type).label.toLowerCase()} field`}>
                     <Button variant="subtle" color="gray" size="compact-xs" leftSection={<IconAdjustments size={14} />} onClick={() => onMore(key)} aria-label={`Rules of ${field.name === "" ? `field ${index + 1}` : field.name}`}>
@@ -287,7 +289,7 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
                     <IconX size={15} />
                   </ActionIcon>
                 </Tooltip>
-                {sentence !== undefined && (field.name !== "" || tried) && <span className={classes.rowError}>{sentence}</span>}
+                {sentence !== undefined && (field.name !== "" || tried) && <span className={classes.rowError}><Ticked text={sentence} /></span>}
               </div>
             );
           })}
@@ -317,16 +319,28 @@ function Preview({ name, fields }: { name: string; fields: DraftField[] }) {
     <>
       <ul className={classes.gets}>
         <li>
-          <b>REST</b> <code>/api/v1/data/{name}</code>
+          <b>REST</b>
+          <span>
+            <code>/api/v1/data/{name}</code>
+          </span>
         </li>
         <li>
-          <b>GraphQL</b> <code>{name}</code>, <code>create_{name}</code>
+          <b>GraphQL</b>
+          <span>
+            <code>{name}</code>, <code>create_{name}</code>
+          </span>
         </li>
         <li>
-          <b>MCP</b> <code>query_data</code> of <code>{name}</code>
+          <b>MCP</b>
+          <span>
+            <code>query_data</code> of <code>{name}</code>
+          </span>
         </li>
         <li>
-          <b>Events</b> <code>data.{name}.created</code>
+          <b>Events</b>
+          <span>
+            <code>data.{name}.created</code>
+          </span>
         </li>
       </ul>
       <CodeBlock code={asCurl({ method: "POST", path: `/api/v1/data/${name}`, body: Object.keys(body).length === 0 ? { title: "Buy milk" } : body })} label="The first record with curl" />

@@ -1,9 +1,9 @@
-import { ActionIcon, Button, Select, Tooltip } from "@mantine/core";
-import { IconDownload, IconFocusCentered, IconLayoutGrid, IconMinus, IconPlus } from "@tabler/icons-react";
+import { ActionIcon, Button, TextInput, Tooltip } from "@mantine/core";
+import { IconDownload, IconFocusCentered, IconLayoutGrid, IconZoomIn, IconZoomOut } from "@tabler/icons-react";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type NodeChange, Panel, Position, ReactFlow, ReactFlowProvider, applyNodeChanges, useReactFlow } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import { usePreference } from "../../../api/preferences";
 import type { Schema } from "../../../api/schema-live";
 import { useHotkeys } from "../../../components/useHotkeys";
@@ -35,6 +35,7 @@ export default function Diagram({ schema }: { schema: Schema }) {
 function Drawn({ schema }: { schema: Schema }) {
   const [kept, keep, { isPending }] = usePreference<Positions>("objects.diagram", {});
   const navigate = useNavigate();
+  const namesId = useId();
   const flow = useReactFlow();
   const frame = useRef<HTMLDivElement>(null);
   const [positions, setPositions] = useState<Positions | null>(null);
@@ -191,17 +192,26 @@ function Drawn({ schema }: { schema: Schema }) {
         aria-label="Diagram of the objects"
       >
         <Panel position="top-left" className={classes.tools}>
-          <Select
+          <TextInput
             aria-label="Find an object in the diagram"
             placeholder={`Find in ${count(schema.objects.length, "object")}`}
-            data={schema.objects.map(({ name }) => name)}
-            value={null}
-            onChange={(name) => name !== null && find(name)}
-            searchable
-            w={190}
-            limit={50}
-            nothingFoundMessage="No object is named so"
+            list={namesId}
+            className={classes.find}
+            autoComplete="off"
+            onChange={(event) => {
+              if (known.has(event.currentTarget.value)) find(event.currentTarget.value);
+            }}
+            onKeyDown={(event) => {
+              const wanted = event.currentTarget.value.trim().toLowerCase();
+              const first = event.key === "Enter" && wanted !== "" ? schema.objects.find(({ name }) => name.includes(wanted)) : undefined;
+              if (first !== undefined) find(first.name);
+            }}
           />
+          <datalist id={namesId}>
+            {schema.objects.map(({ name }) => (
+              <option key={name} value={name} aria-label={name} />
+            ))}
+          </datalist>
         </Panel>
         <Panel position="top-right" className={classes.tools}>
           <Tooltip label="Arrange all by their relations. Your own places are given up.">
@@ -218,8 +228,8 @@ function Drawn({ schema }: { schema: Schema }) {
         <Panel position="bottom-right" className={classes.tools}>
           {(
             [
-              ["Zoom in (+)", IconPlus, () => void flow.zoomIn({ duration: motion })],
-              ["Zoom out (-)", IconMinus, () => void flow.zoomOut({ duration: motion })],
+              ["Zoom in (+)", IconZoomIn, () => void flow.zoomIn({ duration: motion })],
+              ["Zoom out (-)", IconZoomOut, () => void flow.zoomOut({ duration: motion })],
               ["Show all (0)", IconFocusCentered, fit],
             ] as const
           ).map(([label, Icon, act]) => (

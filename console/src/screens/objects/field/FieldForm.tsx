@@ -32,7 +32,7 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
   const wider = before === undefined ? [] : widerTypes(before.type);
   // A new field that nobody has named yet is not wrong yet.
   const error = (key: FieldKey) => refusals[key] ?? (key === "name" && isNew && field.name === "" ? undefined : problems[key]);
-  const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : textRules(before, next)) });
+  const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : textRules(field, before, next)) });
   const bound = (key: "min" | "max", text: string) => onChange({ [key]: text.trim() === "" ? null : ((readNumber(text) as JsonValue | null) ?? text) });
   const scale = defaultScale(type);
   return (
@@ -197,12 +197,18 @@ function rulesFor(field: Field, next: FieldType): FieldChanges {
   };
 }
 
-/** As the server does it: where a field becomes text, rules that mean nothing to text go. */
-function textRules(before: Field, next: FieldType): FieldChanges {
-  const keep: FieldChanges = { min: before.min ?? null, max: before.max ?? null, options: before.options ?? null, scale: before.scale ?? null, default: before.default ?? null };
-  if (next === before.type) return keep;
-  if (next !== "text") return { ...keep, scale: defaultScale(next) === undefined ? null : (before.scale ?? null) };
-  const isText = isTextType(before.type);
-  const value = before.default;
-  return { min: isText ? (before.min ?? null) : null, max: isText ? (before.max ?? null) : null, options: null, scale: null, default: value === undefined || value === null ? null : typeof value === "string" ? value : String(value) };
+/** As the server does it: where a field becomes text, rules that mean nothing to text go. They come back when it is not text after all. */
+function textRules(field: Field, before: Field, next: FieldType): FieldChanges {
+  const scale: FieldChanges = defaultScale(next) === undefined ? { scale: null } : {};
+  if (next !== "text") {
+    if (field.type !== "text" || before.type === "text") return scale;
+    return { min: before.min ?? null, max: before.max ?? null, options: before.options ?? null, default: before.default ?? null, scale: before.scale ?? null, ...scale };
+  }
+  const value = field.default;
+  return {
+    ...(isTextType(before.type) ? {} : { min: null, max: null }),
+    options: null,
+    scale: null,
+    default: value === undefined || value === null ? null : typeof value === "string" ? value : String(value),
+  };
 }

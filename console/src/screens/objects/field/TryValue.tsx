@@ -7,6 +7,7 @@ import { useObjects } from "../../../api/objects";
 import type { Field } from "../../../api/schema-live";
 import { useCan } from "../../../api/session";
 import { StatusBadge } from "../../../components/StatusBadge";
+import { Ticked } from "../../../components/Ticked";
 import { typeInfo } from "../model/fieldTypes";
 import { guess, tryQuery } from "../model/tryValue";
 import classes from "./FieldForm.module.css";
@@ -43,7 +44,7 @@ export function TryValue({ field }: { field: Field }) {
             <StatusBadge tone={verdict.ok ? "ok" : "bad"} plain>
               {verdict.ok ? "taken" : "refused"}
             </StatusBadge>{" "}
-            <span dir="auto">{verdict.message}</span>
+            <span dir="auto"><Ticked text={verdict.message} /></span>
             {verdict.isGuess && <span className="dim"> Judged by this browser; the server has the last word.</span>}
           </>
         )}

@@ -4,7 +4,7 @@ import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useMemo, useRef } from "react";
 import { type KnownObject, useObjects } from "../../../api/objects";
-import { useSchema, type Relationship } from "../../../api/schema-live";
+import { type Relationship, schemaQuery } from "../../../api/schema-live";
 import { useCan } from "../../../api/session";
 import { Actor } from "../../../components/Actor";
 import { CopyAs, asCurl } from "../../../components/CopyAs";
@@ -40,7 +40,7 @@ export function ObjectsScreen() {
   const objects = useObjects();
   const readsSchema = useCan("objects", "read");
   const canCreate = useCan("objects", "create");
-  const schema = useSchema();
+  const schema = useQuery({ ...schemaQuery, enabled: readsSchema });
   const relations = readsSchema ? schema.data?.relationships : undefined;
   const history = useQuery({ ...recentHistoryQuery, enabled: readsSchema });
   const edited = useEditedObjects();
@@ -135,7 +135,9 @@ export function ObjectsScreen() {
         )
       }
     >
-      {sorted === undefined ? (
+      {readsSchema && schema.data === undefined && schema.error !== null ? (
+        <ErrorState error={schema.error} title="The objects could not be loaded" onRetry={objects.refetch} />
+      ) : sorted === undefined || (readsSchema && schema.data === undefined) ? (
         objects.error !== null && objects.error !== undefined ? (
           <ErrorState error={objects.error} title="The objects could not be loaded" onRetry={objects.refetch} />
         ) : (
@@ -247,7 +249,7 @@ function NoObjects({ canCreate }: { canCreate: boolean }) {
   if (!canCreate)
     return (
       <EmptyState title="No objects">
-        There is no object that you may read. Somebody with `create` on `objects` can make one, and somebody who may update roles can let you read it.
+        There is no object that you may read. Somebody with the permission to create objects can make one, and somebody who may update roles can let you read it.
       </EmptyState>
     );
   return (

@@ -2,7 +2,7 @@
  * What somebody means to change about an object, and the steps that make it so. A draft holds differences alone, keyed by the names
  * that the server knows, so that it stays right when somebody else changes the object in the meantime.
  */
-import { sameJson } from "../../../api/json";
+import { printJson, sameJson } from "../../../api/json";
 import type { DataObject, Field, Relationship } from "../../../api/schema-live";
 import { type FieldProblems, fieldProblems } from "./fieldProblems";
 import { typeInfo } from "./fieldTypes";
@@ -376,6 +376,8 @@ export function fieldChanges(before: Field, after: Field): FieldChanges {
   return body as FieldChanges;
 }
 
+const WORDS: Partial<Record<keyof Field, string>> = { min: "minimum", max: "maximum" };
+
 function alterationSentence(key: string, before: Field, after: Field): string {
   const parts: string[] = [];
   const body = fieldChanges(before, after);
@@ -385,7 +387,11 @@ function alterationSentence(key: string, before: Field, after: Field): string {
   if (body.isUnique !== undefined) parts.push(after.isUnique === true ? "make it unique" : "allow duplicates");
   if (body.indexed !== undefined) parts.push(after.indexed === true ? "index it" : "remove its index");
   const others = Object.keys(body).filter((each) => !["name", "type", "required", "isUnique", "indexed"].includes(each));
-  if (others.length > 0) parts.push(`change its ${listed(others)}`);
+  for (const each of others as (keyof Field)[]) {
+    const value = after[each];
+    const text = value === undefined ? undefined : typeof value === "string" ? value : printJson(value);
+    parts.push(text === undefined ? `take its ${WORDS[each] ?? each} away` : text.length <= 40 && !text.includes("\n") ? `set its ${WORDS[each] ?? each} to ${text}` : `change its ${WORDS[each] ?? each}`);
+  }
   return `Change the field ${key}: ${listed(parts)}`;
 }
 

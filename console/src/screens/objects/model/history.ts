@@ -101,11 +101,23 @@ export function differences(change: SchemaChange): Difference[] {
       .filter((key) => key !== "fields" && !sameJson(before[key] ?? null, after[key] ?? null))
       .map((key) => ({ key: WORDS[key] ?? key, before: before[key], after: after[key] }));
   }
-  const definition = (value: unknown) => value as JsonValue;
-  if (change.op === "create_object") return [{ key: "definition", before: undefined, after: definition(change.object) }];
-  if (change.op === "add_field") return [{ key: "definition", before: undefined, after: definition(change.field) }];
-  if (change.op === "drop_field") return [{ key: "definition", before: definition(change.field), after: undefined }];
-  if (change.op === "create_relationship") return [{ key: "definition", before: undefined, after: definition(change.relationship) }];
-  if (change.op === "delete_relationship") return [{ key: "definition", before: definition(change.relationship), after: undefined }];
+  if (change.op === "create_object") return lines(change.object, "after");
+  if (change.op === "add_field") return lines(change.field, "after");
+  if (change.op === "drop_field") return lines(change.field, "before");
+  if (change.op === "create_relationship") return lines(change.relationship, "after");
+  if (change.op === "delete_relationship") return lines(change.relationship, "before");
   return [];
+}
+
+/** A definition that came or went, a line for each of its keys; fields in words. */
+function lines(definition: object, side: "before" | "after"): Difference[] {
+  const rows = Object.entries(definition as Record<string, JsonValue>).filter(([key, value]) => key !== "id" && key !== "name" && value !== false);
+  return rows.map(([key, value]) => {
+    const shown = key === "fields" ? (value as unknown as Field[]).map(fieldWords).join("\n") : value;
+    return { key: WORDS[key] ?? key, before: side === "before" ? shown : undefined, after: side === "after" ? shown : undefined };
+  });
+}
+
+function fieldWords({ name, type, required, isUnique, indexed }: Field): string {
+  return [`${name} ${type}`, ...(required === true ? ["required"] : []), ...(isUnique === true ? ["unique"] : []), ...(indexed === true ? ["indexed"] : [])].join(", ");
 }

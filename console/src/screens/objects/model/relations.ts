@@ -11,6 +11,10 @@ export const KINDS: RelationKind[] = ["many_to_one", "one_to_many", "one_to_one"
 export const KIND_SYMBOLS: Record<RelationKind, string> = { many_to_one: "n → 1", one_to_many: "1 → n", one_to_one: "1 → 1", many_to_many: "n ↔ n" };
 export const KIND_LABELS: Record<RelationKind, string> = { many_to_one: "Many to one", one_to_many: "One to many", one_to_one: "One to one", many_to_many: "Many to many" };
 
+/** "an order", "a task". */
+const a = (name: string) => `${/^[aeio]/.test(name) ? "an" : "a"} ${name}`;
+const A = (name: string) => a(name).replace("a", "A");
+
 /** What the kind means for these two objects. */
 export function kindSentence({ kind, source, target }: Pick<RelationDefinition, "kind" | "source" | "target">): string {
   switch (kind) {
@@ -49,18 +53,18 @@ export function onDeleteSentence(relation: Pick<RelationDefinition, "kind" | "so
   if (held === null) {
     const { source, target } = relation;
     return rule === "restrict"
-      ? `A ${source} or a ${target} that is linked cannot be deleted. Unlink it first.`
-      : `Deleting a ${source} or a ${target} removes its links. The records on the other side stay.`;
+      ? `${A(source)} or ${a(target)} that is linked cannot be deleted. Unlink it first.`
+      : `Deleting ${a(source)} or ${a(target)} removes its links. The records on the other side stay.`;
   }
   const { holder, referenced } = held;
-  const a = holder === referenced ? "another" : `a ${holder}`;
+  const one = holder === referenced ? "another" : a(holder);
   switch (rule) {
     case "restrict":
-      return `A ${referenced} cannot be deleted while ${a} refers to it.`;
+      return `${A(referenced)} cannot be deleted while ${one} refers to it.`;
     case "cascade":
-      return `Deleting a ${referenced} deletes every ${holder} that refers to it, and what belongs to those.`;
+      return `Deleting ${a(referenced)} deletes every ${holder} that refers to it, and what belongs to those.`;
     case "set_null":
-      return `Deleting a ${referenced} keeps every ${holder} that refers to it. Their ${relation.name}_id becomes null.`;
+      return `Deleting ${a(referenced)} keeps every ${holder} that refers to it. Their ${relation.name}_id becomes null.`;
   }
 }
 
@@ -81,7 +85,7 @@ export function relationKeys(relation: Pick<RelationDefinition, "kind" | "source
     return { column: null, keys };
   }
   const { holder, referenced } = held;
-  const note = [`uuid of a ${referenced}`, required === true ? "required" : "null allowed", ...(kind === "one_to_one" ? ["unique"] : [])].join(", ");
+  const note = [`uuid of ${a(referenced)}`, required === true ? "required" : "null allowed", ...(kind === "one_to_one" ? ["unique"] : [])].join(", ");
   return {
     column: { object: holder, name: `${name}_id`, note },
     keys: [

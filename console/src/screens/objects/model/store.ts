@@ -33,6 +33,18 @@ function put(object: string, entry: Entry): void {
   for (const watcher of watchers) watcher();
 }
 
+/** Objects whose steps are being applied right now: what vanishes from the server meanwhile is this page's own doing. */
+const applying = new Set<string>();
+
+export function setApplying(object: string, is: boolean): void {
+  if (is) applying.add(object);
+  else applying.delete(object);
+}
+
+export function isApplying(object: string): boolean {
+  return applying.has(object);
+}
+
 export function newKey(): string {
   counter += 1;
   return `new:${counter}`;

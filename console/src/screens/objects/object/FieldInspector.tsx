@@ -36,7 +36,13 @@ export function FieldInspector({ state, row, onClose, onNext, onPrevious, canUpd
       onNext={onNext}
       onPrevious={onPrevious}
       footer={
-        row.state === "new" ? (
+        <>
+        {step !== undefined && isSound && (
+          <section className={classes.footEffect} aria-label="Effect">
+            <Effect plan={plan} error={error} isPending={isPending} waits={step.waits} />
+          </section>
+        )}
+        {row.state === "new" ? (
           <Button
             variant="default"
             onClick={() => {
@@ -63,7 +69,8 @@ export function FieldInspector({ state, row, onClose, onNext, onPrevious, canUpd
               </Button>
             )}
           </>
-        )
+        )}
+        </>
       }
     >
       {isDropped ? (
@@ -74,12 +81,6 @@ export function FieldInspector({ state, row, onClose, onNext, onPrevious, canUpd
         <FieldForm key={key} field={field} before={before} problems={problems} refusals={refusals} onChange={(patch) => change((now) => editField(base, now, key, patch))} autoFocus={row.state === "new" && field.name === ""} />
       ) : (
         <ReadOnlyField row={row} />
-      )}
-      {step !== undefined && isSound && (
-        <section className={classes.effectBox} aria-label="Effect">
-          <h3>Effect</h3>
-          <Effect plan={plan} error={error} isPending={isPending} waits={step.waits} />
-        </section>
       )}
     </Inspector>
   );

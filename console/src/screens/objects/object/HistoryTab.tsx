@@ -15,7 +15,7 @@ export function HistoryTab({ object }: { object: string }) {
     return <div className={classes.scroll}>{history.isError ? <ErrorState error={history.error} title="The history could not be loaded" onRetry={() => void history.refetch()} /> : <SkeletonLines lines={8} />}</div>;
   const entries = history.data.pages.flat();
   return (
-    <div className={classes.scroll}>
+    <div className={classes.scroll} tabIndex={0} role="region" aria-label={`Changes of ${object}`}>
       <div>
         {entries.length === 0 && <p className="dim">Nothing is recorded of this object.</p>}
         <ol className={classes.timeline} aria-label={`History of ${object}`}>
@@ -69,7 +69,7 @@ function Entry({ entry: { version, change, appliedBy, appliedAt } }: { entry: Mi
   );
 }
 
-const SHOWN_MAX = 1_500;
+const SHOWN_MAX = 3_000;
 
 function shown(value: JsonValue): string {
   const text = typeof value === "string" ? value : printJson(value);

@@ -20,7 +20,7 @@ import { PendingBar } from "../change/Review";
 import { editsFrom, lostEdits } from "../model/draft";
 import { recentHistoryQuery } from "../model/history";
 import { count, listed } from "../model/names";
-import { NEW_OBJECT, clearEdits, newKey, setEdits } from "../model/store";
+import { NEW_OBJECT, clearEdits, isApplying, newKey, setEdits } from "../model/store";
 import { useRecordCount } from "../../../api/counts";
 import { FieldInspector } from "./FieldInspector";
 import { FieldsTab } from "./FieldsTab";
@@ -50,12 +50,12 @@ export function ObjectScreen() {
   const [known, setKnown] = useState<DataObject | null>(null);
   if (base.object !== null && base.object !== known) setKnown(base.object);
   useEffect(() => {
-    if (base.object === null) return;
+    if (base.object === null || isApplying(name)) return;
     // Somebody else dropped what is edited here.
     const { lost: gone, kept } = lostEdits(base, edits);
     if (kept !== edits) change(kept);
     if (gone.length > 0) setLost((before) => [...new Set([...before, ...gone])]);
-  }, [base, edits, change]);
+  }, [name, base, edits, change]);
   const select = (key: string | undefined) => void navigate({ search: ({ open: _, ...rest }) => (key === undefined ? rest : { ...rest, open: key }), replace: open !== undefined });
   const add = () => {
     const key = newKey();
@@ -165,7 +165,7 @@ export function ObjectScreen() {
 
 export function NoSchema() {
   return (
-    <EmptyState title="You need `read` on `objects`">
+    <EmptyState title="You need read on objects">
       The definitions of objects are kept from you. Somebody who may update roles can give you the permission, on the Roles page. The records that you may read are in the rail.
     </EmptyState>
   );

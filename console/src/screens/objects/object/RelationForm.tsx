@@ -26,7 +26,7 @@ export function proposedName(object: string, kind: RelationKind, target: string)
 export function RelationForm({ object, objects, definition, problem, refusal, onChange }: RelationFormProps) {
   const id = useId();
   const own = object === "" ? "this object" : object;
-  const shown = (name: string) => (name === "" ? "…" : name === SELF ? own : name);
+  const shown = (name: string) => (name === "" ? "other" : name === SELF ? own : name);
   const named = { ...definition, source: own, target: shown(definition.target), name: definition.name === "" ? "…" : definition.name };
   const change = (patch: Partial<RelationDefinition>) => {
     const next = { ...definition, ...patch };

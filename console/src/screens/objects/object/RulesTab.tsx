@@ -14,12 +14,13 @@ const GROUPS_MAX = 32;
 export function RulesTab({ state, canUpdate }: { state: ObjectDraft; canUpdate: boolean }) {
   const { steps, schemaVersion, failure } = state;
   const step = steps.find(({ id }) => id === "update_object" || id === "groups");
-  const { plan, error, isPending } = usePlan(step !== undefined && !step.waits && step.about === "groups" ? step.request : null, schemaVersion);
+  const isWhole = state.draft.uniqueTogether.every((group) => group.length >= 2) && state.draft.indexes.every((group) => group.length >= 1);
+  const { plan, error, isPending } = usePlan(step !== undefined && isWhole && !step.waits && step.about === "groups" ? step.request : null, schemaVersion);
   return (
     <div className={classes.scroll}>
       <div>
         <Groups state={state} canUpdate={canUpdate} />
-        {step !== undefined && step.about === "groups" && (
+        {step !== undefined && isWhole && step.about === "groups" && (
           <section className={classes.effectBox} aria-label="Effect">
             <h3>Effect</h3>
             {failure?.about === "groups" && <p>{messageOf(failure.error)}</p>}

@@ -1,5 +1,7 @@
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { useSchema } from "../../../api/schema-live";
+import { schemaQuery } from "../../../api/schema-live";
+import { useCan } from "../../../api/session";
 import { type Base, type Draft, type Edits, type Step, draftOf, stepsOf } from "../model/draft";
 import { type StepFailure, useEdits } from "../model/store";
 
@@ -15,7 +17,8 @@ export interface ObjectDraft {
 
 /** An object with its pending changes laid over it. `name` "" is the object that does not exist yet. */
 export function useObjectDraft(name: string): ObjectDraft & { isMissing: boolean; isPending: boolean; error: unknown; refetch: () => void } {
-  const schema = useSchema();
+  const canRead = useCan("objects", "read");
+  const schema = useQuery({ ...schemaQuery, enabled: canRead });
   const [edits, change, failure] = useEdits(name);
   const base = useMemo<Base>(
     () => ({

@@ -4,6 +4,7 @@ import { defaultText, rulesOf } from "../../../api/field-rules";
 import { type Column, columnLabel } from "../../../api/record-shape";
 import { type DraftValue, Unreadable } from "../draft";
 import { FieldEditor } from "./FieldEditor";
+import { Ticked } from "../../../components/Ticked";
 import classes from "./fields.module.css";
 
 export interface FieldRowProps {
@@ -37,8 +38,8 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
   return (
     <div className={classes.row} data-changed={isChanged || undefined} data-glows={glows || undefined} data-column={column.name}>
       <div className={classes.head}>
-        <label className={classes.label} htmlFor={id} id={`${id}-label`} dir="auto">
-          {columnLabel(column)}
+        <label className={classes.label} htmlFor={id} id={`${id}-label`}>
+          <bdi>{columnLabel(column)}</bdi>
           {column.required === true && (
             <span className={classes.required} title="required">
               *<span className="sr-only">required</span>
@@ -50,7 +51,7 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
           {column.reference === undefined ? column.type : column.reference.target}
           {mayBeNull && (
             <Tooltip label={unset ? `Set ${column.name} to null instead of its default` : `Set ${column.name} to null`}>
-              <UnstyledButton className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`Set ${column.name} to null`}>
+              <UnstyledButton className={classes.toNull} onClick={() => onChange(column.name, null)} aria-label={`set null: ${column.name}`}>
                 set null
               </UnstyledButton>
             </Tooltip>
@@ -72,7 +73,7 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
         />
         {shownError !== undefined && (
           <div className={classes.error} id={`${id}-error`} dir="auto">
-            {shownError}
+            <Ticked text={shownError} />
           </div>
         )}
         {below !== "" && (

@@ -30,7 +30,7 @@ export function Increment({ column, isNull, onIncrement }: { column: Column; isN
     <Popover opened={opened} onChange={setOpened} position="bottom-end" trapFocus returnFocus withinPortal shadow="md">
       <Popover.Target>
         <Tooltip label={isNull ? "null cannot be added to: enter a number first" : "Add or subtract on the server"}>
-          <ActionIcon aria-label={`Add to ${column.name}`} disabled={isNull} variant={isNull ? "transparent" : "subtle"} onClick={() => setOpened(!opened)}>
+          <ActionIcon aria-label={`Add to ${column.name}`} disabled={isNull} className={classes.plusMinus} onClick={() => setOpened(!opened)}>
             <span className={classes.sign} aria-hidden="true">
               ±
             </span>

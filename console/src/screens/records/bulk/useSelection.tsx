@@ -20,7 +20,7 @@ const NUMBER = new Intl.NumberFormat("en");
 const ALL_MAX = 500_000;
 /** Up to here a job shows itself only where something went wrong. */
 const QUIET_MAX = 20;
-const GONE_SOON = "This record is deleted in a few seconds. Undo keeps it.";
+export const GONE_SOON = "This record is deleted in a few seconds. Undo keeps it.";
 const GONE = "You deleted this record.";
 
 export interface Change {

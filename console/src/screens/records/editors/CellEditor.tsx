@@ -93,7 +93,7 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
 
   const saves = column.type === "json" || column.type === "multi_enum" ? "Ctrl Enter saves" : "Enter saves";
   return (
-    <div ref={place} className={classes.editor} role="group" aria-label={`Edit ${column.label}`}>
+    <div ref={place} className={classes.editor}>
       <ValueInput
         object={object}
         column={column}

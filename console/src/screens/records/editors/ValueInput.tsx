@@ -3,8 +3,8 @@ import { MultiSelect, Select, TextInput, Textarea } from "@mantine/core";
 import type { KeyboardEvent } from "react";
 import { type JsonValue, printJson } from "../../../api/json";
 import { CodeEditor } from "../../../components/CodeEditor";
+import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
-import { RecordPicker } from "../foreign";
 import { type Read, editText, readText } from "../values";
 
 export interface Draft {
@@ -45,7 +45,7 @@ export function ValueInput({ object, column, draft, onDraft, onChoose, onKeyDown
   const common = { "aria-label": label, "aria-describedby": describedBy, error, autoFocus, ...(autoFocus ? { "data-autofocus": true } : {}), onKeyDown };
   if (column.relation !== undefined)
     return (
-      <RecordPicker
+      <RelationPicker
         object={object}
         relation={column.relation.name}
         target={column.relation.target}

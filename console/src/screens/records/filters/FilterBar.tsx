@@ -167,6 +167,7 @@ function ConditionEditor({ shape, condition, action, onApply, onRemove }: Condit
         data-column
         {...(draft === null ? { "data-autofocus": true } : {})}
         searchable
+        selectFirstOptionOnChange
         placeholder="Column"
         nothingFoundMessage="No such column"
         comboboxProps={{ withinPortal: false }}

@@ -1,7 +1,7 @@
 /** The value of a condition, in the field that suits its column and operator. */
 import { MultiSelect, SegmentedControl, Select, TagsInput, TextInput } from "@mantine/core";
+import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
-import { RecordPicker } from "../foreign";
 import { fromLocal, toLocal } from "../values";
 import { type Condition, takesList, takesNothing } from "./conditions";
 
@@ -28,7 +28,7 @@ export function FilterValue({ object, column, condition: { operator, value }, on
   const list = takesList(operator);
   const choices = column.options?.filter((option, index, all) => all.indexOf(option) === index);
   if (choices !== undefined && list) return <MultiSelect aria-label={label} size="xs" data={choices} value={many} onChange={onChange} searchable hidePickedOptions data-autofocus comboboxProps={{ withinPortal: false }} placeholder={many.length === 0 ? "Choose" : undefined} />;
-  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable data-autofocus comboboxProps={{ withinPortal: false }} placeholder="Choose" />;
+  if (choices !== undefined && (operator === "eq" || operator === "neq")) return <Select aria-label={label} data={choices} value={one === "" ? null : one} onChange={(chosen) => onChange(chosen ?? "")} searchable selectFirstOptionOnChange data-autofocus comboboxProps={{ withinPortal: false }} placeholder="Choose" />;
   if (column.type === "boolean") return <SegmentedControl aria-label={label} data={["true", "false"]} value={one === "" ? "" : one} onChange={onChange} fullWidth />;
   if (list)
     return (
@@ -44,7 +44,7 @@ export function FilterValue({ object, column, condition: { operator, value }, on
         placeholder={many.length === 0 ? (column.type === "datetime" ? "2026-01-31T12:00:00Z, then Enter" : "A value, then Enter") : undefined}
       />
     );
-  if (column.relation !== undefined) return <RecordPicker object={object} relation={column.relation.name} target={column.relation.target} label={label} value={one === "" ? null : one} onChange={(id) => onChange(id ?? "")} compact autoFocus />;
+  if (column.relation !== undefined) return <RelationPicker object={object} relation={column.relation.name} target={column.relation.target} label={label} value={one === "" ? null : one} onChange={(id) => onChange(id ?? "")} compact autoFocus />;
   const type = INPUT_TYPES[column.type];
   if (type === "datetime-local") return <TextInput type={type} step="1" aria-label={label} value={toLocal(one)} data-autofocus onChange={(event) => onChange(fromLocal(event.currentTarget.value) ?? "")} onKeyDown={submits} />;
   return (

@@ -1,4 +1,5 @@
 /** A value in one line of the table. Hundreds are on the screen at once, so each is a few plain elements. */
+import { memo } from "react";
 import { isLosslessNumber, printJson } from "../../../api/json";
 import { shortId } from "../../../components/Id";
 import { relativeTime } from "../../../components/Time";
@@ -11,7 +12,8 @@ const localExact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeS
 
 const cut = (text: string) => (text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}…` : text);
 
-export function CellValue({ value, column, title }: { value: unknown; column: RecordColumn; title?: string | undefined }) {
+/** Drawn again only where the value or the name of a related record changed. */
+export const CellValue = memo(function CellValue({ value, column, title }: { value: unknown; column: RecordColumn; title?: string | undefined }) {
   if (value === null || value === undefined)
     return (
       <span className={classes.null}>
@@ -48,7 +50,7 @@ export function CellValue({ value, column, title }: { value: unknown; column: Re
       </span>
     );
   return <span className={classes.word}>{cut(printJson(value))}</span>;
-}
+});
 
 /** What a cell says on hover, where that is more than it shows. */
 export function hintOf(value: unknown, column: RecordColumn, title?: string): string {

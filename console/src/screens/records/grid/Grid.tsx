@@ -8,7 +8,7 @@ import { Popover } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp, IconDotsVertical } from "@tabler/icons-react";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
-import { type ClipboardEvent, type KeyboardEvent, type MouseEvent, type PointerEvent, type ReactNode, type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type MouseEvent, type PointerEvent, type ReactNode, type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { isNumeric } from "../../../components/Value";
 import type { RecordColumn, RecordRow } from "../columns";
 import { isSortable } from "../columns";
@@ -113,7 +113,7 @@ export function Grid(props: GridProps) {
     estimateSize: () => rowHeight,
     paddingStart: HEAD,
     scrollPaddingStart: HEAD,
-    overscan: 8,
+    overscan: 6,
     initialOffset: (initialRow - part) * rowHeight,
   });
   const pinnedIndexes = useMemo(() => placed.flatMap(({ isPinned, index }) => (isPinned ? [index] : [])), [placed]);
@@ -245,7 +245,8 @@ export function Grid(props: GridProps) {
           if (each !== undefined) all.add(each.id);
         }
         onSelect(all);
-      } else return;
+      } else if (event.key.toLowerCase() === "c" && !event.shiftKey) document.execCommand("copy");
+      else return;
       return done();
     }
     if (event.altKey) return;
@@ -288,6 +289,32 @@ export function Grid(props: GridProps) {
         return done();
     }
   };
+
+  // Browsers differ in what a copy without a selected text is aimed at, so the page listens, while the grid has the focus.
+  const clipboard = useRef<{ copy: (event: ClipboardEvent) => void; paste: (event: ClipboardEvent) => void }>(null);
+  useEffect(() => {
+    clipboard.current = {
+      copy: (event) => onCopy(cells(), event),
+      paste: (event) => {
+        const column = columnOf(columnFrom);
+        const text = event.clipboardData?.getData("text/plain") ?? "";
+        if (column === undefined || text === "") return;
+        event.preventDefault();
+        onPaste({ row: rowFrom, column: column.id }, cells(), text);
+      },
+    };
+  });
+  useEffect(() => {
+    if (!hasFocus) return;
+    const copied = (event: ClipboardEvent) => clipboard.current?.copy(event);
+    const pasted = (event: ClipboardEvent) => clipboard.current?.paste(event);
+    document.addEventListener("copy", copied);
+    document.addEventListener("paste", pasted);
+    return () => {
+      document.removeEventListener("copy", copied);
+      document.removeEventListener("paste", pasted);
+    };
+  }, [hasFocus]);
 
   const cellOf = (target: EventTarget | null): { row: number; column: number } | null => {
     if (!(target instanceof Element) || target.closest("[data-editor]") !== null) return null;
@@ -352,10 +379,10 @@ export function Grid(props: GridProps) {
     const cell = (event.target as Element).closest<HTMLElement>("[data-cell]")!;
     const placedColumn = placed[at.column];
     const row = rowAt(at.row);
-    if (placedColumn === undefined || row === undefined || (row !== undefined && marks.get(row.id)?.gone !== undefined)) cell.removeAttribute("title");
+    if (placedColumn === undefined || row === undefined || (row !== undefined && marks.get(row.id)?.gone !== undefined)) cell.removeAttribute("data-tip");
     else {
       const value = row[placedColumn.id];
-      cell.title = hintOf(value, placedColumn.column, typeof value === "string" ? titleOf(placedColumn, value) : undefined);
+      cell.dataset.tip = hintOf(value, placedColumn.column, typeof value === "string" ? titleOf(placedColumn, value) : undefined);
     }
   };
 
@@ -424,17 +451,6 @@ export function Grid(props: GridProps) {
       onKeyDown={keyDown}
       onFocus={(event) => setHasFocus(event.target === scroller.current)}
       onBlur={() => setHasFocus(false)}
-      onCopy={(event) => {
-        if (event.target === scroller.current || !(event.target as Element).closest("[data-editor]")) onCopy(cells(), event);
-      }}
-      onPaste={(event) => {
-        if ((event.target as Element).closest("[data-editor]") !== null) return;
-        const column = columnOf(columnFrom);
-        const text = event.clipboardData.getData("text/plain");
-        if (column === undefined || text === "") return;
-        event.preventDefault();
-        onPaste({ row: rowFrom, column: column.id }, cells(), text);
-      }}
       onPointerDown={pointerDown}
       onPointerMove={pointerMove}
       onClick={click}
@@ -554,14 +570,14 @@ export function Grid(props: GridProps) {
           })}
         </div>
         {editing !== null && editedColumn !== undefined && (
-          <Popover opened withinPortal position="bottom-start" offset={-rowHeight} shadow="md" trapFocus={false} closeOnEscape={false} closeOnClickOutside={false} width="auto">
+          <Popover opened withinPortal position="bottom-start" offset={-rowHeight} shadow="md" trapFocus={false} closeOnEscape={false} closeOnClickOutside={false} withRoles={false} width="auto">
             <Popover.Target>
               <div
                 className={classes.editorAnchor}
                 style={{ top: HEAD + (editing.row - part) * rowHeight, left: editedColumn.isPinned ? editedColumn.start + (scroller.current?.scrollLeft ?? 0) : editedColumn.start, width: editedColumn.width, height: rowHeight }}
               />
             </Popover.Target>
-            <Popover.Dropdown className={classes.editor} data-editor style={{ minWidth: Math.max(editedColumn.width, 240) }}>
+            <Popover.Dropdown className={classes.editor} data-editor role="dialog" aria-label={`Edit ${editedColumn.column.label}`} style={{ minWidth: Math.max(editedColumn.width, 240) }}>
               {editing.element}
             </Popover.Dropdown>
           </Popover>

@@ -54,7 +54,7 @@ function Row({ index, top, height, width, gutter, row, columns, mark, titleOf, i
       data-open={isOpen || undefined}
       data-gone={mark?.gone === undefined ? undefined : true}
       data-new={mark?.isNew || undefined}
-      title={mark?.gone}
+      data-tip={mark?.gone}
       style={{ transform: `translateY(${top}px)`, height, width }}
     >
       {gutter > 0 && (

@@ -4,6 +4,7 @@ import { StatusBadge } from "../../../components/StatusBadge";
 import type { Checked, Plan } from "./import.worker";
 import { countText, rowsText } from "./text";
 import type { Reader } from "./reader";
+import { Ticked } from "../../../components/Ticked";
 import classes from "./transfer.module.css";
 
 const SHOWN_MAX = 50;
@@ -66,7 +67,7 @@ export function CheckStep({ file, plan, check, onBack, onStart }: { file: File; 
                     <tr key={`${field}${reason}`}>
                       <td className="mono">{field ?? "–"}</td>
                       <td>
-                        <bdi>{reason}</bdi>
+                        <Ticked text={reason} />
                       </td>
                       <td className={classes.right}>{countText(count)}</td>
                       <td className={classes.right}>{countText(first)}</td>

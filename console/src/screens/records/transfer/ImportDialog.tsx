@@ -15,7 +15,8 @@ import type { Plan, Sight } from "./import.worker";
 import { Importer, type ImportState } from "./importer";
 import { guessMapping } from "./mapping";
 import { Reader } from "./reader";
-import type { SourceOptions } from "./source";
+import type { SourceOptions } from "./formats";
+import { Ticked } from "../../../components/Ticked";
 import classes from "./transfer.module.css";
 
 type Step =
@@ -47,7 +48,7 @@ export default function ImportDialog({ object, onClose }: { object: string; onCl
       ) : shape.error !== null && shape.error !== undefined ? (
         <ErrorNotice error={shape.error} onRetry={shape.refetch} />
       ) : shape.data === null ? (
-        <p>There is no object `{object}` that you may use.</p>
+        <p><Ticked text={`There is no object \`${object}\` that you may use.`} /></p>
       ) : (
         <SkeletonLines lines={5} />
       )}

@@ -7,7 +7,7 @@ import { Value } from "../../../components/Value";
 import { type ConvertSettings, convertCell, guessType } from "./convert";
 import type { Plan, Sight } from "./import.worker";
 import { upsertTargets } from "./mapping";
-import { DELIMITERS, ENCODINGS, type Encoding, type SourceFormat, type SourceOptions, type SourceRow } from "./source";
+import { DELIMITERS, ENCODINGS, type Encoding, type SourceFormat, type SourceOptions, type SourceRow } from "./formats";
 import { bytesText } from "./text";
 import classes from "./transfer.module.css";
 

@@ -8,6 +8,7 @@ import type { Importer, ImportState } from "./importer";
 import { REFUSED_KEPT_MAX } from "./importer";
 import { download, refusedCsv } from "./refused";
 import { countText, rowsText } from "./text";
+import { Ticked } from "../../../components/Ticked";
 import classes from "./transfer.module.css";
 
 const SHOWN_MAX = 100;
@@ -95,7 +96,7 @@ export function RunStep({ shape, file, names, importer, state, onClose, onAgain 
                     <td className={classes.right}>{countText(number)}</td>
                     <td className="mono">{field ?? "–"}</td>
                     <td>
-                      <bdi>{reason}</bdi>
+                      <Ticked text={reason} />
                     </td>
                   </tr>
                 ))}

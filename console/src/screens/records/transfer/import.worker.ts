@@ -7,7 +7,8 @@ import { printJson, type JsonObject, type JsonValue } from "../../../api/json";
 import type { Column } from "../../../api/record-shape";
 import { type ConvertSettings, convertCell } from "./convert";
 import type { Mapping } from "./mapping";
-import { type Progress, type SourceOptions, type SourceRow, guessOptions, rowsOf } from "./source";
+import type { SourceOptions, SourceRow } from "./formats";
+import { type Progress, guessOptions, rowsOf } from "./source";
 
 export interface Plan {
   options: SourceOptions;

@@ -8,7 +8,7 @@ import { type ApiError, isApiError } from "../../../api/errors";
 import { recordPath } from "../../../api/records";
 import type { Piece, Plan, ReadyRow, RefusedRow } from "./import.worker";
 import type { Reader } from "./reader";
-import type { SourceRow } from "./source";
+import type { SourceRow } from "./formats";
 
 const PIECE_ROWS_MAX = 500;
 const PIECE_CHARACTERS_MAX = 2_000_000;
@@ -70,7 +70,10 @@ export class Importer {
         for (const row of piece.refused) this.#refuse(row);
         await (this.plan.target === null ? this.#insert(rowsOfPiece(piece)) : this.#upsert(rowsOfPiece(piece), this.plan.target));
         this.#tell({ bytes: piece.bytes });
-        if (piece.isEnd) return this.#tell({ phase: this.#isCanceled ? "canceled" : "done" });
+        if (piece.isEnd) {
+          this.refused.sort((one, other) => one.number - other.number);
+          return this.#tell({ phase: this.#isCanceled ? "canceled" : "done" });
+        }
       }
     } catch (error) {
       this.#tell({ phase: "failed", error });

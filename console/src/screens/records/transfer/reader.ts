@@ -1,6 +1,6 @@
 /** The page's side of the worker that reads the file. */
 import type { Checked, FromWorker, Piece, Plan, Sight, ToWorker } from "./import.worker";
-import type { SourceOptions } from "./source";
+import type { SourceOptions } from "./formats";
 
 type Asked = ToWorker extends infer Each ? (Each extends { id: number } ? Omit<Each, "id"> : never) : never;
 

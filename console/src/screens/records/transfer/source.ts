@@ -4,34 +4,12 @@
  */
 import { type Parser, parse } from "csv-parse/browser/esm";
 import { isJsonObject, parseJson, type JsonObject, type JsonValue } from "../../../api/json";
-
-export type SourceFormat = "csv" | "json";
-export const ENCODINGS = ["utf-8", "windows-1252", "utf-16le", "utf-16be"] as const;
-export type Encoding = (typeof ENCODINGS)[number];
-
-export interface SourceOptions {
-  format: SourceFormat;
-  encoding: Encoding;
-  /** Of CSV. */
-  delimiter: string;
-  /** Whether the first row of a CSV has the names. */
-  hasHeader: boolean;
-}
-
-/** A row by the names of the source: a text or null of CSV, any value of JSON; `undefined` where the row is too short. */
-export interface SourceRow {
-  /** 1 for the first row of data. */
-  number: number;
-  cells: Record<string, JsonValue | undefined>;
-  /** Set where the row could not be read at all. */
-  broken?: string;
-}
+import { DELIMITERS, type Encoding, type SourceOptions, type SourceRow } from "./formats";
 
 export interface Progress {
   bytes: number;
 }
 
-export const DELIMITERS = [",", ";", "\t", "|"] as const;
 /** Longest text of one JSON value that is waited for. */
 const VALUE_CHARACTERS_MAX = 32 * 1024 * 1024;
 
@@ -99,11 +77,17 @@ async function* csvRows(file: Blob, options: SourceOptions, progress: Progress):
       return [{ number, cells }];
     });
   };
+  let isEmpty = true;
   for await (const text of texts(file, options.encoding, progress)) {
-    if (text !== "") await new Promise<void>((done) => parser.write(text, () => done()));
+    if (text !== "") {
+      isEmpty = false;
+      await new Promise<void>((done) => parser.write(text, () => done()));
+    }
     if (failure !== null) throw failure;
     yield* taken();
   }
+  // The parser's build for browsers cannot end before it has had a text.
+  if (isEmpty) return;
   parser.end();
   await ended;
   if (failure !== null) throw failure;

@@ -39,7 +39,7 @@ export function ColumnsPanel({ all, shown, layout, onLayout }: ColumnsPanelProps
   return (
     <Popover position="bottom-end" trapFocus returnFocus withinPortal width={300}>
       <Popover.Target>
-        <Button variant="default" leftSection={<IconColumns size={14} />} aria-label={`Columns: ${shown.length} of ${all.length} shown`}>
+        <Button variant="default" leftSection={<IconColumns size={14} />}>
           Columns{hidden.length > 0 && <span className="dim nums">&nbsp;{shown.length}/{all.length}</span>}
         </Button>
       </Popover.Target>

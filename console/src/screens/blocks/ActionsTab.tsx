@@ -1,0 +1,60 @@
+import { useMutation } from "@tanstack/react-query";
+import { Link, useSearch } from "@tanstack/react-router";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { isApiError } from "../../api/errors";
+import type { JsonValue } from "../../api/json";
+import { asCurl } from "../../components/CopyAs";
+import { CodeBlock } from "../../components/CodeBlock";
+import { ErrorNotice } from "../../components/ErrorState";
+import { JsonView } from "../../components/JsonView";
+import { SchemaForm } from "../../components/SchemaForm";
+import { type Action, type Block, pathOf } from "./blocks";
+import classes from "./Blocks.module.css";
+
+/** A form for each action, from its input's schema, with the result below. */
+export function ActionsTab({ block }: { block: Block }) {
+  const { action: wanted } = useSearch({ from: "/blocks/$block" });
+  const action = block.actions.find(({ name }) => name === wanted) ?? block.actions[0];
+  if (action === undefined) return <p className="dim">It has no actions.</p>;
+  return (
+    <div className={classes.columns}>
+      <nav aria-label="Actions">
+        <ul className={classes.list}>
+          {block.actions.map(({ name }) => (
+            <li key={name}>
+              <Link className="mono" to="/blocks/$block" params={{ block: block.name }} search={{ tab: "actions", action: name }} aria-current={name === action.name ? "true" : undefined}>
+                {name}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <Call key={action.name} block={block.name} action={action} />
+    </div>
+  );
+}
+
+function Call({ block, action }: { block: string; action: Action }) {
+  const [input, setInput] = useState<JsonValue | undefined>({});
+  const path = `${pathOf(block)}/actions/${encodeURIComponent(action.name)}`;
+  const call = useMutation({ mutationFn: async (value: JsonValue | undefined) => (await request<{ data: JsonValue }>("POST", path, { body: value ?? {} })).data });
+  const issues = isApiError(call.error) ? call.error.issues : [];
+  return (
+    <div className={classes.tab}>
+      <p dir="auto">{action.description}</p>
+      <p className="dim">
+        Needs <code className="mono">{action.rbac?.action ?? "update"}</code> on <code className="mono">{action.rbac?.resource ?? "blocks"}</code>. It has real effects.
+      </p>
+      <SchemaForm schema={action.input} value={input} onChange={setInput} onSubmit={(value) => call.mutate(value)} issues={issues} submit="Run action" busy={call.isPending} />
+      {call.error !== null && <ErrorNotice error={call.error} title="The action failed" />}
+      {call.data !== undefined && (
+        <section aria-live="polite">
+          <h3>Result</h3>
+          <JsonView value={call.data} label="Result" />
+        </section>
+      )}
+      <CodeBlock label="The same with curl" code={asCurl({ method: "POST", path, body: input ?? {} })} />
+    </div>
+  );
+}

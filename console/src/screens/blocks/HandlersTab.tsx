@@ -1,0 +1,97 @@
+import { Button, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { CopyText } from "../../components/Copy";
+import { ErrorNotice } from "../../components/ErrorState";
+import { StatusBadge } from "../../components/StatusBadge";
+import { type Block, type LogLine, pathOf } from "./blocks";
+import { Lines } from "./Lines";
+import classes from "./Blocks.module.css";
+
+/** What events it gets, where others can reach it, and a way to hand it a recorded event once more. */
+export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boolean }) {
+  return (
+    <>
+      {block.hooks.length > 0 && (
+        <section>
+          <h3>Hooks</h3>
+          <p className="dim">Anybody who knows the address can call it. The block checks who it is.</p>
+          <dl className={classes.declared}>
+            {block.hooks.map(({ name, description }) => (
+              <div key={name}>
+                <dt className="mono">{name}</dt>
+                <dd>
+                  <CopyText text={`${location.origin}/api/v1/hooks/${block.name}/${name}`} label="Copy the address" />
+                  <br />
+                  <bdi className="dim">{description}</bdi>
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      {block.subscriptions.length > 0 && (
+        <section>
+          <h3>Event handlers</h3>
+          <dl className={classes.declared}>
+            {block.subscriptions.map(({ event, consumer, handler }) => (
+              <div key={consumer}>
+                <dt className="mono">{event}</dt>
+                <dd>
+                  by its handler <code className="mono">{handler}</code> ·{" "}
+                  <Link to="/deliveries" search={{ consumer }}>
+                    deliveries
+                  </Link>
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </section>
+      )}
+      {canReplay && block.subscriptions.length > 0 && <Replay block={block} />}
+    </>
+  );
+}
+
+interface Outcome {
+  ok: boolean;
+  error: { error: string; message: string } | null;
+  durationMs: number;
+  consumer: string;
+  logs: LogLine[] | null;
+}
+
+function Replay({ block }: { block: Block }) {
+  const handlers = [...new Set(block.subscriptions.map(({ handler }) => handler))];
+  const [handler] = handlers;
+  const [eventId, setEventId] = useState("");
+  const replay = useMutation({
+    mutationFn: async (which: string) => (await request<{ data: Outcome }>("POST", `${pathOf(block.name)}/handlers/${encodeURIComponent(which)}/replay`, { body: { eventId: eventId.trim() } })).data,
+  });
+  return (
+    <section className={classes.tab}>
+      <h3>Replay an event</h3>
+      <p className="dim">The handler gets a recorded event once more, with its own rights. It has real effects: it may write records and call other machines. The delivery ledger stays as it is.</p>
+      <div className={classes.secret}>
+        <TextInput label="Event id" classNames={{ input: "mono" }} value={eventId} spellCheck={false} onChange={({ currentTarget }) => setEventId(currentTarget.value)} description={<Link to="/events">Find one under Events</Link>} />
+        {handlers.map((each) => (
+          <Button key={each} variant="default" disabled={eventId.trim() === ""} loading={replay.isPending} onClick={() => replay.mutate(each)}>
+            Replay{handlers.length > 1 || each !== handler ? ` to ${each}` : ""}
+          </Button>
+        ))}
+      </div>
+      {replay.error !== null && <ErrorNotice error={replay.error} title="The event was not replayed" />}
+      {replay.data !== undefined && (
+        <div aria-live="polite" className={classes.tab}>
+          <p>
+            <StatusBadge tone={replay.data.ok ? "ok" : "bad"}>{replay.data.ok ? "handled" : "failed"}</StatusBadge> in {replay.data.durationMs.toLocaleString("en")} ms
+          </p>
+          {replay.data.error !== null && <ErrorNotice error={new Error(replay.data.error.message)} title="The handler failed" />}
+          {replay.data.logs !== null && replay.data.logs.length > 0 && <Lines lines={replay.data.logs} label="Log of the call" />}
+        </div>
+      )}
+    </section>
+  );
+}

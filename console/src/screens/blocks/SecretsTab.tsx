@@ -1,0 +1,97 @@
+import { Button, PasswordInput } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { request } from "../../api/client";
+import { confirm } from "../../components/confirm-store";
+import { ErrorNotice } from "../../components/ErrorState";
+import { SkeletonLines } from "../../components/Skeleton";
+import { StatusBadge } from "../../components/StatusBadge";
+import { Time } from "../../components/Time";
+import { told } from "../../components/toast";
+import { type Block, pathOf } from "./blocks";
+import classes from "./Blocks.module.css";
+
+interface Secret {
+  name: string;
+  isSet: boolean;
+  updatedAt: string | null;
+}
+
+/** Secrets that the block asked for. A value goes in and never comes out. */
+export function SecretsTab({ block }: { block: Block }) {
+  const path = `${pathOf(block.name)}/secrets`;
+  const { data, error, refetch } = useQuery({
+    queryKey: ["blocks", block.name, "secrets"],
+    queryFn: async ({ signal }) => (await request<{ data: Secret[] }>("GET", path, { signal })).data,
+  });
+  if (data === undefined) return error === null ? <SkeletonLines lines={3} /> : <ErrorNotice error={error} title="The secrets could not be loaded" onRetry={() => void refetch()} />;
+  return (
+    <>
+      <p className="dim">Only the block can read a value back. It is stored encrypted.</p>
+      {data.map((secret) => (
+        <OneSecret key={secret.name} secret={secret} block={block.name} path={path} />
+      ))}
+    </>
+  );
+}
+
+function OneSecret({ secret: { name, isSet, updatedAt }, block, path }: { secret: Secret; block: string; path: string }) {
+  const cache = useQueryClient();
+  const [value, setValue] = useState("");
+  const refresh = () => cache.invalidateQueries({ queryKey: ["blocks", block, "secrets"] });
+  const set = useMutation({
+    mutationFn: (secret: string) => request("POST", path, { body: { name, value: secret } }),
+    onSuccess: async () => {
+      setValue("");
+      told(`${name} is set.`);
+      await refresh();
+    },
+    // A secret does not stay in a cache.
+    gcTime: 0,
+  });
+  const remove = useMutation({ mutationFn: () => request("DELETE", `${path}/${encodeURIComponent(name)}`), onSuccess: refresh });
+  const error = set.error ?? remove.error;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        set.mutate(value);
+      }}
+    >
+      {error !== null && <ErrorNotice error={error} />}
+      <div className={classes.secret}>
+        <PasswordInput
+          label={<code className="mono">{name}</code>}
+          description={
+            isSet ? (
+              <>
+                <StatusBadge tone="ok" plain>set</StatusBadge> <Time at={updatedAt} />
+              </>
+            ) : (
+              <StatusBadge tone="warn" plain>not set</StatusBadge>
+            )
+          }
+          placeholder={isSet ? "type a new value" : "type the value"}
+          autoComplete="off"
+          value={value}
+          onChange={({ currentTarget }) => setValue(currentTarget.value)}
+        />
+        <Button type="submit" disabled={value === ""} loading={set.isPending}>
+          Set
+        </Button>
+        {isSet && (
+          <Button
+            variant="subtle"
+            color="red"
+            loading={remove.isPending}
+            onClick={async () => {
+              if (await confirm({ title: `Delete the secret ${name}?`, children: "The block fails where it needs it.", action: "Delete secret", danger: true })) remove.mutate();
+            }}
+          >
+            Delete
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,87 @@
+//! Many dead deliveries made due again, a window of the ledger at a time.
+
+use blockbase_query::{Dialect, Param, Statement};
+
+use super::ledger::LedgerFilter;
+use super::{among, database_now};
+use crate::connection::Connection;
+use crate::error::DbError;
+
+/// Entries that were looked at, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadWindow {
+    /// Those that the filter finds.
+    pub found: Vec<i64>,
+    /// The last one that was looked at; `None` where there are no more.
+    pub last: Option<i64>,
+}
+
+impl Connection {
+    /// The groups that have dead deliveries, found by a step of an index for each.
+    pub async fn groups_with_dead(&mut self) -> Result<Vec<String>, DbError> {
+        let table = match self.dialect() {
+            Dialect::Sqlite => "svc_deliveries INDEXED BY svc_deliveries_dead",
+            Dialect::Postgres => "svc_deliveries",
+        };
+        let sql = format!(
+            "WITH RECURSIVE found (consumer) AS (\
+               SELECT min(consumer) FROM {table} WHERE status = 'failed' AND dead \
+               UNION ALL \
+               SELECT (SELECT min(consumer) FROM {table} WHERE status = 'failed' AND dead AND consumer > found.consumer) \
+               FROM found WHERE found.consumer IS NOT NULL) \
+             SELECT consumer FROM found WHERE consumer IS NOT NULL"
+        );
+        self.fetch_rows(Statement { sql, params: Vec::new() }).await?.iter().map(|row| row.text(0)).collect()
+    }
+
+    /// The next `limit` dead deliveries of a group behind the event number `after`. The window bounds the work where few of them
+    /// are found.
+    pub async fn dead_window(
+        &mut self,
+        filter: &LedgerFilter,
+        consumer: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<DeadWindow, DbError> {
+        let dialect = self.dialect();
+        let mut params: Vec<Param> = vec![consumer.to_owned().into(), after.into(), limit.into()];
+        let of_event = filter.of_event(dialect, &mut params);
+        let (table, number) = match dialect {
+            Dialect::Sqlite => ("svc_deliveries INDEXED BY svc_deliveries_dead", "event_seq"),
+            Dialect::Postgres => ("svc_deliveries", "event_seq + 0"),
+        };
+        let found = if of_event.is_empty() { "TRUE".to_owned() } else { of_event.join(" AND ") };
+        let sql = format!(
+            "SELECT e.seq, coalesce({found}, FALSE) FROM (SELECT event_seq FROM {table} \
+             WHERE consumer = $1 AND status = 'failed' AND dead AND {number} > $2 ORDER BY {number} LIMIT $3) AS d \
+             JOIN svc_events e ON e.seq = d.event_seq ORDER BY e.seq"
+        );
+        let mut window = DeadWindow::default();
+        for row in self.fetch_rows(Statement { sql: self.spell(sql), params }).await? {
+            let seq = row.integer(0)?;
+            window.last = Some(seq);
+            if row.boolean(1)? {
+                window.found.push(seq);
+            }
+        }
+        Ok(window)
+    }
+
+    /// Makes those of the deliveries due at once that are dead still, with all their attempts: how many.
+    pub async fn reset_dead(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<u64, DbError> {
+        let dialect = self.dialect();
+        let sql = format!(
+            "UPDATE svc_deliveries SET status = 'pending', dead = FALSE, attempts = 0, claims = 0, error = NULL, \
+             next_attempt_at = {}, lease_token = NULL, lease_until = NULL \
+             WHERE consumer = $1 AND {} AND status = 'failed' AND dead",
+            database_now(dialect),
+            among(dialect, "event_seq", 2)
+        );
+        let params = vec![consumer.to_owned().into(), Param::IntegerList(seqs)];
+        let reset = self.execute(Statement { sql: self.spell(sql), params }).await?;
+        if reset > 0 {
+            self.effects.consumers.insert(consumer.to_owned());
+        }
+        Ok(reset)
+    }
+}

@@ -1,0 +1,570 @@
+// The table of records: view, filter, sort, columns, cells, views, states.
+import assert from "node:assert/strict";
+import { before, test } from "node:test";
+import { admin, base, call, firefox, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+
+let me;
+let grace;
+
+const FIELDS = [
+  { name: "title", type: "text", required: true },
+  { name: "note", type: "text" },
+  { name: "status", type: "enum", options: ["open", "doing", "done"] },
+  { name: "tags", type: "multi_enum", options: ["red", "green", "blue"] },
+  { name: "done", type: "boolean" },
+  { name: "n", type: "integer", min: 0 },
+  { name: "big", type: "big_integer" },
+  { name: "price", type: "decimal" },
+  { name: "cost", type: "currency" },
+  { name: "share", type: "percentage" },
+  { name: "ratio", type: "float" },
+  { name: "stars", type: "rating" },
+  { name: "day", type: "date" },
+  { name: "at", type: "time" },
+  { name: "due", type: "datetime" },
+  { name: "meta", type: "json" },
+  { name: "ref", type: "uuid" },
+  { name: "site", type: "url" },
+  { name: "mail", type: "email" },
+  { name: "slug", type: "slug" },
+];
+
+before(async () => {
+  me = await admin();
+  await must(me, "POST", "/api/v1/objects", { name: "human", fields: [{ name: "name", type: "text", required: true }] });
+  await must(me, "POST", "/api/v1/objects", { name: "errand", label: "Errands", fields: FIELDS });
+  await must(me, "POST", "/api/v1/relationships", { name: "owner", kind: "many_to_one", source: "errand", target: "human" });
+  grace = (await must(me, "POST", "/api/v1/data/human", { name: "Grace Hopper" })).data;
+  await must(me, "POST", "/api/v1/data/human", { name: "Alan Turing" });
+  const data = Array.from({ length: 240 }, (_, index) => ({
+    title: `Errand ${String(index).padStart(3, "0")}`,
+    status: ["open", "doing", "done"][index % 3],
+    n: index,
+    big: "9007199254740993",
+    done: index % 2 === 0,
+    day: `2026-01-${String((index % 28) + 1).padStart(2, "0")}`,
+  }));
+  await must(me, "POST", "/api/v1/data/errand/bulk", { data });
+});
+
+const grid = (page) => page.getByRole("grid");
+const cell = (page, row, column) => grid(page).locator(`[data-row="${row}"] [data-column="${column}"]`);
+const cellText = async (page, row, column) => ((await cell(page, row, column).textContent()) ?? "").trim();
+const one = (title) => must(me, "GET", `/api/v1/data/errand?title[eq]=${encodeURIComponent(title)}`).then(({ data }) => data[0]);
+async function ready(page) {
+  await grid(page).locator("[data-row] [data-cell]").first().waitFor();
+  await settled(page);
+}
+async function fresh(title, values = {}) {
+  return (await must(me, "POST", "/api/v1/data/errand", { title, ...values })).data;
+}
+const only = (title) => `/admin/data/errand?filter=${encodeURIComponent(JSON.stringify([["title", "eq", title]]))}`;
+
+test("the table shows, filters, searches and sorts, and the address says how", async () => {
+  const page = await open("/admin/data/errand", { as: me });
+  await ready(page);
+  await page.getByText("240 records").waitFor();
+  await look(page, "table");
+
+  // A condition by the keyboard alone.
+  await grid(page).focus();
+  await page.keyboard.press("f");
+  await page.getByRole("dialog", { name: "Filter", exact: true }).waitFor();
+  await page.keyboard.type("status");
+  await page.keyboard.press("Enter");
+  await page.getByRole("combobox", { name: "Value of status" }).click();
+  await page.getByRole("option", { name: "doing", exact: true }).click();
+  await page.getByRole("button", { name: "Add condition" }).click();
+  await page.getByText("80 records").waitFor();
+  assert.match(decodeURIComponent(page.url()), /filter=.*status.*eq.*doing/);
+
+  // The chip is edited in place, another column joins it.
+  await page.getByRole("button", { name: /^status (is|=)/ }).click();
+  await page.getByRole("combobox", { name: "Operator" }).click();
+  await page.getByRole("option", { name: "is not", exact: true }).click();
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.getByText("160 records").waitFor();
+  await page.getByRole("searchbox", { name: "Search Errands" }).fill("errand 01");
+  await page.getByText("6 records").waitFor();
+  await grid(page).getByRole("button", { name: "title", exact: true }).click();
+  await until("ascending", async () => (await cellText(page, 0, "title")) === "Errand 010" || (await cellText(page, 0, "title")) === "Errand 011" || (await cellText(page, 0, "title")) === "Errand 012");
+  const first = await cellText(page, 0, "title");
+  await look(page, "filtered");
+  await page.reload();
+  await ready(page);
+  assert.equal(await cellText(page, 0, "title"), first);
+  await page.getByText("6 records").waitFor();
+
+  // Delete on a chip takes it away, and the focus stays near.
+  await page.getByRole("button", { name: /^status (is|=)/ }).focus();
+  await page.keyboard.press("Delete");
+  await page.getByText("10 records").waitFor();
+  assert.equal(await focused(page), "Filter");
+  await page.getByRole("button", { name: "Clear the search" }).click();
+  await page.getByText("240 records").waitFor();
+
+  await page.getByRole("searchbox", { name: "Search Errands" }).fill("nothing has this");
+  await page.getByRole("heading", { name: "No record matches" }).waitFor();
+  await look(page, "no-match");
+  await page.getByRole("button", { name: "Clear search and filter" }).click();
+  await page.getByText("240 records").waitFor();
+});
+
+test("every operator of every type of column is taken by the server", async () => {
+  const page = await open("/admin/data/errand", { as: me });
+  await ready(page);
+  const samples = { text: "a", enum: "open", multi_enum: "red", boolean: "true", integer: "1", big_integer: "9007199254740993", decimal: "1.5", currency: "1.5", percentage: "1.5", float: "1.5", rating: "3", date: "2026-01-01", time: "12:00", datetime: "2026-01-01T00:00:00Z", json: "", uuid: grace.id, url: "https://example.com", email: "a@example.com", slug: "a" };
+  const columns = [...FIELDS.map(({ name, type }) => [name, type]), ["owner_id", "uuid"], ["id", "uuid"], ["created_at", "datetime"], ["created_by", "text"]];
+  for (const [name, type] of columns) {
+    await page.getByRole("button", { name: "Filter", exact: true }).click();
+    const dialog = page.getByRole("dialog", { name: "Filter", exact: true });
+    await dialog.getByRole("combobox", { name: "Column" }).fill(name);
+    await dialog.getByRole("option", { name: new RegExp(`^(${name}|.* \\(${name}\\))$`) }).first().click();
+    await dialog.getByRole("combobox", { name: "Operator" }).click();
+    const operators = await dialog.getByRole("option").evaluateAll((options) => options.filter((option) => option.closest('[role="listbox"]')?.getAttribute("aria-label") !== null || true).map((option) => option.getAttribute("value")));
+    await page.keyboard.press("Escape");
+    if (await dialog.isVisible()) await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    const known = operators.filter((operator) => operator !== null && /^(eq|neq|gte?|lte?|i?like|n?in|is_(not_)?null)$/.test(operator));
+    assert.ok(known.length >= 2, `${name} has ${operators}`);
+    for (const operator of known) {
+      const value = /null/.test(operator) ? "true" : samples[type];
+      const answer = await call(me, "GET", `/api/v1/data/errand?${name}[${operator}]=${encodeURIComponent(value)}&count=none`);
+      assert.equal(answer.status, 200, `${name} ${operator}: ${JSON.stringify(answer.body)}`);
+    }
+  }
+});
+
+test("a cell of each type is edited in place", async () => {
+  await fresh("types", { big: "9007199254740993" });
+  const page = await open(only("types"), { as: me });
+  await ready(page);
+  const steps = [
+    ["note", async () => page.keyboard.type("hello"), "hello", "hello"],
+    ["n", async () => page.keyboard.type("42"), 42, "42"],
+    ["price", async () => page.keyboard.type("1.25"), 1.25, "1.25"],
+    ["cost", async () => page.keyboard.type("9.99"), 9.99, "9.99"],
+    ["share", async () => page.keyboard.type("12.5"), 12.5, "12.5"],
+    ["ratio", async () => page.keyboard.type("0.5"), 0.5, "0.5"],
+    ["stars", async () => page.keyboard.type("4"), 4, "4"],
+    ["ref", async () => page.keyboard.type(grace.id), grace.id, grace.id.slice(-8)],
+    ["site", async () => page.keyboard.type("https://example.com/x"), "https://example.com/x", "https://example.com/x"],
+    ["mail", async () => page.keyboard.type("ada@example.com"), "ada@example.com", "ada@example.com"],
+    ["slug", async () => page.keyboard.type("a-slug"), "a-slug", "a-slug"],
+    ["day", async (field) => field.fill("2026-03-04"), "2026-03-04", "2026-03-04"],
+    ["at", async (field) => field.fill("12:34:56"), "12:34:56", "12:34:56"],
+    // Berlin is an hour ahead of UTC in March.
+    ["due", async (field) => field.fill("2026-03-04T12:00"), "2026-03-04T11:00:00.000Z", "Mar 4, 2026"],
+  ];
+  for (const [column, type, stored, shown] of steps) {
+    await editAt(page, 0, column);
+    const field = page.getByRole("dialog", { name: `Edit ${column}`, exact: true }).locator("input, textarea").first();
+    await until(`${column} has the focus`, () => field.evaluate((element) => element === document.activeElement));
+    await type(field);
+    await page.keyboard.press("Enter");
+    await until(`${column} is stored`, async () => String((await one("types"))[column]) === String(stored));
+    assert.ok((await cellText(page, 0, column)).includes(shown), `${column}: ${await cellText(page, 0, column)}`);
+    assert.equal(await grid(page).evaluate((element) => element === document.activeElement), true, `the grid has the focus after ${column}`);
+  }
+  // All digits.
+  assert.equal(await cellText(page, 0, "big"), "9007199254740993");
+  await editAt(page, 0, "big");
+  await page.keyboard.type("9223372036854775807");
+  await page.keyboard.press("Enter");
+  await until("big is stored", async () => (await call(me, "GET", "/api/v1/data/errand?title[eq]=types&select=big&count=none", undefined)).status === 200 && (await raw("types")).includes('"big":9223372036854775807'));
+  assert.equal(await cellText(page, 0, "big"), "9223372036854775807");
+
+  for (const [column, option, stored] of [["status", "done", "done"], ["done", "true", true]]) {
+    await editAt(page, 0, column);
+    await page.getByRole("option", { name: option, exact: true }).click();
+    await until(`${column} is stored`, async () => (await one("types"))[column] === stored);
+  }
+  await editAt(page, 0, "tags");
+  await page.getByRole("option", { name: "green" }).click();
+  await page.keyboard.press("Control+Enter");
+  await until("tags are stored", async () => String((await one("types")).tags) === "green");
+
+  await editAt(page, 0, "meta");
+  const editor = page.getByRole("textbox", { name: "meta" });
+  await editor.waitFor();
+  await editor.fill('{"a": [1, 2], "big": 12345678901234567890}');
+  await page.keyboard.press("Control+Enter");
+  await until("meta is stored", async () => (await one("types")).meta?.a?.length === 2);
+  await until("meta is shown", async () => (await cellText(page, 0, "meta")).includes('"a":[1,2]'));
+
+  await editAt(page, 0, "owner_id");
+  const picker = page.getByRole("dialog", { name: "Edit owner", exact: true }).getByRole("textbox");
+  await picker.fill("Grace");
+  await page.getByRole("option", { name: /Grace Hopper/ }).click();
+  await until("the owner is stored", async () => (await one("types")).owner_id === grace.id);
+  await until("the owner's name is shown", async () => (await cellText(page, 0, "owner_id")) === "Grace Hopper");
+});
+
+const raw = (title) => fetch(`${base}/api/v1/data/errand?title[eq]=${title}`, { headers: { authorization: `Bearer ${me.token}` } }).then((answer) => answer.text());
+
+/** Opens the editor of a cell by the keyboard, as the cell may be anywhere to the right. */
+async function editAt(page, row, column) {
+  await grid(page).focus();
+  await page.keyboard.press("Control+Home");
+  for (let step = 0; step < row; step++) await page.keyboard.press("ArrowDown");
+  for (let step = 0; step < 240; step++) {
+    if ((await grid(page).locator("[data-active]").getAttribute("data-column")) === column) break;
+    await page.keyboard.press("ArrowRight");
+  }
+  await page.keyboard.press("F2");
+  await page.locator("[data-editor]").waitFor();
+}
+
+test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", async () => {
+  await fresh("nulls", { note: "something", n: 5 });
+  const page = await open(only("nulls"), { as: me, expect: [/status of 400/] });
+  await ready(page);
+  await editAt(page, 0, "note");
+  await page.keyboard.press("Delete");
+  await page.keyboard.press("Enter");
+  await until("an empty text", async () => (await one("nulls")).note === "");
+  assert.equal(await cellText(page, 0, "note"), '""');
+  await editAt(page, 0, "note");
+  await page.getByRole("button", { name: "Set null" }).click();
+  await until("null", async () => (await one("nulls")).note === null);
+  assert.match(await cellText(page, 0, "note"), /null/);
+  await grid(page).focus();
+  await page.keyboard.press("Control+z");
+  await until("empty again", async () => (await one("nulls")).note === "");
+  await page.keyboard.press("Control+z");
+  await until("the text again", async () => (await one("nulls")).note === "something");
+  await page.keyboard.press("Control+Shift+z");
+  await until("done again", async () => (await one("nulls")).note === "");
+
+  // What is no number never leaves the page; what breaks a rule comes back with the server's sentence, as it was typed.
+  await editAt(page, 0, "n");
+  await page.keyboard.type("12x");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").getByText("n takes a number").waitFor();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type("-7");
+  await page.keyboard.press("Enter");
+  await page.locator("[data-editor]").getByRole("alert").waitFor();
+  assert.equal(await page.getByRole("dialog", { name: "Edit n", exact: true }).locator("input").inputValue(), "-7");
+  await look(page, "refused", { widths: [1280] });
+  await page.keyboard.press("Escape");
+  assert.equal(await cellText(page, 0, "n"), "5");
+
+  // The toast undoes as well, and a required text cannot be null.
+  await editAt(page, 0, "n");
+  await page.keyboard.type("6");
+  await page.keyboard.press("Enter");
+  await page.getByText("n changed.").waitFor();
+  await page.getByRole("button", { name: "Undo" }).click();
+  await until("five again", async () => (await one("nulls")).n === 5);
+  await editAt(page, 0, "title");
+  assert.equal(await page.getByRole("button", { name: "Set null" }).count(), 0);
+  await page.keyboard.press("Escape");
+});
+
+test("a record that somebody changed meanwhile asks what holds", async () => {
+  const record = await fresh("conflict", { n: 1, note: "before" });
+  const page = await open(only("conflict"), { as: me, expect: [/status of 412/] });
+  await ready(page);
+  for (const [choice, expected] of [["Keep what is there", 20], ["Save mine", 300]]) {
+    // The change happens while the page sends its own.
+    await editAt(page, 0, "n");
+    let isChanged = false;
+    const end = await intercept(page, `/api/v1/data/errand/${record.id}`, async () => {
+      if (!isChanged) {
+        isChanged = true;
+        await must(me, "PATCH", `/api/v1/data/errand/${record.id}`, { n: 20, note: "theirs" });
+      }
+      return null;
+    });
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type("300");
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Somebody changed this record meanwhile" });
+    await dialog.waitFor();
+    assert.match(await dialog.getByRole("row", { name: /^n / }).textContent(), /20.*300/);
+    if (choice === "Save mine") await look(page, "conflict");
+    await dialog.getByRole("button", { name: choice }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await end();
+    await until(choice, async () => (await one("conflict")).n === expected);
+    await until("the table has it", async () => (await cellText(page, 0, "n")) === String(expected));
+    await must(me, "PATCH", `/api/v1/data/errand/${record.id}`, { n: 1, note: "before" });
+    await until("back", async () => (await cellText(page, 0, "n")) === "1");
+  }
+});
+
+test("cells are copied and pasted as a table", async () => {
+  for (const index of [1, 2, 3]) await fresh(`paste ${index}`, { n: index, note: `note\t${index}` });
+  const page = await open(`/admin/data/errand?sort=title&q=${encodeURIComponent("paste ")}&columns=title,note,n`, { as: me });
+  await ready(page);
+  await grid(page).focus();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("Shift+ArrowDown");
+  await page.keyboard.press("Shift+ArrowRight");
+  await page.keyboard.press("Control+c");
+  await until("copied", async () => (await page.evaluate(() => navigator.clipboard.readText())) === 'paste 1\t"note\t1"\npaste 2\t"note\t2"');
+  await page.evaluate(() => navigator.clipboard.writeText("alpha\t10\nbeta\t20\n\t30"));
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Control+v");
+  await until("pasted", async () => {
+    const rows = await Promise.all([1, 2, 3].map((index) => one(`paste ${index}`)));
+    return rows.map(({ note, n }) => `${note}/${n}`).join() === "alpha/10,beta/20,null/30";
+  });
+  await page.getByText("Pasted: 3 records.").waitFor();
+  await page.keyboard.press("Control+z");
+  await until("taken back", async () => (await one("paste 3")).n === 3 && (await one("paste 1")).note === "note\t1");
+  // One cell fills a marked range; a value that does not fit changes nothing.
+  await page.evaluate(() => navigator.clipboard.writeText("99"));
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("End");
+  await page.keyboard.press("Shift+ArrowDown");
+  await page.keyboard.press("Control+v");
+  await until("filled", async () => (await one("paste 1")).n === 99 && (await one("paste 2")).n === 99 && (await one("paste 3")).n === 3);
+  await page.evaluate(() => navigator.clipboard.writeText("no number"));
+  await page.keyboard.press("Control+v");
+  await page.getByText("Nothing was pasted").waitFor();
+});
+
+test("columns are chosen, ordered, pinned and widened", async () => {
+  const page = await open("/admin/data/errand", { as: me });
+  await ready(page);
+  await page.getByRole("button", { name: /^Columns/ }).click();
+  const panel = page.getByRole("dialog", { name: /^Columns/ });
+  await panel.getByRole("checkbox", { name: "note", exact: true }).click();
+  await panel.getByRole("button", { name: "Move status up" }).click();
+  await panel.getByRole("button", { name: "Pin title" }).click();
+  await look(page, "columns", { widths: [1280] });
+  await page.keyboard.press("Escape");
+  const heads = () => grid(page).getByRole("columnheader").evaluateAll((all) => all.map((head) => head.dataset.column).filter((name) => name !== undefined));
+  await until("the order", async () => (await heads()).slice(0, 3).join() === "id,title,status" || (await heads()).slice(0, 3).join() === "id,status,title" || (await heads())[1] === "title");
+  assert.ok(!(await heads()).includes("note"));
+  const width = async () => (await cell(page, 0, "id").boundingBox()).width;
+  const was = await width();
+  await grid(page).focus();
+  await page.keyboard.press("Control+Home");
+  await page.keyboard.press("Alt+Shift+ArrowRight");
+  await until("wider", async () => (await width()) > was);
+  await page.getByRole("button", { name: /^Columns/ }).click();
+  await panel.getByRole("button", { name: "Reset" }).click();
+  await page.keyboard.press("Escape");
+  await until("as before", async () => (await heads()).includes("note"));
+});
+
+test("views are saved, named, made the default, changed and deleted", async () => {
+  const page = await open(`/admin/data/errand?filter=${encodeURIComponent('[["status","eq","open"]]')}&sort=-n`, { as: me });
+  await ready(page);
+  await page.getByText("80 records").waitFor();
+  await page.getByRole("button", { name: /^View: All records, changed/ }).click();
+  await page.getByRole("menuitem", { name: "Save as a new view" }).click();
+  await page.getByRole("textbox", { name: "Name" }).fill("Open errands");
+  await page.getByRole("switch", { name: "Open this object with it" }).click({ force: true });
+  await page.getByRole("button", { name: "Save view" }).click();
+  await page.getByRole("button", { name: "View: Open errands", exact: true }).waitFor();
+  await look(page, "view", { widths: [1280] });
+  await until("kept", async () => JSON.stringify((await must(me, "GET", "/api/v1/me/preferences")).data).includes("Open errands"));
+
+  // Another visit opens with it.
+  await page.goto(new URL("/admin/data/errand", page.url()).href);
+  await ready(page);
+  await page.getByText("80 records").waitFor();
+  await page.getByRole("button", { name: /^status (is|=)/ }).focus();
+  await page.keyboard.press("Delete");
+  await page.getByRole("button", { name: "View: Open errands, changed" }).click();
+  await page.getByRole("menuitem", { name: "Discard changes" }).click();
+  await page.getByText("80 records").waitFor();
+  await page.getByRole("button", { name: "Actions of the view Open errands" }).click();
+  await page.getByRole("menuitem", { name: "Rename" }).click();
+  await page.getByRole("textbox", { name: "Name" }).fill("Still open");
+  await page.getByRole("button", { name: "Rename view" }).click();
+  await page.getByRole("button", { name: "View: Still open", exact: true }).waitFor();
+  await page.getByRole("button", { name: "Actions of the view Still open" }).click();
+  await page.getByRole("menuitem", { name: "Delete view" }).click();
+  await page.getByRole("button", { name: "View: All records", exact: true }).waitFor();
+  await until("gone", async () => !JSON.stringify((await must(me, "GET", "/api/v1/me/preferences")).data).includes("Still open"));
+});
+
+test("hostile values and 200 columns stay values", async () => {
+  const fields = Array.from({ length: 200 }, (_, index) => ({ name: `f${index}`, type: "text" }));
+  await must(me, "POST", "/api/v1/objects", { name: "wide", label: hostile.markup.slice(0, 80), fields });
+  const values = Object.values(hostile);
+  await must(me, "POST", "/api/v1/data/wide/bulk", { data: values.map((value) => Object.fromEntries(fields.slice(0, 20).map(({ name }) => [name, value]))) });
+  const page = await open("/admin/data/wide?size=100", { as: me });
+  await ready(page);
+  await look(page, "hostile");
+  await grid(page).focus();
+  await page.keyboard.press("Control+End");
+  await grid(page).locator('[data-active][data-column="created_at"]').waitFor();
+  await until("few cells are drawn", async () => (await grid(page).locator("[data-cell]").count()) < 1_000);
+});
+
+test("100 columns by 100 rows scroll at 60 frames a second", async () => {
+  const fields = Array.from({ length: 100 }, (_, index) => ({ name: `c${index}`, type: ["text", "integer", "boolean", "datetime", "enum"][index % 5], ...(index % 5 === 4 ? { options: ["one", "two"] } : {}) }));
+  await must(me, "POST", "/api/v1/objects", { name: "sheet", fields });
+  const value = (type, row, column) => ({ text: `row ${row} column ${column}`, integer: row * column, boolean: row % 2 === 0, datetime: "2026-01-01T10:00:00Z", enum: "two" })[type];
+  await must(me, "POST", "/api/v1/data/sheet/bulk", { data: Array.from({ length: 100 }, (_, row) => Object.fromEntries(fields.map(({ name, type }, column) => [name, value(type, row, column)]))) });
+  const page = await open("/admin/data/sheet?size=100", { as: me, reducedMotion: "no-preference" });
+  await ready(page);
+  const scroll = (axis) =>
+    frames(page, () =>
+      page.evaluate(async (axis) => {
+        const at = document.querySelector('[role="grid"]');
+        const end = axis === "x" ? at.scrollWidth - at.clientWidth : at.scrollHeight - at.clientHeight;
+        for (let step = 0; step <= 120; step++) {
+          await new Promise(requestAnimationFrame);
+          if (axis === "x") at.scrollLeft = (end * step) / 120;
+          else at.scrollTop = (end * step) / 120;
+        }
+      }, axis),
+    );
+  // The first pass draws all kinds of cells once; the machine may be busy, so the best of three counts.
+  for (const axis of ["y", "x"]) {
+    let best;
+    for (let pass = 0; pass < 3; pass++) {
+      const measured = await scroll(axis);
+      if (best === undefined || measured.p95 < best.p95) best = measured;
+      if (best.p95 <= 20) break;
+    }
+    console.log(`frames along ${axis}: ${JSON.stringify(best)}`);
+    assert.ok(best.p95 <= 33, `95 % of the frames along ${axis} took up to ${best.p95} ms`);
+  }
+});
+
+test("errors say what happened, and the table comes back", async () => {
+  const page = await open("/admin/data/errand", { as: me, expect: [/status of (500|429|403)/, /ERR_CONNECTION_REFUSED/, /failed: GET/] });
+  await ready(page);
+  const list = "/api/v1/data/errand?";
+  for (const [name, answer, text] of [
+    ["500", { status: 500, body: { error: "internal", message: "Something went wrong." } }, "Something went wrong."],
+    ["429", { status: 429, headers: { "retry-after": "2" }, body: { error: "rate_limited", message: "Too many requests." } }, "Too many requests"],
+    ["403", { status: 403, body: { error: "forbidden", message: "You need `read` on `errand`." } }, /^You need/],
+    ["none", "abort", "The server did not answer"],
+  ]) {
+    const end = await intercept(page, list, answer);
+    await page.reload();
+    await page.getByRole("alert").getByText(text).first().waitFor();
+    await look(page, `error-${name}`, { themes: ["light"] });
+    await end();
+    const again = page.getByRole("button", { name: "Try again" });
+    await until("it may be tried", () => again.isEnabled());
+    await again.click();
+    await ready(page);
+  }
+});
+
+test("somebody without rights reads, and is offered nothing else", async () => {
+  const reader = await person(me, "Table Reader", [{ resource: "errand", actions: ["read"] }]);
+  const page = await open("/admin/data/errand", { as: reader, expect: [/status of 403/] });
+  await ready(page);
+  assert.equal(await page.getByRole("link", { name: "New record" }).count(), 0);
+  await cell(page, 0, "title").dblclick();
+  assert.equal(await page.locator("[data-editor]").count(), 0);
+  const nobody = await person(me, "Table Nobody", []);
+  const other = await open("/admin/data/errand", { as: nobody, expect: [/status of (403|404)/] });
+  await other.getByText(/You need|There is no object errand/).first().waitFor();
+});
+
+test("the object changes, then goes, while it is on the screen", async () => {
+  await must(me, "POST", "/api/v1/objects", { name: "fleeting", fields: [{ name: "title", type: "text" }] });
+  await must(me, "POST", "/api/v1/data/fleeting", { title: "here" });
+  const page = await open(`/admin/data/fleeting?filter=${encodeURIComponent('[["title","eq","here"]]')}`, { as: me, expect: [/status of (400|404)/] });
+  await ready(page);
+  await must(me, "POST", "/api/v1/objects/fleeting/fields", { name: "extra", type: "integer" });
+  await grid(page).getByRole("columnheader", { name: /extra/ }).waitFor();
+  await must(me, "PATCH", "/api/v1/objects/fleeting/fields/title", { name: "heading" });
+  await grid(page).getByRole("columnheader", { name: /heading/ }).waitFor();
+  await page.getByText("is no column any more").waitFor();
+  await must(me, "DELETE", "/api/v1/objects/fleeting");
+  await page.getByRole("heading", { name: "The object fleeting is gone" }).waitFor();
+  await look(page, "gone");
+});
+
+test("an empty object teaches, and the copied request is the one that is shown", async () => {
+  await must(me, "POST", "/api/v1/objects", { name: "hollow", fields: [{ name: "title", type: "text", required: true }] });
+  const page = await open("/admin/data/hollow", { as: me });
+  await page.getByRole("heading", { name: "hollow has no records yet" }).waitFor();
+  await look(page, "empty");
+  const table = await open(`/admin/data/errand?filter=${encodeURIComponent('[["status","in",["open","done"]],["n","gte","100"]]')}&sort=-n&q=errand`, { as: me });
+  await ready(table);
+  const total = (await must(me, "GET", "/api/v1/data/errand?status[in]=open,done&n[gte]=100&search=errand")).pagination.totalCount;
+  await table.getByText(`${total} records`).waitFor();
+  const copied = async (name) => {
+    await table.getByRole("button", { name: /Copy as|Copied/ }).click();
+    await table.getByRole("menuitem", { name, exact: true }).click();
+    return table.evaluate(() => navigator.clipboard.readText());
+  };
+  const curl = await copied("curl");
+  const path = /'https?:\/\/[^/]+([^']+)'/.exec(curl)[1];
+  assert.equal((await must(me, "GET", path)).pagination.totalCount, total);
+  const query = await copied("GraphQL");
+  const answer = await must(me, "POST", "/api/v1/graphql", { query });
+  assert.equal(answer.errors, undefined, JSON.stringify(answer.errors));
+  assert.equal(answer.data.errand.pagination.totalCount, total);
+  const { params } = JSON.parse(await copied("MCP"));
+  assert.equal(params.name, "query_data");
+  assert.deepEqual(params.arguments.filters[1], { field: "n", operator: "gte", value: 100 });
+});
+
+test("a row opens beside the table, J and K move, Esc gives the focus back", async () => {
+  const page = await open("/admin/data/errand?sort=title", { as: me });
+  await ready(page);
+  await grid(page).focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.getByRole("complementary", { name: "Details" }).waitFor();
+  const opened = () => new URL(page.url()).searchParams.get("open");
+  const first = opened();
+  await page.keyboard.press("j");
+  await until("the next one", () => opened() !== first);
+  await page.keyboard.press("k");
+  await until("the first again", () => opened() === first);
+  await look(page, "inspector");
+  await page.keyboard.press("Escape");
+  await page.getByRole("complementary", { name: "Details" }).waitFor({ state: "hidden" });
+  await until("the grid has the focus", () => grid(page).evaluate((element) => element === document.activeElement));
+});
+
+test("Firefox: the table opens, filters, edits, copies and takes back", async () => {
+  await fresh("in Firefox", { n: 1 });
+  const browser = await firefox();
+  const page = await browser.newPage();
+  page.setDefaultTimeout(30_000);
+  const wrong = [];
+  page.on("pageerror", (error) => wrong.push(error.message));
+  await page.setViewport({ width: 1280, height: 800 });
+  await browser.setCookie({ ...me.cookie, domain: new URL(base).hostname, path: "/", httpOnly: true });
+  await page.goto(base + only("in Firefox"));
+  await page.waitForSelector('[role="grid"] [data-row="0"] [data-column="n"]');
+  await page.waitForFunction(() => document.querySelector('[data-row="0"] [data-column="title"]')?.textContent === "in Firefox");
+  await page.focus('[role="grid"]');
+  await page.keyboard.press("Home");
+  for (let step = 0; step < 30; step++) {
+    if ((await page.$eval("[data-active]", (at) => at.dataset.column)) === "n") break;
+    await page.keyboard.press("ArrowRight");
+  }
+  await page.keyboard.press("F2");
+  await page.waitForSelector("[data-editor] input");
+  await page.waitForFunction(() => document.activeElement?.closest("[data-editor]") !== null);
+  await page.keyboard.type("42");
+  await page.keyboard.press("Enter");
+  await until("stored", async () => (await one("in Firefox")).n === 42);
+  await page.waitForFunction(() => document.activeElement?.getAttribute("role") === "grid");
+  // What a copy puts on the clipboard, without reading the clipboard of this machine.
+  await page.evaluate(() => {
+    document.addEventListener("copy", (event) => {
+      window.__copied = event.clipboardData.getData("text/plain");
+    });
+  });
+  await page.keyboard.down("Control");
+  await page.keyboard.press("c");
+  await page.keyboard.up("Control");
+  await page.waitForFunction(() => window.__copied === "42");
+  await page.keyboard.down("Control");
+  await page.keyboard.press("z");
+  await page.keyboard.up("Control");
+  await until("taken back", async () => (await one("in Firefox")).n === 1);
+  await page.evaluate(() => document.querySelector('[role="grid"]').scrollTo(4_000, 0));
+  await page.waitForFunction(() => document.querySelector('[data-row="0"] [data-column="created_at"]') !== null);
+  assert.deepEqual(wrong, []);
+});

@@ -1,0 +1,48 @@
+//! A block whose handler logs what it gets, writes it down, and ends as the record's title tells it to.
+
+use blockbase_sdk::{Context, Error, Event, RecordChange, action, block, data, hook, hooks, log, subscription};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// The `config` of the subscriptions in `block.json`.
+#[derive(Deserialize)]
+struct Settings {
+    tag: String,
+}
+
+#[subscription]
+fn hear(context: &Context, event: Event<RecordChange>, settings: Settings) -> Result<(), Error> {
+    let Settings { tag } = settings;
+    let title = event.payload.after.as_ref().map_or("", |record| record["title"].as_str().unwrap_or_default());
+    log::with_fields("info", &format!("heard {title}"), json!({ "tag": tag, "attempt": event.attempt }));
+    if title == "trap" {
+        panic!("as it was told");
+    }
+    if title == "fail" {
+        log::warn("about to fail");
+        return Err(Error::conflict("The title says so."));
+    }
+    let actor = context.actor.as_ref().and_then(|actor| actor.user_id.clone());
+    data::create::<Value>("heard", json!({ "event": event.id, "tag": tag, "actor": actor }))?;
+    Ok(())
+}
+
+/// Takes as much memory as it is told, and says so if it is told to.
+#[action]
+fn take(_context: &Context, input: Value) -> Result<usize, Error> {
+    if input["says"].as_bool() == Some(true) {
+        log::info("taken");
+    }
+    let bytes = input["bytes"].as_u64().unwrap_or_default();
+    match input["fails"].as_bool() {
+        Some(true) => Err(Error::invalid_request("It was told to fail.")),
+        _ => Ok(vec![1_u8; bytes as usize].iter().map(|byte| usize::from(*byte)).sum()),
+    }
+}
+
+#[hook]
+fn knock(_context: &Context, _request: hooks::Request) -> Result<Option<hooks::Response>, Error> {
+    Ok(None)
+}
+
+block!(hear, take, knock);

@@ -1,0 +1,253 @@
+//! The service as a role would see it: on every read, never more than the caller's own, and on reads alone.
+
+use std::time::Duration;
+
+use blockbase_tests::{Admin, Answer, ServerBuilder, on_both_engines, until};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+
+const HEADER: &str = "x-svc-view-as";
+
+async fn get_as(who: &Admin<'_>, role: &str, path: &str) -> Answer {
+    who.server.send(who.request("GET", path).header(HEADER, role)).await
+}
+
+/// Makes a role: its id.
+async fn role(admin: &Admin<'_>, name: &str, permissions: Value) -> String {
+    let made = admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    made.data()["id"].as_str().unwrap().to_owned()
+}
+
+/// A key with rights of its own.
+async fn key<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
+    role(admin, name, permissions).await;
+    let made = admin.post("/api/v1/api-keys", json!({ "name": name, "roleId": name })).await;
+    admin.server.with_token(made.json()["key"].as_str().unwrap().to_owned())
+}
+
+fn titles(answer: &Answer) -> Vec<String> {
+    let mut titles: Vec<String> =
+        answer.data().as_array().unwrap().iter().map(|record| record["title"].as_str().unwrap().to_owned()).collect();
+    titles.sort();
+    titles
+}
+
+/// The next text of a stream that is no comment; `None` where it has ended.
+async fn next(stream: &mut (impl futures_util::Stream<Item = reqwest::Result<bytes::Bytes>> + Unpin)) -> Option<String> {
+    loop {
+        let chunk = tokio::time::timeout(blockbase_tests::WAIT_MAX, stream.next()).await.expect("a frame in time")?.ok()?;
+        let text = String::from_utf8(chunk.to_vec()).unwrap();
+        if text.contains("data:") {
+            return Some(text);
+        }
+    }
+}
+
+on_both_engines! {
+    async fn every_read_shows_what_the_role_opens(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        let member = server.with_token(server.sign_up("member").await);
+        let owner = role(&admin, "owner", json!([{ "resource": "task", "actions": ["create", "read"], "rowPolicy": "own" }])).await;
+        let reader = role(&admin, "reader", json!([
+            { "resource": "task", "actions": ["read"] }, { "resource": "events", "actions": ["read"] }, { "resource": "data", "actions": ["read"] },
+        ])).await;
+        let user = member.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{user}/roles"), json!({ "roleId": owner })).await.status, 200);
+        admin.make("task", json!({ "title": "of the admin" })).await;
+        let of_member = member.make("task", json!({ "title": "of the member" })).await;
+        admin.make("note", json!({ "title": "a note" })).await;
+
+        // Records: `own` means the rows of the caller.
+        let list = "/api/v1/data/task";
+        assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
+        assert_eq!(titles(&get_as(&admin, &owner, list).await), ["of the admin"]);
+        assert_eq!(titles(&get_as(&admin, &reader, list).await), ["of the admin", "of the member"]);
+        // By its name as well, and nothing of it is kept for the next request.
+        assert_eq!(titles(&get_as(&admin, "owner", list).await), ["of the admin"]);
+        assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
+        get_as(&admin, &owner, &format!("{list}/{of_member}")).await.expect_error(404, "not_found");
+        let sum = get_as(&admin, &owner, &format!("{list}/aggregate?fn=count")).await.data();
+        assert_eq!(sum["filteredCount"], 1);
+        let exported = get_as(&admin, &owner, &format!("{list}/export?format=csv&select=title")).await;
+        assert!(exported.text.contains("of the admin") && !exported.text.contains("of the member"), "{}", exported.text);
+        get_as(&admin, &owner, "/api/v1/data/note").await.expect_error(403, "forbidden");
+        get_as(&admin, &owner, "/api/v1/data/nothing").await.expect_error(403, "forbidden");
+        let discovered = get_as(&admin, &reader, "/api/v1/data").await.data();
+        let names: Vec<&Value> = discovered.as_array().unwrap().iter().map(|object| &object["name"]).collect();
+        assert_eq!(names, ["task"]);
+
+        // What administers, and what describes.
+        for path in ["/api/v1/users", "/api/v1/roles", "/api/v1/objects", "/api/v1/webhooks", "/api/v1/events/deliveries", "/api/v1/api-keys"] {
+            assert_eq!(admin.get(path).await.status, 200, "{path}");
+            get_as(&admin, &owner, path).await.expect_error(403, "forbidden");
+        }
+        let events = get_as(&admin, &reader, "/api/v1/events?limit=500").await.data();
+        let topics: Vec<&str> = events.as_array().unwrap().iter().map(|event| event["topic"].as_str().unwrap()).collect();
+        assert!(topics.contains(&"data.task.created") && topics.contains(&"auth.user.created"), "{topics:?}");
+        assert!(!topics.contains(&"data.note.created"), "{topics:?}");
+        let (whole, cut) = (admin.get("/api/v1/openapi.json").await, get_as(&admin, &owner, "/api/v1/openapi.json").await);
+        assert!(whole.json()["paths"]["/api/v1/data/note"].is_object());
+        assert!(cut.json()["paths"]["/api/v1/data/note"].is_null() && cut.json()["paths"]["/api/v1/data/task"].is_object());
+        assert_ne!(whole.headers["etag"], cut.headers["etag"]);
+        for answer in [&whole, &cut, &admin.get(list).await] {
+            let varies = answer.headers.get_all("vary").iter().any(|value| value.to_str().unwrap().contains("X-Svc-View-As"));
+            assert!(varies, "{:?}", answer.headers);
+        }
+        let known = admin.request("GET", "/api/v1/openapi.json").header(HEADER, &owner).header("if-none-match", &whole.headers["etag"]);
+        assert_eq!(server.send(known).await.status, 200);
+
+        // GraphQL by GET, its schema too.
+        let query = |text: &str| format!("/api/v1/graphql?query={}", text.replace(' ', "%20").replace('{', "%7B").replace('}', "%7D"));
+        let seen = get_as(&admin, &reader, &query("{ task { total_count data { title } } }")).await.json();
+        assert_eq!(seen["data"]["task"]["total_count"], 2, "{seen}");
+        assert!(get_as(&admin, &reader, &query("{ note { total_count } }")).await.text.contains("errors"));
+        assert!(!admin.get(&query("{ note { total_count } }")).await.text.contains("errors"));
+        let forbidden = get_as(&admin, &owner, &query("{ task { total_count } }")).await;
+        assert!(forbidden.text.contains("forbidden"), "{}", forbidden.text);
+    }
+
+    async fn nobody_sees_more_than_they_may_themselves(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        admin.make("task", json!({ "title": "of the admin" })).await;
+        admin.make("note", json!({ "title": "secret" })).await;
+        let roles = json!({ "resource": "roles", "actions": ["read"] });
+        let weak = key(&admin, "weak", json!([roles, { "resource": "task", "actions": ["read", "create"], "rowPolicy": "own" }])).await;
+        weak.make("task", json!({ "title": "of the key" })).await;
+        let own = titles(&weak.get("/api/v1/data/task").await);
+        // The strongest role opens nothing that is closed to the caller.
+        for role in ["admin", "weak"] {
+            assert_eq!(titles(&get_as(&weak, role, "/api/v1/data/task").await), own);
+            get_as(&weak, role, "/api/v1/data/note").await.expect_error(403, "forbidden");
+            get_as(&weak, role, "/api/v1/users").await.expect_error(403, "forbidden");
+            assert_eq!(get_as(&weak, role, "/api/v1/roles").await.status, 200);
+        }
+        let strong = get_as(&weak, "admin", "/api/v1/openapi.json").await.text;
+        assert!(!strong.contains("/data/note"));
+        // A role that has none of the caller's rights leaves nothing.
+        role(&admin, "notes", json!([{ "resource": "note", "actions": ["read"] }])).await;
+        get_as(&weak, "notes", "/api/v1/data/note").await.expect_error(403, "forbidden");
+        get_as(&weak, "notes", "/api/v1/data/task").await.expect_error(403, "forbidden");
+        // Who may not read roles learns of none, by existence or by effect.
+        let blind = key(&admin, "blind", json!([{ "resource": "task", "actions": ["read"] }])).await;
+        for role in ["admin", "blind", "no such role"] {
+            get_as(&blind, role, "/api/v1/data/task").await.expect_error(403, "forbidden");
+        }
+        let anonymous = server.send(server.request("GET", "/api/v1/data/task").header(HEADER, "admin")).await;
+        anonymous.expect_error(401, "unauthorized");
+        get_as(&server.with_token("wrong".to_owned()), "admin", "/api/v1/data/task").await.expect_error(401, "unauthorized");
+        // What `public` opens is open to the role, too.
+        let public = json!({ "permissions": [{ "resource": "note", "actions": ["read"] }] });
+        assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
+        assert_eq!(titles(&get_as(&admin, "weak", "/api/v1/data/note").await), ["secret"]);
+    }
+
+    async fn only_reads_are_looked_at_as_a_role(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let id = admin.make("task", json!({ "title": "a" })).await;
+        let one = format!("/api/v1/data/task/{id}");
+        let send = async |method: &str, path: &str, role: &str| {
+            let request = admin.request(method, path).header(HEADER, role);
+            server.send(if method == "GET" { request } else { request.json(&json!({})) }).await
+        };
+        for (method, path) in [
+            ("POST", "/api/v1/data/task"), ("PATCH", one.as_str()), ("DELETE", one.as_str()), ("PUT", "/api/v1/graphql"),
+            ("POST", "/api/v1/graphql"), ("POST", "/api/v1/mcp"), ("GET", "/api/v1/mcp"), ("DELETE", "/api/v1/mcp"), ("POST", "/api/v1/nothing"),
+        ] {
+            send(method, path, "admin").await.expect_error(400, "invalid_request");
+        }
+        assert_eq!(server.send(admin.request("HEAD", &one).header(HEADER, "admin")).await.status, 400);
+        assert_eq!(admin.get(&one).await.status, 200);
+        for role in ["nobody", "01a2027f-98d9-73a9-b111-9bb23759727a", "a%00b", "é", "admin,admin"] {
+            let answer = send("GET", &one, role).await;
+            assert!(matches!(answer.status, 400 | 404), "{role}: {}", answer.text);
+        }
+        send("GET", &one, "nobody").await.expect_error(404, "not_found");
+        send("GET", "/api/v1/graphql?query=%7Bschema_version%7D", "nobody").await;
+        assert_eq!(send("GET", "/api/v1/graphql?query=%7B__typename%7D", "nobody").await.status, 404);
+        send("GET", &one, "").await.expect_error(400, "invalid_request");
+        let twice = admin.request("GET", &one).header(HEADER, "admin").header(HEADER, "public");
+        server.send(twice).await.expect_error(400, "invalid_request");
+        // Where nothing depends on roles, the header means nothing.
+        for path in ["/api/auth/get-session", "/api/auth/list-sessions", "/api/v1/me", "/healthz", "/readyz"] {
+            assert_eq!(send("GET", path, "nobody").await.text, admin.get(path).await.text, "{path}");
+        }
+        let signed_in = admin.request("POST", "/api/auth/sign-in/email").header(HEADER, "nobody");
+        let body = json!({ "email": "admin@example.com", "password": "correct horse battery" });
+        assert_eq!(server.send(signed_in.json(&body)).await.status, 200);
+        let hook = server.send(server.request("POST", "/api/v1/hooks/none/none").header(HEADER, "nobody").json(&json!({}))).await;
+        hook.expect_error(404, "not_found");
+        // A connection for several operations would run them with all rights.
+        let reserved = server.send(admin.request("PUT", "/api/v1/graphql").header("accept", "text/event-stream")).await;
+        assert_eq!(reserved.status, 201, "{}", reserved.text);
+        let opened = admin.request("GET", "/api/v1/graphql").header("accept", "text/event-stream");
+        let opened = opened.header("x-graphql-event-stream-token", reserved.text).header(HEADER, "admin");
+        assert_eq!(server.send(opened).await.status, 400);
+    }
+
+    async fn a_stream_follows_the_role(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        let read = |object: &str| json!({ "resource": object, "actions": ["read"] });
+        let id = role(&admin, "changing", json!([read("note"), read("data")])).await;
+        let open = async |path: &str| {
+            let request = admin.request("GET", path).header(HEADER, &id).header("accept", "text/event-stream");
+            let response = request.timeout(Duration::from_secs(120)).send().await.unwrap();
+            assert_eq!(response.status(), 200);
+            Box::pin(response.bytes_stream())
+        };
+        let mut stream = open("/api/v1/events/stream").await;
+        let subscription = "subscription%20%7B%20events(topics:%5B%22data.%23%22%5D)%20%7B%20topic%20payload%20%7D%20%7D";
+        let mut graphql = open(&format!("/api/v1/graphql?query={subscription}")).await;
+        // Comments tell that both are open.
+        for stream in [&mut stream, &mut graphql] {
+            stream.next().await.unwrap().unwrap();
+        }
+        admin.make("task", json!({ "title": "unseen" })).await;
+        admin.make("note", json!({ "title": "first" })).await;
+        for stream in [&mut stream, &mut graphql] {
+            let event = next(stream).await.unwrap();
+            assert!(event.contains("first") && !event.contains("unseen"), "{event}");
+        }
+        // The role changes: it holds from the next event on.
+        let changed = json!({ "permissions": [read("task"), read("data")] });
+        assert_eq!(admin.patch(&format!("/api/v1/roles/{id}"), changed).await.status, 200);
+        admin.make("note", json!({ "title": "unseen now" })).await;
+        admin.make("task", json!({ "title": "second" })).await;
+        for stream in [&mut stream, &mut graphql] {
+            let event = next(stream).await.unwrap();
+            assert!(event.contains("second") && !event.contains("unseen"), "{event}");
+        }
+        // It goes, and the streams with it.
+        assert_eq!(admin.delete(&format!("/api/v1/roles/{id}")).await.status, 204);
+        admin.make("task", json!({ "title": "after the end" })).await;
+        for stream in [&mut stream, &mut graphql] {
+            assert_eq!(next(stream).await, None);
+        }
+        // A caller who may not read roles any more has no view.
+        let roles = json!({ "resource": "roles", "actions": ["read"] });
+        let other = key(&admin, "keeper", json!([roles, read("task")])).await;
+        assert_eq!(get_as(&other, "admin", "/api/v1/data/task").await.status, 200);
+        assert_eq!(admin.patch("/api/v1/roles/keeper", json!({ "permissions": [read("task")] })).await.status, 200);
+        until("the right is gone", async || get_as(&other, "admin", "/api/v1/data/task").await.status == 403).await;
+        assert_eq!(other.get("/api/v1/data/task").await.status, 200);
+    }
+}
+
+on_both_engines! {
+    async fn without_enforcement_there_are_no_roles_to_look_as(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_REQUIRE_AUTH", "false").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        for who in [&admin, &server.with_token(String::new())] {
+            get_as(who, "admin", "/api/v1/data/task").await.expect_error(400, "invalid_request");
+        }
+        assert_eq!(admin.get("/api/v1/data/task").await.status, 200);
+    }
+}
