@@ -9,6 +9,7 @@ use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directo
 const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
+    ("events.mjs", include_str!("../../clients/console/events.mjs")),
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
     ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
@@ -21,6 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
     ("transfer.mjs", include_str!("../../clients/console/transfer.mjs")),
+    ("users.mjs", include_str!("../../clients/console/users.mjs")),
 ];
 
 /// A server whose webhooks may call receivers on this machine.
@@ -88,6 +90,27 @@ screens! {
     records_live: "records_live.mjs";
     shell: "shell.mjs";
     transfer: "transfer.mjs";
+    users: "users.mjs";
+}
+
+mod events {
+    use super::*;
+
+    /// Deliveries that fail are dead within a second.
+    async fn on(engine: Engine) {
+        let server = builder(engine).env("SVC_RETRY_BASE_MS", "1").start().await;
+        passes("events.mjs", engine, &server, Vec::new()).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn sqlite() {
+        on(Engine::Sqlite).await;
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn postgres() {
+        on(Engine::Postgres).await;
+    }
 }
 
 mod gate {

@@ -17,6 +17,7 @@ import { Enabled } from "./Enabled";
 import { NewTask } from "./NewTask";
 import { TaskInspector } from "./TaskInspector";
 import { type Task, inWords, tasksQuery } from "./tasks";
+import classes from "./Tasks.module.css";
 
 /** What the service does by itself: when, whether it went well, and now if wanted. */
 export function TasksScreen() {
@@ -95,13 +96,13 @@ function LastRun({ task: { lastRunAt, lastStatus, suspended } }: { task: Task })
   if (suspended !== null) return <StatusBadge tone="warn" plain>suspended</StatusBadge>;
   if (lastStatus === null) return <span className="dim">never</span>;
   return (
-    <>
+    <span className={classes.last}>
       <StatusBadge tone={{ running: "info", succeeded: "ok", failed: "bad" }[lastStatus] as "info" | "ok" | "bad"} plain>
         {lastStatus}
-      </StatusBadge>{" "}
+      </StatusBadge>
       <span className="dim">
         <Time at={lastRunAt} />
       </span>
-    </>
+    </span>
   );
 }

@@ -1,0 +1,176 @@
+// What happened and who got it: events, deliveries, webhooks, subscriptions. The server tries again at once (SVC_RETRY_BASE_MS=1).
+import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { createServer } from "node:http";
+import { after, test } from "node:test";
+import { admin, call, hostile, look, must, open, until } from "./harness.mjs";
+
+const owner = await admin();
+await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
+const create = async (text) => (await must(owner, "POST", "/api/v1/data/note", { text })).data.id;
+
+const details = (page) => page.getByRole("complementary", { name: "Details" });
+const button = (within, name) => within.getByRole("button", { name, exact: true });
+const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name }).click();
+const rows = (page, label) => page.getByRole("grid", { name: label }).locator('[role="row"][aria-rowindex]:not([aria-rowindex="1"])');
+
+/** A receiver of webhooks that refuses until it is told to accept. */
+const received = [];
+let status = 500;
+const receiver = createServer((request, answer) => {
+  let body = "";
+  request.on("data", (bytes) => (body += bytes));
+  request.on("end", () => {
+    received.push({ body, signature: request.headers["x-svc-signature"] });
+    answer.writeHead(status, { "content-type": "text/plain" }).end(status === 500 ? "no room today" : "thanks");
+  });
+});
+await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
+after(() => receiver.close());
+const address = `http://127.0.0.1:${receiver.address().port}/hook`;
+
+test("events come live, wait while paused, are filtered, and lead to their record", async () => {
+  const first = await create("first");
+  const page = await open("/admin/events?topic=data.note.%23", { as: owner });
+  await page.getByText("live", { exact: true }).waitFor();
+  await rows(page, "Events").first().waitFor();
+  const before = await rows(page, "Events").count();
+  await create("second");
+  await rows(page, "Events").nth(before).waitFor();
+
+  await button(page, "Pause").click();
+  await create("third");
+  await button(page, "1 new").waitFor();
+  assert.equal(await rows(page, "Events").count(), before + 1);
+  await look(page, "paused");
+  await button(page, "Go on").click();
+  await rows(page, "Events").nth(before + 1).waitFor();
+  await button(page, "Pause").waitFor();
+
+  await must(owner, "PATCH", `/api/v1/data/note/${first}`, { text: hostile.markup });
+  await page.getByLabel("Topic", { exact: true }).fill("data.note.updated");
+  await page.waitForURL(/topic=data\.note\.updated/);
+  await page.getByRole("grid", { name: "Events" }).getByText("data.note.updated").click();
+  const pane = details(page);
+  const changes = pane.getByLabel("Changes");
+  await changes.getByText("first").waitFor();
+  await changes.getByText(hostile.markup).waitFor();
+  await pane.getByText("No consumer subscribed to this topic.").waitFor();
+  await look(page, "event");
+  await pane.getByRole("link", { name: "Its events" }).click();
+  await button(page, `Remove the filter: record is ${first.slice(-8)}`).waitFor();
+  await page.getByRole("grid", { name: "Events" }).getByText("data.note.created").waitFor();
+  assert.equal(await rows(page, "Events").count(), 2);
+  await page.getByRole("grid", { name: "Events" }).getByText("data.note.updated").click();
+  await details(page).getByRole("link", { name: "Open record" }).click();
+  await page.waitForURL(new RegExp(`/data/note/${first}`));
+});
+
+test("a webhook is made with its secret shown once, tested, rotated, disabled and deleted", async () => {
+  const page = await open("/admin/webhooks", { as: owner, expect: [/400/] });
+  await page.getByRole("heading", { name: "No webhooks yet" }).waitFor();
+  await page.getByRole("link", { name: "Create webhook" }).click();
+  const pane = details(page);
+  await pane.getByLabel("Name", { exact: true }).fill("orders");
+  await pane.getByLabel(/^URL/).fill("not an address");
+  await button(pane, "Create webhook").click();
+  await pane.getByLabel(/^URL/).and(page.locator('[aria-invalid="true"]')).waitFor();
+  await pane.getByLabel(/^URL/).fill(address);
+  await button(pane, "Create webhook").click();
+  const secret = (await page.locator("[data-secret]").innerText()).trim();
+  assert.match(secret, /^whsec_/);
+  await look(page, "webhook-created");
+  await button(pane, "Done").click();
+  await page.locator("[data-secret]").waitFor({ state: "detached" });
+  assert.ok(!(await page.content()).includes(secret), "the secret is not on the page again");
+
+  // Refused, then accepted.
+  await button(pane, "Send test").click();
+  await pane.getByText(/500|no room today/).first().waitFor();
+  await look(page, "webhook-refused");
+  status = 200;
+  const count = received.length;
+  await button(pane, "Send test").click();
+  await pane.getByText(/The receiver accepted it/).waitFor();
+  await until("received", () => received.length > count);
+  const verified = ({ body, signature }, key) => {
+    const [, at, hex] = /^t=(\d+),v1=(\w+)$/.exec(signature);
+    return createHmac("sha256", key).update(`${at}.${body}`).digest("hex") === hex;
+  };
+  assert.ok(verified(received.at(-1), secret));
+
+  await button(pane, "Rotate secret").click();
+  await agree(page, "Rotate secret");
+  const rotated = (await page.locator("[data-secret]").innerText()).trim();
+  assert.match(rotated, /^whsec_/);
+  assert.notEqual(rotated, secret);
+
+  const hook = async () => (await must(owner, "GET", "/api/v1/webhooks")).data[0];
+  await pane.getByRole("switch", { name: "orders is enabled" }).focus();
+  await page.keyboard.press("Space");
+  await until("disabled", async () => !(await hook()).enabled);
+  await page.getByRole("grid", { name: "Webhooks" }).getByText("disabled").waitFor();
+  await button(pane, "Delete").click();
+  await agree(page, "Delete webhook");
+  await page.getByRole("heading", { name: "No webhooks yet" }).waitFor();
+
+  await page.getByRole("link", { name: "Verify a signature" }).click();
+  await page.getByText("Python", { exact: true }).click();
+  await page.getByText("hmac.compare_digest").waitFor();
+  await look(page, "verify");
+});
+
+test("a dead delivery says why, and is sent again: one from its page, and all that are dead", async () => {
+  status = 500;
+  const hook = (await must(owner, "POST", "/api/v1/webhooks", { name: "ledger", url: address, topics: ["data.note.created"] })).data;
+  const consumer = `webhook:${hook.id}`;
+  await create("one");
+  await create("two");
+  const dead = async () => (await must(owner, "GET", `/api/v1/events/deliveries?dead=true&consumer=${encodeURIComponent(consumer)}`)).data.length;
+  await until("both are dead", async () => (await dead()) === 2);
+  const page = await open(`/admin/deliveries?status=dead&consumer=${encodeURIComponent(consumer)}`, { as: owner });
+  await rows(page, "Deliveries").nth(1).waitFor();
+  await look(page, "deliveries");
+  await rows(page, "Deliveries").first().getByText("data.note.created").click();
+  const pane = details(page);
+  await pane.getByLabel("Error", { exact: true }).getByText(/500/).waitFor();
+  await look(page, "delivery");
+  status = 200;
+  const count = received.length;
+  await button(pane, "Retry delivery").click();
+  await until("it is delivered", async () => received.length > count && (await dead()) === 1);
+  await rows(page, "Deliveries").nth(1).waitFor({ state: "detached" });
+  await button(page, "Retry all 1 dead").click();
+  await agree(page, "Retry all dead");
+  await until("all are delivered", async () => (await dead()) === 0);
+  await page.getByText("No delivery matches").waitFor();
+  await page.getByText("All", { exact: true }).click();
+  await rows(page, "Deliveries").nth(1).waitFor();
+  await page.getByRole("grid", { name: "Deliveries" }).getByText("delivered").nth(1).waitFor();
+  // From an event to its deliveries.
+  await rows(page, "Deliveries").first().getByText("data.note.created").click();
+  await details(page).getByRole("link", { name: "Open event" }).click();
+  await details(page).getByRole("link", { name: consumer }).click();
+  await page.waitForURL(/\/deliveries\?.*event=/);
+  await rows(page, "Deliveries").first().waitFor();
+  assert.equal(await rows(page, "Deliveries").count(), 1);
+  await must(owner, "DELETE", `/api/v1/webhooks/${hook.id}`);
+});
+
+test("a subscription is made and deleted", async () => {
+  const page = await open("/admin/webhooks?tab=subscriptions", { as: owner });
+  await page.getByRole("heading", { name: "No subscriptions yet" }).waitFor();
+  await page.getByRole("link", { name: "Create subscription" }).click();
+  const pane = details(page);
+  await pane.getByLabel(/^Consumer/).fill("audit-log");
+  await pane.getByRole("textbox", { name: "Configuration" }).waitFor();
+  await look(page, "subscription-new");
+  await button(pane, "Create subscription").click();
+  await pane.getByText("once, by one of all instances").waitFor();
+  await create("for the log");
+  await until("it is delivered", async () => (await must(owner, "GET", "/api/v1/events/deliveries?consumer=audit-log")).data.some(({ status }) => status === "delivered"));
+  await button(pane, "Delete subscription").click();
+  await agree(page, "Delete subscription");
+  await page.getByRole("heading", { name: "No subscriptions yet" }).waitFor();
+  assert.equal((await call(owner, "GET", "/api/v1/events/subscriptions")).body.data.length, 0);
+});

@@ -1,0 +1,194 @@
+// Who may do what: users, roles with the view as a role, keys. And what runs by itself: tasks, settings, status.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { admin, base, call, hostile, look, must, open, person, signUp, until } from "./harness.mjs";
+
+const owner = await admin();
+await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
+await must(owner, "POST", "/api/v1/objects", { name: "invoice", label: "Invoice", fields: [{ name: "number", type: "text" }] });
+
+const details = (page) => page.getByRole("complementary", { name: "Details" });
+const button = (within, name) => within.getByRole("button", { name, exact: true });
+const agree = (page, name) => page.getByRole("dialog").getByRole("button", { name }).click();
+/** Opens a select by its label and takes an option. */
+async function choose(page, label, option) {
+  await page.getByLabel(label, { exact: true }).and(page.locator("input")).click();
+  await page.getByRole("option", { name: option, exact: true }).click();
+}
+
+test("a user is found, gets a role and loses it, sessions end, and a ban holds until it is lifted", async () => {
+  const rita = await person(owner, "Rita Reader", [{ resource: "note", actions: ["read"] }]);
+  await signUp({ name: hostile.markup, email: "markup@example.com", password: "correct horse battery" });
+  await must(owner, "POST", "/api/v1/roles", { name: "writers", permissions: [{ resource: "note", actions: ["create"] }] });
+  const page = await open("/admin/users", { as: owner });
+  const table = page.getByRole("grid", { name: "Users" });
+  await table.getByText(hostile.markup).waitFor();
+  await page.getByLabel("Find users").fill("rita");
+  await table.getByText(hostile.markup).waitFor({ state: "detached" });
+  await table.getByText("Rita Reader").click();
+  const pane = details(page);
+  await pane.getByText("rita-reader@example.com").waitFor();
+  await look(page, "user");
+
+  await choose(page, "Role to give", "writers");
+  await button(pane, "Give role").click();
+  await pane.getByRole("link", { name: "writers" }).waitFor();
+  const rolesNow = async () => (await must(owner, "GET", `/api/v1/users/${rita.userId}`)).data.roles.map(({ name }) => name).sort();
+  assert.deepEqual(await rolesNow(), ["rita-reader-role", "writers"]);
+  await button(pane, "Take away the role writers").click();
+  await pane.getByRole("link", { name: "writers" }).waitFor({ state: "detached" });
+  assert.deepEqual(await rolesNow(), ["rita-reader-role"]);
+
+  await pane.getByRole("button", { name: /^End the session/ }).click();
+  await pane.getByText("Not signed in anywhere.").waitFor();
+  assert.equal((await call(rita, "GET", "/api/v1/me/preferences")).status, 401);
+
+  await button(pane, "Ban").click();
+  await agree(page, "Ban user");
+  await button(pane, "Lift ban").waitFor();
+  assert.equal((await call(null, "POST", "/api/auth/sign-in/email", { email: rita.email, password: rita.password })).status, 401);
+  await button(pane, "Lift ban").click();
+  await button(pane, "Ban").waitFor();
+  assert.equal((await call(null, "POST", "/api/auth/sign-in/email", { email: rita.email, password: rita.password })).status, 200);
+
+  await page.keyboard.press("Escape");
+  await pane.waitFor({ state: "detached" });
+  await page.getByLabel("Find users").fill("nobody at all");
+  await page.getByText("Nobody matches").waitFor();
+});
+
+test("a role is made, its grid saved, its effective rights shown, and the console seen as it", async () => {
+  const page = await open("/admin/roles", { as: owner, expect: [/403/] });
+  await page.getByRole("grid", { name: "Roles" }).getByText("public").first().waitFor();
+  await look(page, "roles");
+  await page.getByRole("link", { name: "Create role" }).click();
+  await details(page).getByLabel("Name").fill("admin");
+  await button(details(page), "Create role").click();
+  page.console.expect(/409|400/);
+  await details(page).getByLabel("Name").and(page.locator('[aria-invalid="true"]')).or(details(page).getByRole("alert")).first().waitFor();
+  await details(page).getByLabel("Name").fill("note keepers");
+  await button(details(page), "Create role").click();
+  await page.getByRole("heading", { name: "note keepers", level: 1 }).waitFor();
+
+  await page.getByLabel("read on note").selectOption("all");
+  await page.getByLabel("update on note").selectOption("own");
+  await look(page, "grants");
+  await button(page, "Save role").click();
+  await page.getByText("The role note keepers is saved.").waitFor();
+  const made = (await must(owner, "GET", "/api/v1/roles")).data.find(({ name }) => name === "note keepers");
+  const granted = made.permissions.map(({ resource, actions, rowPolicy }) => `${resource} ${actions} ${rowPolicy ?? "all"}`).sort();
+  assert.deepEqual(granted.map((each) => each.replace(" none", " all")), ["note read all", "note update own"]);
+  // What is stored is no change.
+  await button(page, "Save role").waitFor({ state: "detached" });
+
+  await page.getByRole("link", { name: "Effective rights" }).click();
+  const row = page.getByRole("region", { name: "Effective rights" }).getByRole("row", { name: /^note / });
+  await row.waitFor();
+  assert.match(await row.innerText(), /all rows\s.*own rows/s);
+  await look(page, "effective");
+
+  const rail = page.getByRole("navigation", { name: "Main" });
+  await button(page, "View as this role").click();
+  await button(page, "Leave view").waitFor();
+  await rail.getByRole("link", { name: "invoice" }).waitFor({ state: "detached" });
+  await rail.getByRole("link", { name: "Users" }).waitFor({ state: "detached" });
+  await rail.getByRole("link", { name: "note" }).waitFor();
+  await look(page, "view-as");
+  await button(page, "Leave view").click();
+  await rail.getByRole("link", { name: "invoice" }).waitFor();
+  await rail.getByRole("link", { name: "Users" }).waitFor();
+  await button(page, "Leave view").waitFor({ state: "detached" });
+
+  await page.goto(`${base}/admin/roles/${made.id}`);
+  await button(page, "More").click();
+  await page.getByRole("menuitem", { name: "Delete role" }).click();
+  await agree(page, "Delete role");
+  await page.getByRole("heading", { name: "Roles", level: 1 }).waitFor();
+  assert.ok(!(await must(owner, "GET", "/api/v1/roles")).data.some(({ name }) => name === "note keepers"));
+});
+
+test("a key is shown once, works, and stops when it is deleted", async () => {
+  await must(owner, "POST", "/api/v1/roles", { name: "importer", permissions: [{ resource: "note", actions: ["read"] }] });
+  const page = await open("/admin/keys", { as: owner });
+  await page.getByRole("heading", { name: "No keys yet" }).waitFor();
+  await page.getByRole("link", { name: "Create key" }).click();
+  await details(page).getByLabel("Name").fill("nightly import");
+  await details(page).getByLabel(/^Role/).and(page.locator("input")).click();
+  await page.getByRole("option", { name: "importer", exact: true }).click();
+  await button(details(page), "Create key").click();
+  const shown = page.locator("[data-secret]");
+  const key = (await shown.innerText()).trim();
+  assert.ok(key.length > 20);
+  await look(page, "key-created");
+  const asKey = (path) => call(null, "GET", path, undefined, { headers: { "x-api-key": key } });
+  assert.equal((await asKey("/api/v1/data/note")).status, 200);
+  assert.equal((await asKey("/api/v1/data/invoice")).status, 403);
+  await button(details(page), "Done").click();
+  await shown.waitFor({ state: "detached" });
+  const table = page.getByRole("grid", { name: "API keys" });
+  await table.getByText("nightly import").click();
+  await details(page).getByText("Last used").waitFor();
+  assert.ok(!(await page.content()).includes(key), "the key is not on the page again");
+  await look(page, "key");
+  await button(details(page), "Delete key").click();
+  await agree(page, "Delete key");
+  await page.getByRole("heading", { name: "No keys yet" }).waitFor();
+  assert.equal((await asKey("/api/v1/data/note")).status, 401);
+});
+
+test("a task is disabled and enabled, its schedule said in words, run by hand, with its history", async () => {
+  const retention = async () => (await must(owner, "GET", "/api/v1/tasks")).data.find(({ name }) => name === "event-retention");
+  const page = await open("/admin/tasks", { as: owner, expect: [/400/] });
+  const table = page.getByRole("grid", { name: "Tasks" });
+  await table.getByText("event-retention").waitFor();
+  const enabled = table.getByRole("switch", { name: "event-retention is enabled" });
+  await enabled.focus();
+  await page.keyboard.press("Space");
+  await until("disabled", async () => !(await retention()).enabled);
+  await enabled.focus();
+  await page.keyboard.press("Space");
+  await until("enabled", async () => (await retention()).enabled);
+
+  await table.getByText("event-retention").click();
+  const pane = details(page);
+  await pane.getByText("It has not run yet.").waitFor();
+  await pane.getByLabel("Schedule").fill("*/15 * * * *");
+  await pane.getByText("Every 15 minutes (UTC)").waitFor();
+  await button(pane, "Save task").click();
+  await until("saved", async () => (await retention()).schedule === "*/15 * * * *");
+  await button(pane, "Run now").click();
+  await pane.getByText("by hand").waitFor();
+  await pane.getByRole("button", { name: /succeeded/ }).click();
+  await pane.getByText(/took [\d,]+ ms/).waitFor();
+  await look(page, "task");
+
+  await pane.getByLabel("Schedule").fill("61 * * * *");
+  await button(pane, "Save task").click();
+  await pane.getByLabel("Schedule").and(page.locator('[aria-invalid="true"]')).waitFor();
+});
+
+test("settings show status and configuration, and no secret", async () => {
+  const settings = (await must(owner, "GET", "/api/v1/settings")).data;
+  const secret = settings.find(({ secret }) => secret);
+  assert.equal(secret.value, null);
+  const page = await open("/admin/settings", { as: owner });
+  await page.getByRole("heading", { name: "Checks" }).waitFor();
+  await look(page, "status");
+  await page.getByRole("link", { name: "Configuration" }).click();
+  await page.getByLabel("Find a setting").fill(secret.name);
+  const row = page.getByRole("row").filter({ has: page.getByText(secret.name, { exact: true }) });
+  await row.getByText(secret.isSet ? "set, hidden" : "not set").waitFor();
+  await page.getByLabel("Find a setting").fill("SVC_ALLOW_PRIVATE_NETWORK");
+  await page.getByText("from the environment").waitFor();
+  await page.getByLabel("Find a setting").fill("");
+  await look(page, "configuration");
+});
+
+test("somebody without rights is told which permission is missing", async () => {
+  const nobody = await person(owner, "Nora Nobody", [{ resource: "note", actions: ["read"] }]);
+  for (const [path, resource] of [["users", "users"], ["roles", "roles"], ["keys", "api_keys"], ["tasks", "tasks"], ["settings", "settings"]]) {
+    const page = await open(`/admin/${path}`, { as: nobody, expect: [/403/] });
+    await page.getByText(new RegExp(`You need .*\\b${resource}\\b`)).first().waitFor();
+    if (path === "users") await look(page, "forbidden");
+  }
+});
