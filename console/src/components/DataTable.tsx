@@ -92,6 +92,8 @@ const WIDTH = 180;
 const WIDTH_MIN = 60;
 const WIDTH_MAX = 900;
 const CHECK_WIDTH = 40;
+/** How far columns give way so that a list fits. */
+const SHRINK_MIN = 0.7;
 const NONE: ReadonlySet<string> = new Set();
 /** The row of a focused header. */
 const HEADER = -1;
@@ -153,6 +155,11 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     const room = Math.max(viewWidth - 28, 200);
     const each = Math.floor(room / sizes.length);
     sizes.fill(each);
+  } else if (natural > viewWidth && natural * SHRINK_MIN <= viewWidth && Object.keys(widths).length === 0) {
+    // A list that is a little too wide fits, as long as nobody has chosen widths.
+    const factor = (viewWidth - checkWidth) / (natural - checkWidth);
+    sizes.forEach((size, index) => (sizes[index] = Math.floor(size * factor)));
+    sizes[sizes.length - 1]! += viewWidth - checkWidth - sizes.reduce((sum, size) => sum + size, 0);
   } else if (natural < viewWidth && sizes.length > 0) {
     // The last column takes the room that is left, so that rows reach the edge.
     sizes[sizes.length - 1]! += viewWidth - natural;

@@ -85,7 +85,7 @@ export function ErrorNotice({ error, title, onRetry }: ErrorProps) {
             )}
             {api?.requestId !== undefined && (
               <span>
-                Request <CopyText text={api.requestId} label="Copy the request id" />
+                <span>Request</span> <CopyText text={api.requestId} label="Copy the request id" />
               </span>
             )}
           </div>
