@@ -261,7 +261,7 @@ impl App {
     /// One who looks at the service as a role has its rights, cut to their own.
     ///
     /// # Errors
-    /// `unauthorized` and `key_suspended`, under enforcement; those of [`App::viewed_as`].
+    /// `unauthorized` and `key_suspended`, under enforcement; those of viewing as a role.
     pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
         let caller = self.authenticate_whole(credentials).await?;
         match &credentials.view_as {

@@ -174,10 +174,10 @@ async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Bey
         let on = |error: DbError| error.on(object);
         let before = connection.fetch_record(sql::get(dialect, &record, true), &object.columns).await.map_err(on)?;
         let after = connection.fetch_record(sql::update(dialect, &record, &change, None), &object.columns).await.map_err(on)?;
-        if let (Some(before), Some(after)) = (before, after) {
-            if let Some(event) = record_change(connection, context, object, *id, &before, &after)? {
-                connection.emit(event).await?;
-            }
+        if let (Some(before), Some(after)) = (before, after)
+            && let Some(event) = record_change(connection, context, object, *id, &before, &after)?
+        {
+            connection.emit(event).await?;
         }
     }
     Ok(())

@@ -330,7 +330,7 @@ mod tests {
         let exports = Exports { turn_wait: Duration::from_millis(20), ..Exports::new(8, std::env::temp_dir()) };
         let turns: Vec<_> = futures_util::future::join_all((0..4).map(|_| exports.turn())).await;
         assert!(turns.iter().all(Result::is_ok));
-        assert_eq!(exports.turn().await.err().expect("no turn").code, Code::Unavailable);
+        assert_eq!(exports.turn().await.expect_err("no turn").code, Code::Unavailable);
         drop(turns);
         assert!(exports.turn().await.is_ok());
     }

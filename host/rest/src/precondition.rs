@@ -35,7 +35,7 @@ fn parse(value: &str) -> Result<Condition, &'static str> {
         _ if value == "*" => Ok(Condition::Exists),
         _ if value.is_empty() => Err("it is empty"),
         _ if value.starts_with("W/") => Err("it is a weak ETag, and a change compares strong ones"),
-        Some(inner) if inner.is_empty() => Err("its ETag is empty"),
+        Some("") => Err("its ETag is empty"),
         Some(inner) if !inner.contains(['"', ' ', '\t']) => Ok(Condition::Etag(value.to_owned())),
         _ if value.contains(',') => Err("it is a list"),
         _ => Err("it is no ETag in quotes"),

@@ -82,7 +82,7 @@ on_both_engines! {
         assert_eq!(of(&events(&admin, &format!("record={}&limit=2", first.to_uppercase())).await), ["updated e", "updated d"]);
         assert_eq!(of(&events(&admin, &format!("record={first}&topic=data.*.created")).await), ["created a"]);
         assert_eq!(of(&events(&admin, &format!("record={second}&object=task")).await), ["created b"]);
-        assert_eq!(events(&admin, &format!("record={second}&object=note")).await, [json!(0); 0]);
+        assert_eq!(events(&admin, &format!("record={second}&object=note")).await, Vec::<Value>::new());
         // Back in time, page by page.
         let older = events(&admin, &format!("record={first}&before={}", changes[1]["id"].as_str().unwrap())).await;
         assert_eq!(of(&older), ["updated c", "created a"]);
@@ -219,9 +219,9 @@ on_both_engines! {
         assert_eq!(counts(&admin, &format!("eventId={event}")).await.iter().map(|group| group["delivered"].as_i64().unwrap()).sum::<i64>(), 2);
         assert_eq!(counts(&admin, "status=failed").await.len(), 1);
         assert_eq!(counts(&admin, "status=delivered").await.iter().map(|group| group["failed"].as_i64().unwrap()).sum::<i64>(), 0);
-        assert_eq!(counts(&admin, "dead=true").await, [json!(0); 0]);
-        assert_eq!(counts(&admin, "consumer=nobody").await, [json!(0); 0]);
-        assert_eq!(counts(&admin, &format!("until={oldest}")).await, [json!(0); 0]);
+        assert_eq!(counts(&admin, "dead=true").await, Vec::<Value>::new());
+        assert_eq!(counts(&admin, "consumer=nobody").await, Vec::<Value>::new());
+        assert_eq!(counts(&admin, &format!("until={oldest}")).await, Vec::<Value>::new());
         // What is not seen is not counted.
         let reads = json!({ "resource": "events", "actions": ["read"] });
         let notes = key(&admin, "notes", json!([reads, { "resource": "note", "actions": ["read"] }])).await;
