@@ -24,7 +24,7 @@ use crate::shares::Payer;
 /// Exports of one payer that are open, which means that their client has not everything yet.
 const OPEN_EACH_MAX: usize = 2;
 /// The same of all payers.
-const OPEN_MAX: usize = 16;
+const OPEN_MAX: usize = 64;
 /// How long an export may hold its snapshot.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(600);
 /// How long a client may take nothing of what is there for it.
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_payer_has_two_exports_and_all_have_sixteen() {
+    async fn a_payer_has_two_exports_and_all_have_sixty_four() {
         let exports = Arc::new(Exports::new(8, std::env::temp_dir()));
         let user = |name: String| Payer::User(name.as_str().into());
         let one = user("a".to_owned());
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(exports.open(&one).err().expect("no third place").code, Code::RateLimited);
         drop(first);
         let _third = exports.open(&one).expect("the place that is free again");
-        let _others: Vec<_> = (0..14).map(|number| exports.open(&user(number.to_string())).expect("a place")).collect();
+        let _others: Vec<_> = (0..62).map(|number| exports.open(&user(number.to_string())).expect("a place")).collect();
         assert_eq!(exports.open(&user("late".to_owned())).err().expect("no place").code, Code::Unavailable);
     }
 

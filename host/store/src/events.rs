@@ -191,14 +191,6 @@ macro_rules! committed_columns {
     };
 }
 
-/// The end of a look-up by record: the index begins with runs of numbers.
-macro_rules! of_record {
-    () => {
-        "WHERE (e.seq >> 13) = runs.run AND e.record_id = $3 AND e.seq < $1 AND e.object = coalesce($4, e.object) \
-         ORDER BY e.seq DESC LIMIT $2"
-    };
-}
-
 fn transaction_number(row: &Row, index: usize) -> Result<u64, DbError> {
     row.text(index)?.parse().map_err(|error: std::num::ParseIntError| DbError::Other(error.into()))
 }
@@ -431,17 +423,26 @@ impl Connection {
             (Some(record), object) => {
                 params.extend([record.clone().into(), object.clone().into()]);
                 match self.dialect() {
-                    Dialect::Sqlite => concat!(
-                        "WITH RECURSIVE bounds AS (SELECT min(seq) >> 13 AS first, min(max(seq), $1) >> 13 AS last FROM svc_events), \
-                         runs (run) AS (SELECT last FROM bounds UNION ALL SELECT run - 1 FROM runs WHERE run > (SELECT first FROM bounds)) ",
-                        "SELECT e.seq, e.topic, e.object, e.owner FROM runs CROSS JOIN svc_events e INDEXED BY svc_events_record ",
-                        of_record!(),
-                    ),
-                    Dialect::Postgres => concat!(
-                        "WITH runs AS (SELECT generate_series(min(seq) >> 13, least(max(seq), $1) >> 13) AS run FROM svc_events) ",
-                        "SELECT e.seq, e.topic, e.object, e.owner FROM runs CROSS JOIN svc_events e ",
-                        of_record!(),
-                    ),
+                    Dialect::Sqlite => {
+                        "WITH RECURSIVE \
+                           bounds AS (\
+                             SELECT (SELECT min(seq) FROM svc_events) >> 13 AS first, \
+                               min((SELECT max(seq) FROM svc_events), $1) >> 13 AS last), \
+                           runs (run) AS (\
+                             SELECT last FROM bounds UNION ALL SELECT run - 1 FROM runs WHERE run > (SELECT first FROM bounds)) \
+                         SELECT e.seq, e.topic, e.object, e.owner FROM runs CROSS JOIN svc_events e INDEXED BY svc_events_record \
+                         WHERE (e.seq >> 13) = runs.run AND e.record_id = $3 AND e.seq < $1 AND e.object = coalesce($4, e.object) \
+                         ORDER BY e.seq DESC LIMIT $2"
+                    }
+                    // `OFFSET 0` keeps the planner from joining in another way: it would walk through all events.
+                    Dialect::Postgres => {
+                        "SELECT e.seq, e.topic, e.object, e.owner FROM \
+                           (SELECT generate_series(min(seq) >> 13, least(max(seq), $1) >> 13) AS run FROM svc_events) AS runs \
+                         CROSS JOIN LATERAL (\
+                           SELECT * FROM svc_events one WHERE (one.seq >> 13) = runs.run AND one.record_id = $3 \
+                           ORDER BY one.seq >> 13, one.record_id OFFSET 0) AS e \
+                         WHERE e.seq < $1 AND e.object = coalesce($4, e.object) ORDER BY e.seq DESC LIMIT $2"
+                    }
                 }
             }
         };

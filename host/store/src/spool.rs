@@ -20,7 +20,7 @@ const MEMORY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes that one spool has in its file at most.
 const FILE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// The same of all spools together.
-const FILES_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+const FILES_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// Files grow by steps of so many bytes. Each step looks at the disk once.
 const STEP_BYTES: u64 = 8 * 1024 * 1024;
 /// Bytes of the disk that spools leave to everything else.
