@@ -78,39 +78,10 @@ macro_rules! screens {
     )*};
 }
 
-// A line for each file of a screen, such as `records: "records.mjs";`. The file stands in `FILES` too.
+// A line for each file that runs with all tests. The others run by `npm run local` in `tests/clients/console`: see `console/README.md`.
 screens! {
-    firefox: "firefox.mjs";
     home: "home.mjs";
-    objects_edges: "objects-edges.mjs";
-    objects: "objects.mjs";
-    record: "record.mjs";
-    records: "records.mjs";
-    records_bulk: "records_bulk.mjs";
-    records_live: "records_live.mjs";
     shell: "shell.mjs";
-    transfer: "transfer.mjs";
-    users: "users.mjs";
-}
-
-mod events {
-    use super::*;
-
-    /// Deliveries that fail are dead within a second.
-    async fn on(engine: Engine) {
-        let server = builder(engine).env("SVC_RETRY_BASE_MS", "1").start().await;
-        passes("events.mjs", engine, &server, Vec::new()).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn sqlite() {
-        on(Engine::Sqlite).await;
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn postgres() {
-        on(Engine::Postgres).await;
-    }
 }
 
 mod gate {
