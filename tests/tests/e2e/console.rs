@@ -82,6 +82,7 @@ macro_rules! screens {
 screens! {
     home: "home.mjs";
     shell: "shell.mjs";
+    users: "users.mjs";
 }
 
 mod gate {
