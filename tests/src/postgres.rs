@@ -1,10 +1,11 @@
-//! Private Postgres clusters, started from the distribution's binaries: one for the test process, others for tests that end it.
+//! Private Postgres clusters, started from the distribution's binaries: one for the run, others for tests that end it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+use crate::run::{next_number, postgres_port, run_number};
 
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
@@ -51,12 +52,10 @@ fn as_postgres_user(program: &Path) -> Command {
 ///
 /// Not one of those that the kernel gives to outgoing connections: such a port can be taken again before its listener starts.
 pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Several test processes begin at different places.
-    let begin = u16::try_from(std::process::id() % 10_000).expect("less than 10,000");
     loop {
-        let step = NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 12_000 + (begin + step % 10_000) % 10_000;
+        // Two runs at the same time begin at different places.
+        let step = run_number() + next_number("port");
+        let port = u16::try_from(12_000 + step % 10_000).expect("a port");
         if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
@@ -123,6 +122,10 @@ impl Cluster {
         Cluster { port, shell, directory }
     }
 
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// The URL of a new, empty database.
     pub async fn new_database(&self, name: &str) -> String {
         new_database_at(self.port, name).await
@@ -146,9 +149,11 @@ impl Cluster {
 /// The URL of a new, empty database in the cluster that the tests share.
 pub async fn new_database() -> String {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();
-    static NUMBER: AtomicU32 = AtomicU32::new(0);
-    let port = tokio::task::spawn_blocking(|| CLUSTER.get_or_init(Cluster::start).port).await.expect("a cluster");
-    new_database_at(port, &format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed))).await
+    let port = match postgres_port() {
+        Some(port) => port,
+        None => tokio::task::spawn_blocking(|| CLUSTER.get_or_init(Cluster::start).port).await.expect("a cluster"),
+    };
+    new_database_at(port, &format!("test_{}", next_number("database"))).await
 }
 
 async fn new_database_at(port: u16, name: &str) -> String {

@@ -11,6 +11,8 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
+use crate::free_port;
+
 /// A request that arrived.
 #[derive(Clone, Debug)]
 pub struct Received {
@@ -71,31 +73,32 @@ impl Drop for Receiver {
     }
 }
 
-/// Listens on a port, any free one for 0.
-async fn listen(port: u16, shared: Arc<Shared>) -> (Runtime, u16) {
+/// Listens on a port.
+async fn listen(port: u16, shared: Arc<Shared>) -> Runtime {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime for the receiver");
     let router = axum::Router::new().fallback(take).with_state(shared);
     let (bound, is_bound) = tokio::sync::oneshot::channel();
     runtime.spawn(async move {
         let listener = TcpListener::bind(("127.0.0.1", port)).await.expect("a port");
-        let _ = bound.send(listener.local_addr().expect("an address").port());
+        let _ = bound.send(());
         axum::serve(listener, router).await.expect("a server");
     });
-    let port = is_bound.await.expect("the port is free");
-    (runtime, port)
+    is_bound.await.expect("the port is free");
+    runtime
 }
 
 impl Receiver {
     /// One that answers 200.
     pub async fn start() -> Receiver {
-        Receiver::on_port(0).await
+        // A port that the kernel gives to nobody else, so that it can be listened on again.
+        Receiver::on_port(free_port()).await
     }
 
     async fn on_port(port: u16) -> Receiver {
         let script: Script = Arc::new(|_, _| Reply::Status(200));
         let shared = Arc::new(Shared { received: Mutex::default(), script: Mutex::new(script) });
-        let (runtime, port) = listen(port, Arc::clone(&shared)).await;
+        let runtime = listen(port, Arc::clone(&shared)).await;
         Receiver { url: format!("http://127.0.0.1:{port}/hook"), port, shared, runtime: Some(runtime) }
     }
 
@@ -125,8 +128,7 @@ impl Receiver {
 
     /// Listens again where it did before it went away.
     pub async fn come_back(&mut self) {
-        let (runtime, _) = listen(self.port, Arc::clone(&self.shared)).await;
-        self.runtime = Some(runtime);
+        self.runtime = Some(listen(self.port, Arc::clone(&self.shared)).await);
     }
 
     pub fn received(&self) -> Vec<Received> {

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::free_port;
+
 /// How long a registry may take to start.
 const START_TIME_MAX: Duration = crate::WAIT_MAX;
 /// `user:bcrypt(password)`, as htpasswd has it.
@@ -42,11 +44,7 @@ impl Registry {
     async fn with(settings: &'static str) -> Registry {
         tokio::task::spawn_blocking(move || {
             let directory = tempfile::tempdir().expect("a directory");
-            let port = {
-                let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-                listener.local_addr().expect("an address").port()
-            };
-            let host = format!("127.0.0.1:{port}");
+            let host = format!("127.0.0.1:{}", free_port());
             let config = format!(
                 "version: 0.1\nlog: {{ level: warn }}\nstorage: {{ filesystem: {{ rootdirectory: blobs }} }}\nhttp: {{ addr: '{host}' }}\n{settings}"
             );

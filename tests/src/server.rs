@@ -18,16 +18,26 @@ pub enum Engine {
     Postgres,
 }
 
-/// Where cargo puts what it builds: this test binary lies in `<target>/<profile>/deps`.
-pub fn target_directory() -> PathBuf {
-    let test = std::env::current_exe().expect("a path");
-    test.ancestors().nth(3).expect("target directory").to_owned()
+/// `<target>/<profile>`: a test binary lies in its folder `deps`, a program in it.
+fn profile_directory() -> PathBuf {
+    let own = std::env::current_exe().expect("a path");
+    let directory = own.parent().expect("a directory");
+    let profile = if directory.ends_with("deps") { directory.parent().expect("profile directory") } else { directory };
+    profile.to_owned()
 }
 
-/// The binary, built if it is not there yet.
+/// Where cargo puts what it builds.
+pub fn target_directory() -> PathBuf {
+    profile_directory().parent().expect("target directory").to_owned()
+}
+
+/// The binary: that of the run, or else built if it is not there yet.
 pub fn blockbase() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
+        if let Some(binary) = crate::run::binary() {
+            return binary;
+        }
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--quiet", "--package", "blockbase-server"]).current_dir(env!("CARGO_MANIFEST_DIR"));
         // Build scripts that look at what cargo says of this package would run anew, and what depends on them be built anew.
@@ -41,15 +51,16 @@ pub fn blockbase() -> &'static Path {
             eprintln!("The server does not compile; no test can run.");
             std::process::exit(1);
         }
-        let test = std::env::current_exe().expect("a path");
-        test.ancestors().nth(2).expect("profile directory").join("blockbase")
+        profile_directory().join("blockbase")
     })
 }
 
-/// A client. Built together with the server it has a TLS of reqwest's, which wants to be told its cryptography.
+/// A client for loopback, which follows no redirect. Built together with the server it has a TLS of reqwest's, which wants to be told its
+/// cryptography; reading the roots of the machine would take most of a short test.
 pub fn http_client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::new()
+    let client = reqwest::Client::builder().tls_certs_only([]).redirect(reqwest::redirect::Policy::none());
+    client.build().expect("a client")
 }
 
 /// How a server is to be started.
@@ -265,6 +276,20 @@ impl Server {
         self.log.lock().expect("no poison").clone()
     }
 
+    /// The log, once it holds a text: a line is read here a moment after it is written.
+    #[track_caller]
+    pub fn log_with(&self, text: &str) -> impl Future<Output = String> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let deadline = Instant::now() + crate::WAIT_MAX;
+            while !self.log().contains(text) {
+                assert!(Instant::now() < deadline, "{caller}: {text:?} is not in the log: {}", self.log());
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            self.log()
+        }
+    }
+
     /// What the server has printed to its standard output so far.
     pub fn printed(&self) -> String {
         self.printed.lock().expect("no poison").clone()
@@ -356,6 +381,15 @@ impl Server {
         Admin { server: self, token }
     }
 
+    /// Keeps everybody else from a table of Postgres until the test releases it.
+    pub async fn lock_table(&self, table: &str) -> TableLock {
+        let url = self.builder.database.as_ref().expect("a Postgres URL");
+        let mut connection = PgConnection::connect(url).await.expect("a connection");
+        let lock = format!("BEGIN; LOCK TABLE \"{table}\" IN ACCESS EXCLUSIVE MODE");
+        sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut connection).await.expect("a lock");
+        TableLock(connection)
+    }
+
     /// Rows of the database itself, each as its columns' text.
     pub async fn sql(&self, sql: &str) -> Vec<Vec<String>> {
         match &self.builder.database {
@@ -387,6 +421,15 @@ impl Server {
                 found
             }
         }
+    }
+}
+
+/// A table of Postgres that nobody else reads or writes.
+pub struct TableLock(PgConnection);
+
+impl TableLock {
+    pub async fn release(mut self) {
+        sqlx::raw_sql("COMMIT").execute(&mut self.0).await.expect("the end of a transaction");
     }
 }
 

@@ -1,7 +1,7 @@
 // The table of records: view, filter, sort, columns, cells, views, states.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, base, call, firefox, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
+import { admin, base, call, PATIENCE_MS, firefox, focused, frames, hostile, intercept, look, must, open, person, settled, until } from "./harness.mjs";
 
 let me;
 let grace;
@@ -529,7 +529,7 @@ test("Firefox: the table opens, filters, edits, copies and takes back", async ()
   await fresh("in Firefox", { n: 1 });
   const browser = await firefox();
   const page = await browser.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(PATIENCE_MS);
   const wrong = [];
   page.on("pageerror", (error) => wrong.push(error.message));
   await page.setViewport({ width: 1280, height: 800 });

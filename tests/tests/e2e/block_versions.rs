@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, example_block, on_both_engines, pack};
+use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, example_block, on_both_engines, pack, within};
 use serde_json::{Value, json};
 
 /// A version of the block `shift`: the component of `examples/echo` with the keys of a manifest.
@@ -330,7 +330,7 @@ async fn every_instance_serves_a_change_within_five_seconds() {
             if found.as_deref() == number && called == if number.is_some() { 200 } else { 404 } {
                 break;
             }
-            assert!(begun.elapsed() < Duration::from_secs(5), "{what}: the other instance serves {found:?}");
+            assert!(begun.elapsed() < within(Duration::from_secs(5)), "{what}: the other instance serves {found:?}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

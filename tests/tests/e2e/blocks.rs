@@ -94,7 +94,7 @@ on_both_engines! {
             tokio::time::sleep(Duration::from_millis(50)).await;
         };
         assert_eq!((&lines[0]["message"], &lines[0]["fields"]["task"]), (&json!("completed a task"), &id));
-        assert!(server.log().contains("completed a task"));
+        server.log_with("completed a task").await;
 
         let configured = admin.patch("/api/v1/blocks/tasks", json!({ "config": { "cheer": "Hooray!" } })).await;
         assert_eq!(configured.data()["config"]["cheer"], "Hooray!");

@@ -268,15 +268,19 @@ on_both_engines! {
         for round in 0..4_u64 {
             let admin = server.with_token(token.clone());
             let body = json!({ "ids": ids, "values": { "n": { "$inc": 1 }, "text": format!("round {round}") } });
+            let (answered, first_answer) = tokio::sync::oneshot::channel();
             let change = async {
-                let mut done = 0;
+                let (mut done, mut answered) = (0, Some(answered));
                 while let Ok(answer) = admin.request("PATCH", "/api/v1/data/item/bulk").json(&body).send().await {
                     assert_eq!(answer.status(), 200);
                     done += 1;
+                    answered.take().map(|answered| answered.send(()));
                 }
                 done
             };
             let kill = async {
+                // However slow the machine is, something has been changed before.
+                first_answer.await.expect("a first answer");
                 tokio::time::sleep(std::time::Duration::from_millis(300 + 137 * round)).await;
                 server.signal("KILL");
             };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blockbase_tests::{
-    Receiver, Registry, Reply, Server, blockbase, checkout, example_block, on_both_engines, pack, target_directory,
+    Receiver, Registry, Reply, Server, blockbase, checkout, example_block, on_sqlite_first, pack, target_directory,
 };
 use serde_json::{Value, json};
 
@@ -79,6 +79,7 @@ impl Shell {
 
     /// The same at a terminal, where `typed` is typed once `prompt` stands there. All that is written comes on one stream.
     async fn at_terminal(&self, prompt: &str, typed: &str, arguments: &str) -> Ran {
+        let is_secret = arguments.starts_with("secret ");
         let mut command = self.command("/usr/bin/script");
         command
             .args(["--quiet", "--return", "--command", &format!("{} block {arguments}", blockbase().display()), "/dev/null"])
@@ -95,8 +96,9 @@ impl Shell {
             while !String::from_utf8_lossy(&said).contains(&prompt) && stdout.read(&mut byte).unwrap() == 1 {
                 said.push(byte[0]);
             }
-            // The prompt is there a moment before the terminal stops showing what is typed.
-            std::thread::sleep(Duration::from_millis(700));
+            if is_secret {
+                hides_what_is_typed(child.id());
+            }
             stdin.write_all(typed.as_bytes()).unwrap();
             stdout.read_to_end(&mut said).unwrap();
             let mut output = child.wait_with_output().expect("an end");
@@ -104,6 +106,31 @@ impl Shell {
             output
         });
         Ran::of(tokio::time::timeout(COMMAND_TIME_MAX, output).await.expect("the command ends").unwrap())
+    }
+}
+
+/// Waits until the terminal that `script` gave its command shows nothing of what is typed: the prompt is there a moment before.
+fn hides_what_is_typed(script: u32) {
+    let children = |id: &str| std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+    let deadline = Instant::now() + blockbase_tests::WAIT_MAX;
+    loop {
+        // `script` runs the command in a shell, or in place of one.
+        let mut processes = vec![script.to_string()];
+        let mut next = 0;
+        while next < processes.len() {
+            let found: Vec<String> = children(&processes[next]).split_whitespace().map(str::to_owned).collect();
+            processes.extend(found);
+            next += 1;
+        }
+        let terminals = processes[1..].iter().filter_map(|id| std::fs::read_link(format!("/proc/{id}/fd/0")).ok());
+        for terminal in terminals.filter(|path| path.starts_with("/dev/pts")) {
+            let modes = Command::new("stty").arg("-F").arg(&terminal).arg("-a").output().expect("stty");
+            if String::from_utf8_lossy(&modes.stdout).split_whitespace().any(|mode| mode == "-echo") {
+                return;
+            }
+        }
+        assert!(Instant::now() < deadline, "the terminal goes on showing what is typed");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -172,7 +199,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-on_both_engines! {
+on_sqlite_first! {
     async fn a_block_is_installed_with_consent_and_looked_after(server: Server) {
         let shell = Shell::of_admin(&server).await;
         let admin = server.with_token(shell.environment[1].1.clone());

@@ -65,11 +65,13 @@ macro_rules! screens {
                 passes($file, engine, &server, Vec::new()).await;
             }
 
+            #[ignore = "long: a browser"]
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn sqlite() {
                 on(Engine::Sqlite).await;
             }
 
+            #[ignore = "long: a browser"]
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn postgres() {
                 on(Engine::Postgres).await;
@@ -99,11 +101,13 @@ mod gate {
         passes("gate.mjs", engine, &server, more).await;
     }
 
+    #[ignore = "long: a browser"]
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn sqlite() {
         on(Engine::Sqlite).await;
     }
 
+    #[ignore = "long: a browser"]
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn postgres() {
         on(Engine::Postgres).await;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use blockbase_tests::{Engine, Server, ServerBuilder, until};
+use blockbase_tests::{Engine, Server, ServerBuilder, http_client, until};
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -45,8 +45,7 @@ impl Fetched {
 }
 
 async fn fetch(server: &Server, method: &str, path: &str, headers: &[(&str, &str)]) -> Fetched {
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let mut request = client.request(method.parse().unwrap(), format!("{}{path}", server.base));
+    let mut request = http_client().request(method.parse().unwrap(), format!("{}{path}", server.base));
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
@@ -265,7 +264,7 @@ async fn pages_and_files_have_a_limit_of_their_own() {
     }
     assert_eq!(fetch(&server, "GET", "/api/v1/instance", &[]).await.status, 429);
     assert_eq!(fetch(&server, "GET", "/admin", &[]).await.status, 200);
-    let client = blockbase_tests::http_client();
+    let client = http_client();
     let mut refused = None;
     for _ in 0..1000 {
         let answer = client.get(format!("{}{file}", server.base)).send().await.unwrap();

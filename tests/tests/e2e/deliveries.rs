@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Receiver, Reply, example_block, on_both_engines, pack};
+use blockbase_tests::{Receiver, Reply, example_block, on_both_engines, pack, within};
 use serde_json::{Value, json};
 
 use crate::events::Stream;
@@ -82,7 +82,7 @@ on_both_engines! {
             admin.make("task", json!({ "title": format!("{number}") })).await;
         }
         healthy.wait_for(30).await;
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < within(Duration::from_secs(10)), "{:?}", begun.elapsed());
     }
 
     async fn a_server_that_ends_finishes_what_is_under_way_and_begins_nothing(engine: Engine) {
@@ -281,7 +281,7 @@ on_both_engines! {
         admin.make("task", json!({ "title": "cold" })).await;
         let begun = Instant::now();
         while !receiver.received().iter().any(|request| request.json()["payload"]["after"]["title"] == "cold") {
-            assert!(begun.elapsed() < Duration::from_secs(10), "the other record waits for the hot one");
+            assert!(begun.elapsed() < within(Duration::from_secs(10)), "the other record waits for the hot one");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         assert!(receiver.count() < 200, "it came only when the hot record was through: {}", receiver.count());
@@ -298,7 +298,7 @@ on_both_engines! {
         assert_eq!(admin.post("/api/v1/data/task/bulk", json!({ "data": records })).await.status, 201);
         let begun = Instant::now();
         receiver.wait_for(800).await;
-        assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < within(Duration::from_secs(40)), "{:?}", begun.elapsed());
         ledger_until(&admin, "status=delivered", |entries| !entries.is_empty()).await;
     }
 

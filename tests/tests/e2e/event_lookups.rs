@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Engine, Receiver, Reply, Server, WAIT_MAX, on_both_engines, until};
+use blockbase_tests::{Admin, Engine, Receiver, Reply, Server, WAIT_MAX, on_both_engines, until, within};
 use serde_json::{Value, json};
 
 use crate::webhooks::{ledger, ledger_until, make, quick};
@@ -160,7 +160,7 @@ on_both_engines! {
             events(&admin, &format!("record={record}")).await;
             events(&admin, "object=task").await;
         }
-        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < within(Duration::from_secs(5)), "{:?}", begun.elapsed());
     }
 }
 
@@ -246,6 +246,7 @@ on_both_engines! {
         assert_eq!(between[0]["delivered"], 5_000);
     }
 
+    #[ignore = "long: a hundred thousand rows"]
     async fn dead_deliveries_are_tried_again_by_the_thousands(engine: Engine) {
         let server = quick(engine).start().await;
         let admin = server.admin().await;
@@ -273,7 +274,7 @@ on_both_engines! {
         let begun = Instant::now();
         let later = retry(&admin, json!({ "dead": true, "since": "2023-11-14T22:13:40Z" })).await;
         assert_eq!(later.data(), json!({ "count": 81_000 }));
-        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < within(Duration::from_secs(30)), "{:?}", begun.elapsed());
         let (one, two) = tokio::join!(retry(&admin, json!({ "dead": true })), retry(&admin, json!({ "dead": true, "consumer": "many" })));
         assert_eq!((one.status, two.status), (202, 202), "{} {}", one.text, two.text);
         let both = one.data()["count"].as_i64().unwrap() + two.data()["count"].as_i64().unwrap();

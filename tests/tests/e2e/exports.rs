@@ -317,6 +317,7 @@ on_both_engines! {
         assert!(body.starts_with(b"{\"id\":") && body.ends_with(b"}\n"));
     }
 
+    #[ignore = "long: half a minute of waiting"]
     async fn a_client_that_stalls_is_cut_off(server: Server) {
         let admin = server.admin().await;
         define(&admin).await;
@@ -363,6 +364,7 @@ on_both_engines! {
         }
     }
 
+    #[ignore = "long: memory, alone"]
     async fn many_rows_take_little_memory(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let admin = server.admin().await;

@@ -18,8 +18,9 @@ on_both_engines! {
         let mut acknowledged = 0;
         for round in 0..4_u64 {
             let admin = server.with_token(token.clone());
+            let (answered, first_answer) = tokio::sync::oneshot::channel();
             let bulk = async {
-                let mut done = 0;
+                let (mut done, mut answered) = (0, Some(answered));
                 // An answer that does not arrive whole is none.
                 while let Ok(answer) = admin.request("POST", "/api/v1/data/part/bulk").json(&json!({ "data": records })).send().await {
                     let status = answer.status();
@@ -28,6 +29,7 @@ on_both_engines! {
                     }
                     assert_eq!(status, 201);
                     done += 1000;
+                    answered.take().map(|answered| answered.send(()));
                 }
                 done
             };
@@ -47,6 +49,8 @@ on_both_engines! {
             };
             let process = server.process_id();
             let kill = async {
+                // However slow the machine is, something has been written before.
+                first_answer.await.expect("a first answer");
                 tokio::time::sleep(Duration::from_millis(150 + 170 * round)).await;
                 std::process::Command::new("kill").args(["-KILL", &process.to_string()]).status().unwrap();
             };

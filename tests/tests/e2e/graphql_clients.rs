@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, on_both_engines};
+use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, on_sqlite_first};
 use serde_json::json;
 
 const FILES: [(&str, &str); 5] = [
@@ -34,7 +34,7 @@ async fn run(program: &'static str, server: &Server, token: &str, more: Option<P
     steps.into_owned()
 }
 
-on_both_engines! {
+on_sqlite_first! {
     async fn the_client_of_graphql_sse_works_unmodified(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;

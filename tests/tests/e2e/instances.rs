@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Engine, ServerBuilder, example_block, new_database, postgres_rows};
+use blockbase_tests::{Engine, ServerBuilder, example_block, new_database, postgres_rows, until, within};
 use serde_json::json;
 
-use crate::webhooks::quick;
+use crate::webhooks::short_leases;
 
-/// More than a change takes to hold on another instance, and less than what is kept of an identity: a machine that has other things to
-/// do is slow too.
+/// More than a change takes to hold on another instance, and less than what is kept of an identity.
 const FOLLOWS: Duration = Duration::from_millis(2000);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,7 +35,7 @@ async fn a_role_a_field_and_a_block_hold_on_another_instance_at_once() {
         assert_eq!(changed.status, 200, "{}", changed.text);
         let began = Instant::now();
         while there.get("/api/v1/data/secret").await.status != status {
-            assert!(began.elapsed() < FOLLOWS, "a role takes {:?} to hold elsewhere", began.elapsed());
+            assert!(began.elapsed() < within(FOLLOWS), "a role takes {:?} to hold elsewhere", began.elapsed());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
@@ -45,7 +44,7 @@ async fn a_role_a_field_and_a_block_hold_on_another_instance_at_once() {
     let began = Instant::now();
     let admin_there = other.with_token(admin.token.clone());
     while admin_there.get("/api/v1/openapi.json").await.text.matches("\"late\"").count() == 0 {
-        assert!(began.elapsed() < FOLLOWS, "a field takes {:?} to show elsewhere", began.elapsed());
+        assert!(began.elapsed() < within(FOLLOWS), "a field takes {:?} to show elsewhere", began.elapsed());
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 
@@ -80,7 +79,7 @@ async fn instances_that_boot_at_once_on_an_empty_database_can_all_index_searches
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_over() {
-    let mut first = quick(Engine::Postgres).start().await;
+    let mut first = short_leases(Engine::Postgres).start().await;
     let admin = first.admin().await;
     let token = admin.token.clone();
     for object in ["task", "copy"] {
@@ -90,29 +89,19 @@ async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_ove
     let subscription =
         json!({ "event": "data.task.created", "consumer": "copies", "handler": "persist_event", "config": config });
     assert_eq!(admin.post("/api/v1/events/subscriptions", subscription).await.status, 201);
-    // The table of copies is locked for a while, so that the delivery stays in the middle.
-    let url = first.builder().database_url().expect("a Postgres URL");
-    let lock = "DO $$ BEGIN LOCK TABLE copy IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(5); END $$";
-    let locking = tokio::spawn(async move { postgres_rows(&url, lock).await });
-    let locked = "SELECT 1::bigint FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND relation = 'copy'::regclass AND granted";
-    while first.sql(locked).await.is_empty() {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    // The delivery stays in the middle, because nobody can write to the table of copies.
+    let lock = first.lock_table("copy").await;
     admin.make("task", json!({ "title": "t" })).await;
     let leased = "SELECT event_seq FROM svc_deliveries WHERE lease_until IS NOT NULL";
-    let deadline = Instant::now() + Duration::from_secs(4);
-    while first.sql(leased).await.is_empty() {
-        assert!(Instant::now() < deadline, "nothing is claimed");
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("it is claimed", async || !first.sql(leased).await.is_empty()).await;
     first.kill();
     let killed = Instant::now();
-    locking.await.unwrap();
+    lock.release().await;
     let second = first.restart().await;
     let there = second.with_token(token);
     // Twice five seconds and five, until the dispatcher looks, and what a busy machine takes.
     while there.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"] != 1 {
-        assert!(killed.elapsed() < Duration::from_secs(28), "it is not delivered in time");
+        assert!(killed.elapsed() < within(Duration::from_secs(28)), "it is not delivered in time");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, example_block, on_both_engines};
+use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, example_block, on_sqlite_first};
 use serde_json::{Value, json};
 
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
@@ -158,7 +158,7 @@ async fn every_route_is_in_the_document_and_nothing_else() {
     assert_eq!(document.pointer(&input[1..]).unwrap(), &declared["actions"][0]["input"]);
 }
 
-on_both_engines! {
+on_sqlite_first! {
     async fn answers_are_what_the_document_says(server: Server) {
         let admin = server.admin().await;
         make_schema(&admin).await;
@@ -344,7 +344,7 @@ on_both_engines! {
     }
 }
 
-on_both_engines! {
+on_sqlite_first! {
     async fn answers_about_identity_are_what_the_document_says(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
         let admin = server.admin().await;

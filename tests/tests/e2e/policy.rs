@@ -11,12 +11,13 @@ mod writes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use blockbase_tests::{Answer, Engine, Server, ServerBuilder};
+use blockbase_tests::{Answer, Engine, Server, ServerBuilder, is_long};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
 use crate::events::Stream;
 
+/// All of them in the long command, the first in the gate.
 const SEEDS: std::ops::Range<u64> = 0..8;
 /// Requests of each seed, beside those that set it up.
 const CASES: usize = 200;
@@ -355,7 +356,8 @@ async fn run(engine: Engine, seed: u64, cases: usize) -> Tally {
 async fn random_requests(engine: Engine) {
     let setting = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let cases = setting("BLOCKBASE_POLICY_CASES").map_or(CASES, |cases| cases as usize);
-    let seeds = setting("BLOCKBASE_POLICY_SEED").map_or(SEEDS, |seed| seed..seed + 1);
+    let seeds = setting("BLOCKBASE_POLICY_SEED")
+        .map_or_else(|| if is_long() { SEEDS } else { SEEDS.start..SEEDS.start + 1 }, |seed| seed..seed + 1);
     let (mut all, mut requests) = (Tally::default(), 0);
     for seed in seeds {
         let tally = run(engine, seed, cases).await;

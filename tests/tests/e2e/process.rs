@@ -231,7 +231,7 @@ async fn deleted_rows_leave_nothing_in_the_file() {
 #[tokio::test]
 async fn a_misspelt_setting_is_warned_about() {
     let server = ServerBuilder::new(Engine::Sqlite).env("SVC_LISTNE", "x").start().await;
-    assert!(server.log().contains("SVC_LISTNE"), "{}", server.log());
+    server.log_with("SVC_LISTNE").await;
 }
 
 #[tokio::test]

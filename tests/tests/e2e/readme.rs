@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, on_both_engines, target_directory};
+use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, on_sqlite_first, target_directory};
 
 /// The shell of the blocks that follow a `tour` mark.
 fn tour(document: &str) -> String {
@@ -53,7 +53,7 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
     (text, all)
 }
 
-on_both_engines! {
+on_sqlite_first! {
     async fn the_tour_of_the_readme_works(server: Server) {
         let (text, all) = run(include_str!("../../../README.md"), &server).await;
         for part in [
@@ -79,7 +79,7 @@ on_both_engines! {
     }
 }
 
-on_both_engines! {
+on_sqlite_first! {
     async fn the_tour_of_identity_works(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
         let (text, all) = run(include_str!("../../../docs/auth.md"), &server).await;
@@ -169,7 +169,7 @@ const PAGES: [(&str, &str); 10] = [
     ("security", include_str!("../../../docs/security.md")),
 ];
 
-on_both_engines! {
+on_sqlite_first! {
     async fn all_pages_work_one_after_another_on_one_server(engine: Engine) {
         let server = ServerBuilder::new(engine)
             .env("SVC_ANONYMOUS_AUTH", "true")
@@ -221,17 +221,17 @@ fn the_readme_has_two_commands_for_a_fresh_machine() {
     let readme = include_str!("../../../README.md");
     let before = readme.split_once("## Two minutes").unwrap().0;
     let commands: Vec<&str> = before.split("```").skip(1).step_by(2).map(str::trim).collect();
-    assert_eq!(commands, ["cargo run --release -- serve", "tests/run"]);
+    assert_eq!(commands, ["cargo run --release -- serve", "./dev test"]);
     let checkout = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    let script = checkout.join("tests/run");
+    let script = checkout.join("dev");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&script).unwrap().permissions());
     assert_eq!(mode & 0o111, 0o111, "{mode:o}");
-    for script in ["tests/run", ".ci/run"] {
+    for script in ["dev", ".ci/run"] {
         let checked = Command::new("bash").arg("-n").arg(checkout.join(script)).output().unwrap();
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     }
     // Here the tools are there, so nothing is installed and nothing is missing.
-    let tools = Command::new(&script).arg("--tools").current_dir("/").output().unwrap();
+    let tools = Command::new(&script).arg("tools").current_dir("/").output().unwrap();
     let text = String::from_utf8_lossy(&tools.stdout).into_owned();
     assert!(tools.status.success() && text.contains("Nothing is missing."), "{text}{}", String::from_utf8_lossy(&tools.stderr));
     // Without apt it says what is missing instead.
@@ -243,10 +243,10 @@ fn the_readme_has_two_commands_for_a_fresh_machine() {
             std::os::unix::fs::symlink(path.trim(), empty.path().join(tool)).unwrap();
         }
     }
-    let missing = Command::new("bash").arg(&script).arg("--tools").env("PATH", empty.path()).output().unwrap();
+    let missing = Command::new("bash").arg(&script).arg("tools").env("PATH", empty.path()).output().unwrap();
     let text = String::from_utf8_lossy(&missing.stderr).into_owned();
     assert_eq!(missing.status.code(), Some(1), "{text}");
     assert!(text.contains("Node 20 or newer") && text.contains("a C compiler"), "{text}");
     let gate = include_str!("../../../.ci/run");
-    assert!(gate.contains("tests/run --tools") && gate.contains("tests/run 2>&1") && !gate.contains("apt-get"));
+    assert!(gate.contains("./dev gate") && !gate.contains("apt-get"));
 }

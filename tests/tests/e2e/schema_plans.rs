@@ -422,29 +422,24 @@ on_both_engines! {
     }
 }
 
-/// Holds a lock that every scan of `stuff` waits for.
-const LOCK: &str = "DO $$ BEGIN LOCK TABLE stuff IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(9); END $$";
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_third_plan_of_one_caller_waits_for_its_turn() {
     let server = ServerBuilder::new(Engine::Postgres).start().await;
     let admin = server.admin().await;
     stuff(&admin).await;
-    let locked = server.sql(LOCK);
-    let plans = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let begun = Instant::now();
-        let path = format!("{FIELDS}/count?dryRun=true");
-        let mut plans: FuturesUnordered<_> = (0..3).map(|_| admin.patch(&path, json!({ "required": true }))).collect();
-        let refused = plans.next().await.unwrap();
-        refused.expect_error(503, "unavailable");
-        assert_eq!(refused.headers["retry-after"], "5");
-        assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
-        while let Some(plan) = plans.next().await {
-            assert_eq!(plan.status, 200, "{}", plan.text);
-        }
-    };
-    tokio::join!(locked, plans);
+    // Every scan of the table waits for it.
+    let lock = server.lock_table("stuff").await;
+    let begun = Instant::now();
+    let path = format!("{FIELDS}/count?dryRun=true");
+    let mut plans: FuturesUnordered<_> = (0..3).map(|_| admin.patch(&path, json!({ "required": true }))).collect();
+    let refused = plans.next().await.unwrap();
+    refused.expect_error(503, "unavailable");
+    assert_eq!(refused.headers["retry-after"], "5");
+    assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
+    lock.release().await;
+    while let Some(plan) = plans.next().await {
+        assert_eq!(plan.status, 200, "{}", plan.text);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

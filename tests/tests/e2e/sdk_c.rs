@@ -1,17 +1,18 @@
 //! Blocks written in C.
 
-use blockbase_tests::{new_block, on_both_engines};
+use blockbase_tests::{new_block, on_sqlite_first};
 
 use crate::sdk_promises;
 
-on_both_engines! {
+on_sqlite_first! {
     async fn the_template_is_a_block(server: Server) {
         let file = new_block("c", "hello-c", &[]).await;
         sdk_promises::template(&server, "hello-c", file).await;
     }
 }
 
-on_both_engines! {
+on_sqlite_first! {
+    #[ignore = "long: a toolchain"]
     async fn what_the_sdk_offers_works(engine: Engine) {
         let files = [("block.json", sdk_promises::PROBE_MANIFEST), ("block.c", include_str!("probe/block.c"))];
         let crash = sdk_promises::promises(engine, new_block("c", "probe", &files).await).await;

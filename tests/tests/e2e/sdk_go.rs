@@ -5,6 +5,7 @@ use blockbase_tests::{new_block, on_both_engines};
 use crate::sdk_promises;
 
 on_both_engines! {
+    #[ignore = "long: a toolchain"]
     async fn the_template_is_a_block(server: Server) {
         let file = new_block("go", "hello-go", &[]).await;
         sdk_promises::template(&server, "hello-go", file).await;
@@ -12,6 +13,7 @@ on_both_engines! {
 }
 
 on_both_engines! {
+    #[ignore = "long: a toolchain"]
     async fn what_the_sdk_offers_works(engine: Engine) {
         let files = [("block.json", sdk_promises::PROBE_MANIFEST), ("main.go", include_str!("probe/main.go"))];
         let file = new_block("go", "probe", &files).await;

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Answer, Server, blockbase, on_both_engines, target_directory};
+use blockbase_tests::{Admin, Answer, Server, blockbase, lock, made_once, on_both_engines, target_directory};
 use serde_json::{Value, json};
 
 /// Handlers for what the template does not show, in a module beside `block.py`.
@@ -123,11 +122,10 @@ fn succeed(output: &Output) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The packed block, built once a test process.
-async fn block() -> &'static [u8] {
-    static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
+/// The packed block, built once a run.
+async fn block() -> Vec<u8> {
     tokio::task::spawn_blocking(|| {
-        BUILT.get_or_init(|| {
+        made_once("hello-py", || {
             let parent = tempfile::tempdir().expect("a directory");
             let directory = parent.path().join("hello-py");
             let read = |name: &str| std::fs::read_to_string(directory.join(name)).expect("a file");
@@ -161,14 +159,13 @@ async fn soon<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     }
 }
 
-static INSTALLING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
-
 on_both_engines! {
+    #[ignore = "long: a toolchain"]
     async fn a_block_in_python_does_what_its_sdk_promises(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
         // A component of Python takes seconds to compile, and longer where two are compiled at a time.
-        let turn = INSTALLING.lock().await;
+        let turn = tokio::task::spawn_blocking(|| lock("compiling-python")).await.unwrap();
         let install = admin.request("POST", "/api/v1/blocks").header("content-type", "application/wasm").body(block().await);
         let installed = server.send(install.timeout(Duration::from_secs(240))).await;
         assert_eq!(installed.status, 201, "{}", installed.text);

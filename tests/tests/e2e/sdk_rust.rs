@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-use blockbase_tests::{blockbase, on_both_engines, target_directory};
+use blockbase_tests::{blockbase, made_once, on_sqlite_first, target_directory};
 use serde_json::{Value, json};
 
 /// What an author writes into the template's source, besides what is there.
@@ -81,14 +80,12 @@ fn replaced(text: &str, part: &str, by: &str) -> String {
 
 /// The template as it is.
 async fn hello() -> Vec<u8> {
-    static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
     let build = || built(&new_block("hello-rs", |text| text), "hello-rs");
-    tokio::task::spawn_blocking(move || BUILT.get_or_init(build).clone()).await.unwrap()
+    tokio::task::spawn_blocking(move || made_once("hello-rs", build)).await.unwrap()
 }
 
 /// The template with [`SURROUNDINGS`], and a block.json that says more.
 async fn probe() -> Vec<u8> {
-    static BUILT: OnceLock<Vec<u8>> = OnceLock::new();
     let build = || {
         let directory = new_block("probe-rs", |text| {
             replaced(&text, "block!(greet, knock, on_task)", "block!(greet, knock, on_task, surroundings, number)") + SURROUNDINGS
@@ -100,10 +97,10 @@ async fn probe() -> Vec<u8> {
         std::fs::write(manifest, draft.to_string()).unwrap();
         built(&directory, "probe-rs")
     };
-    tokio::task::spawn_blocking(move || BUILT.get_or_init(build).clone()).await.unwrap()
+    tokio::task::spawn_blocking(move || made_once("probe-rs", build)).await.unwrap()
 }
 
-on_both_engines! {
+on_sqlite_first! {
     async fn a_new_block_builds_as_it_is_and_does_what_it_says(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;
@@ -139,6 +136,7 @@ on_both_engines! {
         }
     }
 
+    #[ignore = "long: a toolchain"]
     async fn what_the_code_says_is_in_the_manifest_and_the_host_gives_time_and_randomness(server: Server) {
         let admin = server.admin().await;
         admin.make_task_object().await;

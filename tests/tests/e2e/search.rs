@@ -178,7 +178,7 @@ async fn without_trigrams_a_search_looks_at_every_row_until_an_administrator_mak
         administrator(statement).await;
     }
     let server = plain.start().await;
-    assert!(server.log().contains("every search is a scan"), "{}", server.log());
+    server.log_with("every search is a scan").await;
     let admin = server.admin().await;
     admin.make_task_object().await;
     for title in ["Éclair", "Bread", "éclairs with cream"] {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Answer, Receiver, Reply, Server, ServerBuilder, example_block, on_both_engines, pack};
+use blockbase_tests::{Admin, Answer, Receiver, Reply, Server, ServerBuilder, example_block, on_both_engines, pack, within};
 use serde_json::{Value, json};
 
 use crate::roles::key;
@@ -643,7 +643,7 @@ on_both_engines! {
         grant(&admin, "editor", json!([])).await;
         let began = std::time::Instant::now();
         while told(&server, "webhooks.suspended").await.is_empty() {
-            assert!(began.elapsed() < NOTICED_WITHIN, "nobody told of the suspension");
+            assert!(began.elapsed() < within(NOTICED_WITHIN), "nobody told of the suspension");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         assert_eq!(told(&server, "webhooks.suspended").await[0]["id"], json!(id));

@@ -33,26 +33,14 @@ async fn raw(server: &Server, text: &str) -> String {
     answer
 }
 
-/// The log, once it holds a text. A line is written a moment before it is read here.
-async fn log_with(server: &Server, text: &str) -> String {
-    for _ in 0..100 {
-        let log = server.log();
-        if log.contains(text) {
-            return log;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
-    panic!("{text} is not in the log: {}", server.log());
-}
-
 /// What the log has of the boot.
 async fn log_of_boot(server: &Server) -> String {
-    log_with(server, "ready").await
+    server.log_with("ready").await
 }
 
 /// The address of the metrics' own listener.
 async fn metrics_address(server: &Server) -> String {
-    let log = log_with(server, "server.metrics_address=").await;
+    let log = server.log_with("server.metrics_address=").await;
     log.split("server.metrics_address=").nth(1).unwrap().split_whitespace().next().unwrap().to_owned()
 }
 
@@ -185,7 +173,7 @@ on_both_engines! {
         server.call_as(key["key"].as_str(), "GET", "/api/v1/data/task", None).await.data();
         server.call("GET", "/hunter2", None).await.expect_error(404, "not_found");
         server.call("GET", "/healthz", None).await;
-        let log = log_with(&server, "\"http.route\":\"none\"").await;
+        let log = server.log_with("\"http.route\":\"none\"").await;
         let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let answered: Vec<&Value> = lines.iter().filter(|line| line["fields"]["message"] == "answered").collect();
         let of = |route: &str, method: &str| {

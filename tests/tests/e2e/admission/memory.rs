@@ -48,6 +48,7 @@ fn ways() -> [Way; 4] {
 }
 
 on_both_engines! {
+    #[ignore = "long: memory, alone"]
     async fn a_large_record_takes_a_few_times_its_size(engine: Engine) {
         let value = array(VALUE_BYTES);
         for (what, path, body) in ways() {
@@ -62,6 +63,7 @@ on_both_engines! {
 }
 
 on_both_engines! {
+    #[ignore = "long: memory, alone"]
     async fn what_would_become_a_large_tree_is_refused(server: Server) {
         let admin = server.admin().await;
         assert_eq!(admin.install("", blockbase_tests::example_block("echo").await).await.status, 201);

@@ -1,9 +1,10 @@
 //! Open streams: what their caller may see now, and what a slow reader costs.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use blockbase_tests::{Admin, Answer, Server, on_both_engines};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{id_of, memory, user_with};
 
@@ -65,7 +66,7 @@ impl Open {
 
     /// Everything that comes until it ends, or for a while.
     async fn rest_of_it(mut self) -> String {
-        let deadline = tokio::time::Instant::now() + Duration::from_millis(1500);
+        let deadline = Instant::now() + Duration::from_millis(1500);
         while let Ok(Ok(Some(chunk))) = tokio::time::timeout_at(deadline, self.response.chunk()).await {
             self.seen.push_str(&String::from_utf8_lossy(&chunk));
         }
@@ -146,17 +147,28 @@ on_both_engines! {
         admin.make_task_object().await;
         let user = user_with(&admin, "ann", json!([{ "resource": "task", "actions": ["read"] }])).await;
         let id = id_of(&user).await;
-        let expires = time_in(2500);
-        let key = json!({ "name": "k", "roleId": "of ann", "userId": id, "expiresAt": expires });
-        let key = admin.post("/api/v1/api-keys", key).await.json()["key"].as_str().unwrap().to_owned();
-        let mut open = Open::rest(&server.with_token(key)).await;
-        admin.make("task", json!({ "title": "before the end" })).await;
-        open.until("before the end").await;
-        tokio::time::sleep(Duration::from_millis(2600)).await;
-        admin.make("task", json!({ "title": "past the end" })).await;
-        assert!(!open.rest_of_it().await.contains("past the end"));
+        // A busy machine may need longer than the short lives to show the first event; then a longer one is tried.
+        for life in [4, 15, 60].map(Duration::from_secs) {
+            let (expires, deadline) = (SystemTime::now() + life, Instant::now() + life - Duration::from_millis(500));
+            let key = json!({ "name": "k", "roleId": "of ann", "userId": id, "expiresAt": datetime(expires) });
+            let key = admin.post("/api/v1/api-keys", key).await.json()["key"].as_str().unwrap().to_owned();
+            let begun = tokio::time::timeout_at(deadline, async {
+                let mut open = Open::rest(&server.with_token(key)).await;
+                admin.make("task", json!({ "title": "before the end" })).await;
+                open.until("before the end").await;
+                open
+            });
+            let Ok(open) = begun.await else { continue };
+            let left = expires.duration_since(SystemTime::now()).unwrap_or_default();
+            tokio::time::sleep(left + Duration::from_millis(100)).await;
+            admin.make("task", json!({ "title": "past the end" })).await;
+            assert!(!open.rest_of_it().await.contains("past the end"));
+            return;
+        }
+        panic!("no stream showed its first event in time");
     }
 
+    #[ignore = "long: memory, alone"]
     async fn a_slow_reader_of_large_events_costs_little_and_others_get_them_all(server: Server) {
         const EVENTS: usize = 24;
         let admin = server.admin().await;
@@ -189,8 +201,7 @@ on_both_engines! {
     }
 }
 
-fn time_in(millis: u64) -> String {
-    let at = std::time::SystemTime::now() + Duration::from_millis(millis);
+fn datetime(at: SystemTime) -> String {
     let millis = at.duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as i64;
     blockbase_schema::time::format_datetime(millis)
 }

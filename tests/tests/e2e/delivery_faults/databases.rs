@@ -11,7 +11,7 @@ use super::groups::Groups;
 use super::seed::Seed;
 use super::storm::{OnLoss, Storm};
 use crate::events::Stream;
-use crate::webhooks::quick;
+use crate::webhooks::short_leases;
 
 const CRASHES: u64 = 4;
 
@@ -30,13 +30,14 @@ async fn recovered(server: &Server, token: &str) {
     }
 }
 
+#[ignore = "long: a database that crashes"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn when_postgres_crashes_writes_are_refused_and_all_recovers_by_itself() {
     let seed = Seed::new();
     let mut random = seed.rng(0);
     let mut cluster = tokio::task::spawn_blocking(Cluster::start).await.unwrap();
     let url = cluster.new_database("crashing").await;
-    let server = quick(Engine::Postgres)
+    let server = short_leases(Engine::Postgres)
         .database(url)
         .env("SVC_RETRY_BASE_MS", "50")
         .env("SVC_EVENTS_POLL_INTERVAL_MS", "200")

@@ -14,7 +14,7 @@ use super::audit;
 use super::groups::Groups;
 use super::seed::Seed;
 use super::storm::{OnLoss, Storm};
-use crate::webhooks::quick;
+use crate::webhooks::short_leases;
 
 /// What keeps SQLite from writing.
 trait Limit {
@@ -154,10 +154,11 @@ async fn prepared(server: &Server, seed: &Seed) -> (String, Groups) {
     (admin.token, groups)
 }
 
+#[ignore = "long: a storm of writes on a full disk"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_full_disk_writes_are_refused_and_no_delivery_is_lost() {
     let seed = Seed::new();
-    let builder = quick(Engine::Sqlite).env("SVC_RETRY_BASE_MS", "50").env("SVC_EVENTS_POLL_INTERVAL_MS", "200");
+    let builder = short_leases(Engine::Sqlite).env("SVC_RETRY_BASE_MS", "50").env("SVC_EVENTS_POLL_INTERVAL_MS", "200");
     let mut server = builder.start().await;
     let (token, groups) = prepared(&server, &seed).await;
     server.kill();
@@ -179,11 +180,12 @@ async fn on_a_full_disk_writes_are_refused_and_no_delivery_is_lost() {
     drop(server);
 }
 
+#[ignore = "long: a storm of writes on a full disk"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_files_may_not_grow_writes_are_refused_and_no_delivery_is_lost() {
     let seed = Seed::new();
     let directory = tempfile::tempdir().unwrap();
-    let builder = quick(Engine::Sqlite).program(SmallFiles::program(directory.path()));
+    let builder = short_leases(Engine::Sqlite).program(SmallFiles::program(directory.path()));
     let server = builder.env("SVC_RETRY_BASE_MS", "50").env("SVC_EVENTS_POLL_INTERVAL_MS", "200").start().await;
     let (token, groups) = prepared(&server, &seed).await;
     no_room_for_a_while(&server, &token, &groups, &seed, &mut SmallFiles).await;

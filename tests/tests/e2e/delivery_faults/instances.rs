@@ -12,7 +12,7 @@ use super::groups::Groups;
 use super::kills::logged_events;
 use super::seed::Seed;
 use super::storm::{OnLoss, Storm};
-use crate::webhooks::{make, quick};
+use crate::webhooks::{make, short_leases};
 
 /// Waits until an instance knows an object and all groups that were made on another.
 async fn follow(there: &Admin<'_>, object: &str) {
@@ -36,7 +36,7 @@ fn times_each(ids: impl IntoIterator<Item = String>) -> HashMap<String, usize> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_three_instances_one_delivers_each_event_in_order_and_what_a_killed_one_held_comes_from_another() {
     let seed = Seed::new();
-    let mut first = quick(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "200").start().await;
+    let mut first = short_leases(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "200").start().await;
     let admin = first.admin().await;
     let token = admin.token.clone();
     let groups = Groups::make(&admin, &seed).await;
@@ -80,7 +80,7 @@ async fn of_three_instances_one_delivers_each_event_in_order_and_what_a_killed_o
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn instances_share_a_backlog_without_waiting_for_their_next_look() {
     // They look by themselves so rarely that whoever waits for it is too late.
-    let first = quick(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "600000").start().await;
+    let first = short_leases(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "600000").start().await;
     let admin = first.admin().await;
     admin.make_task_object().await;
     let receiver = Receiver::start().await;
@@ -101,7 +101,7 @@ async fn instances_share_a_backlog_without_waiting_for_their_next_look() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_instances_that_are_gone_still_hold_holds_up_no_later_event() {
-    let mut server = quick(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "200").start().await;
+    let mut server = short_leases(Engine::Postgres).env("SVC_EVENTS_POLL_INTERVAL_MS", "200").start().await;
     let admin = server.admin().await;
     let token = admin.token.clone();
     admin.make_task_object().await;

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Engine, Server, on_both_engines};
+use blockbase_tests::{Engine, Server, is_long, on_both_engines};
 
 use super::audit;
 use super::groups::{Groups, LOG};
 use super::seed::{Seed, number};
 use super::storm::{OnLoss, Storm};
-use crate::webhooks::quick;
+use crate::webhooks::short_leases;
 
-/// Kills in all, on both engines together. The nightly run has 5000.
-const KILLS: u64 = 200;
+/// Kills in all, on both engines together: in the gate, and in the long command. `BLOCKBASE_KILLS` sets another number.
+const KILLS: [u64; 2] = [20, 200];
 /// Kills of one database; after them all has to settle.
 const KILLS_A_ROUND: u64 = 100;
 /// The longest time between a boot and a kill.
@@ -22,7 +22,7 @@ const LIFE_MAX_MS: u64 = 350;
 on_both_engines! {
     async fn whenever_the_process_is_killed_nothing_is_lost_and_each_event_is_persisted_once(engine: Engine) {
         let seed = Seed::new();
-        let mut left = number("BLOCKBASE_KILLS").unwrap_or(KILLS) / 2;
+        let mut left = number("BLOCKBASE_KILLS").unwrap_or(KILLS[usize::from(is_long())]) / 2;
         for round in 0.. {
             let kills = left.min(KILLS_A_ROUND);
             left -= kills;
@@ -35,7 +35,7 @@ on_both_engines! {
 }
 
 async fn kill_again_and_again(engine: Engine, seed: &Seed, round: u64, kills: u64) {
-    let mut server = quick(engine).env("SVC_RETRY_BASE_MS", "20").env("SVC_EVENTS_POLL_INTERVAL_MS", "200").start().await;
+    let mut server = short_leases(engine).env("SVC_RETRY_BASE_MS", "20").env("SVC_EVENTS_POLL_INTERVAL_MS", "200").start().await;
     let admin = server.admin().await;
     let token = admin.token.clone();
     let groups = Groups::make(&admin, seed).await;

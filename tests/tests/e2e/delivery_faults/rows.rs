@@ -9,7 +9,7 @@ use super::audit;
 use super::groups::{Groups, LOG, PERSIST};
 use super::seed::Seed;
 use crate::events::Stream;
-use crate::webhooks::{ledger, quick};
+use crate::webhooks::{ledger, short_leases};
 
 /// What the ledger says of an event that cannot be read.
 const UNDECODABLE: &str = "the stored event cannot be read";
@@ -43,7 +43,7 @@ async fn nothing_due(server: &Server) {
 on_both_engines! {
     async fn an_event_that_cannot_be_read_is_dead_and_holds_up_no_other(engine: Engine) {
         let seed = Seed::new();
-        let mut server = quick(engine).start().await;
+        let mut server = short_leases(engine).start().await;
         let admin = server.admin().await;
         let token = admin.token.clone();
         let groups = Groups::make(&admin, &seed).await;
@@ -111,7 +111,7 @@ on_both_engines! {
 
     async fn a_delivery_that_was_claimed_again_and_again_without_an_outcome_is_given_up(engine: Engine) {
         let seed = Seed::new();
-        let mut server = quick(engine).start().await;
+        let mut server = short_leases(engine).start().await;
         let admin = server.admin().await;
         let token = admin.token.clone();
         let groups = Groups::make(&admin, &seed).await;
@@ -135,7 +135,7 @@ on_both_engines! {
             let delivered = (&json!("delivered"), &json!(false), &Value::Null);
             assert_eq!(told, [delivered, delivered, (&json!("failed"), &json!(true), &json!(GIVEN_UP))], "{group}");
         }
-        assert!(server.log().contains("deliveries were given up"));
+        server.log_with("deliveries were given up").await;
         assert_eq!(groups.steady.count(), arrived + 2);
         // By hand it is tried again, with all its claims.
         for group in [&groups.steady_group, PERSIST] {

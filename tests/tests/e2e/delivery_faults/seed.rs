@@ -8,7 +8,10 @@ pub(super) struct Seed(u64);
 impl Seed {
     /// That of `BLOCKBASE_SEED`, else a new one.
     pub(super) fn new() -> Seed {
-        Seed(number("BLOCKBASE_SEED").unwrap_or_else(|| fastrand::u64(..)))
+        let seed = number("BLOCKBASE_SEED").unwrap_or_else(|| fastrand::u64(..));
+        // A process that is killed prints nothing at its end.
+        eprintln!("BLOCKBASE_SEED={seed}");
+        Seed(seed)
     }
 
     /// The numbers of one part of the test; each part has others.

@@ -50,6 +50,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Time between calls that show that the server serves. They are not to take the processors from what they wait for.
 const BETWEEN_CALLS: Duration = Duration::from_millis(250);
 
+#[ignore = "long: a minute of the processor"]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_component_that_takes_too_much_to_compile_is_refused() {
     let server = impatient(Engine::Sqlite).start().await;

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server};
 use serde_json::{Value, json};
@@ -244,7 +243,9 @@ async fn silence() -> (String, Arc<[AtomicUsize; 2]>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_never_answers_is_left_at_the_deadline() {
-    let server = local_server().await;
+    // Long enough for a busy machine to connect.
+    let server =
+        impatient(Engine::Sqlite).env("SVC_ALLOW_PRIVATE_NETWORK", "true").env("SVC_ACTION_TIMEOUT_MS", "4000").start().await;
     let admin = server.admin().await;
     let (url, counts) = silence().await;
     install_with_origins(&admin, &[origin(&url)]).await;
@@ -263,9 +264,13 @@ async fn a_server_that_never_answers_is_left_at_the_deadline() {
     let error = send(&admin, "send", &url, json!({ "timeout_ms": 50 })).await.expect_error(503, "unavailable");
     assert!(error["message"].as_str().unwrap().contains("no answer within 50 ms"), "{error}");
     // A caller who hangs up closes the connection as well.
-    let hung_up = tokio::time::timeout(Duration::from_millis(300), send(&admin, "send", &url, json!({}))).await;
-    assert!(hung_up.is_err());
-    until("all are closed", async || count(1) == 4).await;
-    assert_eq!(count(0), 4);
+    let begun = count(0);
+    tokio::select! {
+        answer = send(&admin, "send", &url, json!({})) => panic!("answered before the caller hung up: {} {}", answer.status, answer.text),
+        () = until("the request has arrived", async || count(0) == begun + 1) => {}
+    }
+    until("all are closed", async || count(1) == count(0)).await;
+    // The one with the short time of its own may have ended before it was connected.
+    assert!([3, 4].contains(&count(0)), "{}", count(0));
     good(&admin).await;
 }

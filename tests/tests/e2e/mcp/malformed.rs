@@ -1,11 +1,11 @@
 //! What is no message, comes from elsewhere, or asks for what there is not.
 
-use blockbase_tests::{Engine, ServerBuilder, on_both_engines};
+use blockbase_tests::{Engine, ServerBuilder, on_sqlite_first};
 use serde_json::json;
 
 use super::{BOTH, Client, PATH, call, make_schema, read_result};
 
-on_both_engines! {
+on_sqlite_first! {
     async fn whatever_comes_is_answered_by_the_protocol(server: Server) {
         let admin = server.admin().await;
         make_schema(&admin).await;

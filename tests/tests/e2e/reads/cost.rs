@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, on_both_engines, until};
+use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, on_both_engines, until, within};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::json;
@@ -26,10 +26,15 @@ fn memory_peak(server: &Server) -> u64 {
 
 /// Five records of 2 MB and six of 9 MB.
 async fn with_big_texts(engine: Engine) -> Server {
+    with_texts(engine, &[2, 2, 2, 2, 2, 9, 9, 9, 9, 9, 9]).await
+}
+
+/// Records with a text of so many megabytes each.
+async fn with_texts(engine: Engine, megabytes: &[usize]) -> Server {
     let server = ServerBuilder::new(engine).env("SVC_MAX_TEXT_BYTES", "10485760").start().await;
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
-    for megabytes in [2, 2, 2, 2, 2, 9, 9, 9, 9, 9, 9] {
+    for megabytes in megabytes {
         let text = "Größe und Weite ".repeat(megabytes * 1_000_000 / 18);
         let made = admin.post("/api/v1/data/doc", json!({ "t": text })).await;
         assert_eq!(made.status, 201);
@@ -63,7 +68,7 @@ fn costlier() -> String {
 async fn healthz_answers(server: &Server) {
     let begun = Instant::now();
     assert_eq!(server.call("GET", "/healthz", None).await.status, 200);
-    assert!(begun.elapsed() < PATIENCE, "/healthz took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < within(PATIENCE), "/healthz took {:?}", begun.elapsed());
 }
 
 /// Holds a lock that every scan of `doc` waits for, until [`END_LOCK`].
@@ -118,6 +123,7 @@ async fn leave_early(server: &Server, whole: u64, requests: impl Future<Output =
 }
 
 on_both_engines! {
+    #[ignore = "long: memory and latency, alone"]
     async fn one_user_cannot_freeze_the_server(engine: Engine) {
         let server = with_big_texts(engine).await;
         let admin = server.with_token(sign_in(&server).await);
@@ -148,7 +154,8 @@ on_both_engines! {
     }
 
     async fn a_list_whose_client_has_left_costs_nothing(engine: Engine) {
-        let server = with_big_texts(engine).await;
+        // Few of them: a whole scan has to end in time on a slow machine too.
+        let server = with_texts(engine, &[1, 1, 1]).await;
         let admin = server.with_token(sign_in(&server).await);
         let costlier = list_of(&terms());
         let lists = async || (0..4).map(|_| admin.get(&costlier)).collect::<FuturesUnordered<_>>().collect::<Vec<_>>().await;
@@ -186,6 +193,7 @@ on_both_engines! {
         assert_eq!(admin.get("/api/v1/data/doc?select=id&t[ilike]=nothing+like+it").await.status, 200);
     }
 
+    #[ignore = "long: memory and latency, alone"]
     async fn one_users_lists_starve_nobody(engine: Engine) {
         let server = with_big_texts(engine).await;
         let admin = server.with_token(sign_in(&server).await);
@@ -200,10 +208,10 @@ on_both_engines! {
                 () = async {
                     let begun = Instant::now();
                     assert_eq!(admin.get("/api/v1/users").await.status, 200);
-                    assert!(begun.elapsed() < PATIENCE, "GET /users took {:?}", begun.elapsed());
+                    assert!(begun.elapsed() < within(PATIENCE), "GET /users took {:?}", begun.elapsed());
                     let begun = Instant::now();
                     assert_eq!(other.get("/api/v1/data/doc?select=id&limit=1").await.status, 200);
-                    assert!(begun.elapsed() < PATIENCE, "a list took {:?}", begun.elapsed());
+                    assert!(begun.elapsed() < within(PATIENCE), "a list took {:?}", begun.elapsed());
                 } => {}
             }
         }
@@ -234,18 +242,15 @@ async fn a_third_scan_waits_five_seconds_and_is_told_when_to_try_again() {
     admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
     let user = weak_user(&admin, "eve", "doc").await;
     // A lock makes scans as long as they have to be.
-    let locked = server.sql("DO $$ BEGIN LOCK TABLE doc IN ACCESS EXCLUSIVE MODE; PERFORM pg_sleep(9); END $$");
-    let scans = async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        let begun = Instant::now();
-        let mut lists: FuturesUnordered<_> = (0..3).map(|_| user.get("/api/v1/data/doc?t[ilike]=x")).collect();
-        let refused = lists.next().await.unwrap();
-        refused.expect_error(503, "unavailable");
-        assert_eq!(refused.headers["retry-after"], "5");
-        assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
-        while let Some(list) = lists.next().await {
-            assert_eq!(list.status, 200, "{}", list.text);
-        }
-    };
-    tokio::join!(locked, scans);
+    let lock = server.lock_table("doc").await;
+    let begun = Instant::now();
+    let mut lists: FuturesUnordered<_> = (0..3).map(|_| user.get("/api/v1/data/doc?t[ilike]=x")).collect();
+    let refused = lists.next().await.unwrap();
+    refused.expect_error(503, "unavailable");
+    assert_eq!(refused.headers["retry-after"], "5");
+    assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
+    lock.release().await;
+    while let Some(list) = lists.next().await {
+        assert_eq!(list.status, 200, "{}", list.text);
+    }
 }

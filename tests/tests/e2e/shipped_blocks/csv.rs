@@ -290,6 +290,7 @@ on_both_engines! {
 }
 
 on_both_engines! {
+    #[ignore = "long: the largest file there may be"]
     async fn a_file_as_long_as_may_be_is_within_the_limits_of_a_call(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_MAX_BULK", "4000").start().await;
         let admin = ready(&server).await;
