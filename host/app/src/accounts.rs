@@ -11,7 +11,6 @@ mod tries;
 use std::sync::Arc;
 
 use blockbase_auth::{HashError, PasswordProblem, SessionToken};
-use blockbase_query::Permissions;
 use blockbase_schema::{Code, Error, is_email, time};
 use blockbase_store::{NewSession, ReadCost, SessionRow, UserRow};
 use serde_json::{Value, json};
@@ -205,11 +204,7 @@ impl App {
     fn as_user(user_id: &str) -> Caller {
         let actor =
             blockbase_auth::Actor { user_id: Some(user_id.to_owned()), api_key_id: None, via: blockbase_auth::Via::Session };
-        Caller {
-            principal: blockbase_auth::Principal::Known(actor),
-            authority: crate::Authority::Own(Arc::new(Permissions::new(Vec::new(), None))),
-            ..Caller::system()
-        }
+        Caller { principal: blockbase_auth::Principal::Known(actor), ..Caller::nobody() }
     }
 
     /// Whether somebody has signed up before. Guests do not count.

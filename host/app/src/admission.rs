@@ -16,7 +16,7 @@ impl App {
     /// # Errors
     /// `unauthorized`, `forbidden`, and `not_found` for an object that does not exist, where the caller may know that.
     pub async fn admit_to_object(&self, caller: &Caller, object: &str, actions: &[Action]) -> Result<()> {
-        self.on_schema(async |registry| {
+        self.on_schema(caller, async |registry| {
             for action in actions {
                 caller.object(&registry, object, *action)?;
             }
@@ -30,7 +30,7 @@ impl App {
     /// # Errors
     /// As [`App::admit_to_object`], and `not_found` for a relation key that is not many_to_many.
     pub async fn admit_to_links(&self, caller: &Caller, object: &str, key: &str) -> Result<()> {
-        self.on_schema(async |registry| self.linkable(caller, &registry, object, key).map(drop)).await
+        self.on_schema(caller, async |registry| self.linkable(caller, &registry, object, key).map(drop)).await
     }
 
     /// Demands the right to call an action.

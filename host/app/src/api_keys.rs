@@ -142,7 +142,7 @@ impl App {
         let caller = caller.clone();
         let row = self
             .store
-            .write(move |connection| {
+            .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     keep_maker(connection, &maker).await?;
@@ -194,7 +194,7 @@ impl App {
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         let row = self
-            .change_accounts(move |connection| {
+            .change_accounts_by(caller.judged.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     keep_maker(connection, &maker).await?;
@@ -233,7 +233,7 @@ impl App {
         let access = caller.access(API_KEYS, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let holder = within(connection, &access, &id).await?;

@@ -228,7 +228,7 @@ impl InstalledBlock {
             depth: invoker.depth,
             payer: invoker.payer.clone(),
             answer_left: invoker.answer_left.clone(),
-            identity: invoker.identity.clone(),
+            judged: invoker.judged.clone(),
         }
     }
 
@@ -349,7 +349,7 @@ impl App {
         };
         let (key, digest) = (name.to_owned(), block.digest.clone());
         self.store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     connection.raise_version("subscriptions").await?;
@@ -372,7 +372,7 @@ impl App {
         let event = self.block_event(caller, "uninstalled", name, &block.manifest.version);
         let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());
         self.store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     connection.raise_version("subscriptions").await?;

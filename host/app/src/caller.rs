@@ -10,6 +10,7 @@ use blockbase_schema::{Code, Error, Object, Registry, Result, json};
 
 use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
 use crate::makers::key_suspended;
+use crate::recheck::{Held, Judged};
 use crate::shares::{Payer, ScanPermit};
 use crate::{App, Settings};
 
@@ -42,7 +43,8 @@ pub struct Caller {
     pub(crate) payer: Payer,
     /// Bytes that lists may still bring in the request, where several of them make one answer.
     pub(crate) answer_left: Option<Arc<AtomicUsize>>,
-    pub(crate) identity: Option<Arc<Identity>>,
+    /// What the authority was judged by, so that it can be judged again.
+    pub(crate) judged: Judged,
 }
 
 /// Where a caller's rights come from.
@@ -63,13 +65,22 @@ impl Caller {
             depth: 0,
             payer: Payer::Service,
             answer_left: None,
-            identity: None,
+            judged: Judged::default(),
         }
     }
 
-    /// Somebody without a credential.
-    pub(crate) fn anonymous(rights: Arc<Permissions>) -> Caller {
-        Caller { principal: Principal::Anonymous, authority: Authority::Own(rights), ..Caller::system() }
+    /// Somebody without a credential, who has what everybody has.
+    pub(crate) fn anonymous(public: Arc<Held>) -> Caller {
+        Caller {
+            authority: Authority::Own(Arc::clone(&public.rights)),
+            judged: Judged { public: Some(public), ..Judged::default() },
+            ..Caller::system()
+        }
+    }
+
+    /// Nobody, who may do nothing.
+    pub(crate) fn nobody() -> Caller {
+        Caller { authority: Authority::Own(Arc::new(Permissions::new(Vec::new(), None))), ..Caller::system() }
     }
 
     /// A caller without an address: the service acts for them later.
@@ -85,8 +96,13 @@ impl Caller {
             depth: 0,
             payer: identity.payer(address),
             answer_left: None,
-            identity: Some(identity),
+            judged: Judged { identity: Some(identity), ..Judged::default() },
         }
+    }
+
+    /// Whom a credential, or a thing's maker, was found to be.
+    pub(crate) fn identity(&self) -> Option<&Arc<Identity>> {
+        self.judged.identity.as_ref()
     }
 
     /// The same caller in a request whose lists share one bound (`SVC_MAX_ANSWER_BYTES`).

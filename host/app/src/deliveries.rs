@@ -7,7 +7,8 @@ use std::time::Duration;
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Result, time};
 use blockbase_store::{
-    Claim, Claimed, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost, VisibleEvents,
+    Claim, Claimed, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost, Service,
+    VisibleEvents,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -147,7 +148,7 @@ impl App {
         let token = claim.token.clone();
         let claimed = self
             .store
-            .write_in_reserve(move |connection| Box::pin(async move { Ok(connection.claim_deliveries(&claim).await?) }))
+            .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.claim_deliveries(&claim).await?) }))
             .await?;
         Ok(Lease { token, claimed })
     }
@@ -157,7 +158,7 @@ impl App {
         let outcomes: Vec<(i64, Outcome)> = ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
         self.until_uncontended(|| {
             let (consumer, token, outcomes) = (consumer.to_owned(), token.to_owned(), outcomes.clone());
-            self.store.write_in_reserve(move |connection| {
+            self.store.write_in_reserve(Service, move |connection| {
                 Box::pin(async move { Ok(connection.settle_deliveries(&consumer, &token, outcomes).await?) })
             })
         })
@@ -185,8 +186,10 @@ impl App {
         if self.is_shared() {
             return Ok(());
         }
-        let released =
-            self.store.write_in_reserve(|connection| Box::pin(async move { Ok(connection.release_claims().await?) })).await?;
+        let released = self
+            .store
+            .write_in_reserve(Service, |connection| Box::pin(async move { Ok(connection.release_claims().await?) }))
+            .await?;
         if released > 0 {
             tracing::info!(event.deliveries = released, "deliveries that were under way when the server ended are due again");
         }
@@ -305,7 +308,7 @@ impl App {
         };
         let (event_id, consumer, caller) = (event_id.to_owned(), consumer.to_owned(), caller.clone());
         self.store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let entry = connection.held_delivery(&event_id, &consumer).await?;
                     let is_seen = |entry: &LedgerRow| may_see(&caller, entry.object.as_deref(), entry.owner.as_deref());
@@ -387,7 +390,7 @@ impl App {
             let reset = || {
                 let (caller, group, found, why_stopped) =
                     (caller.clone(), consumer.to_owned(), found.clone(), why_stopped.clone());
-                self.store.write_in_reserve(move |connection| {
+                self.store.write_in_reserve(self.by(&caller), move |connection| {
                     Box::pin(async move {
                         if !may_retry_group(connection, &caller, &group, why_stopped).await? {
                             return Ok(None);

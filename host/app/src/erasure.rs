@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::App;
 use crate::accounts::account_of;
 use crate::caller::Caller;
+use crate::recheck::Judged;
 use crate::users::{keep_an_admin, remove_user};
 
 /// What an erasure is told.
@@ -49,16 +50,19 @@ impl App {
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;
         let account = self.erase_account(caller, &erasure.user_id).await?;
+        // Who erases themselves is gone by now, and what they began is ended for them.
+        let is_oneself = caller.actor_id() == Some(erasure.user_id.as_str());
+        let caller = &if is_oneself { Caller { judged: Judged::default(), ..caller.clone() } } else { caller.clone() };
         let deleted = match erasure.deletes_records {
             true => self.erase_records(caller, &erasure.user_id).await?,
             false => 0,
         };
-        let unstamped = self.erase_stamps(&erasure.user_id).await?;
-        let (events, waiting) = self.erase_events(&erasure.user_id).await?;
+        let unstamped = self.erase_stamps(caller, &erasure.user_id).await?;
+        let (events, waiting) = self.erase_events(caller, &erasure.user_id).await?;
         let user_id = erasure.user_id.clone();
         let (lines, runs) = self
             .store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.forget_schema_author(&user_id).await?;
                     let lines = connection.delete_block_logs_with(&user_id).await?;
@@ -82,7 +86,7 @@ impl App {
     async fn erase_account(&self, caller: &Caller, id: &str) -> Result<ErasedAccount> {
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
@@ -138,17 +142,17 @@ impl App {
     }
 
     /// Takes the user's id out of the stamps of records: of how many.
-    async fn erase_stamps(&self, user_id: &str) -> Result<u64> {
+    async fn erase_stamps(&self, caller: &Caller, user_id: &str) -> Result<u64> {
         let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
         let mut changed = 0;
         for name in &names {
             changed += self
-                .on_schema(move |registry| async move {
+                .on_schema(caller, move |registry| async move {
                     // One that is gone meanwhile has no stamps any more.
                     let Some(object) = registry.object(name).cloned() else { return Ok(0) };
                     let user_id = user_id.to_owned();
                     self.store
-                        .write_in_reserve(move |connection| {
+                        .write_in_reserve(self.by(caller), move |connection| {
                             Box::pin(async move {
                                 if connection.version("schema").await? != registry.version {
                                     return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
@@ -166,7 +170,7 @@ impl App {
 
     /// Deletes the events that are of the user's records or name the user, and that nobody still has to get: how many, and how
     /// many are left because somebody has.
-    async fn erase_events(&self, user_id: &str) -> Result<(u64, u64)> {
+    async fn erase_events(&self, caller: &Caller, user_id: &str) -> Result<(u64, u64)> {
         let (mut after, mut deleted, mut waiting) = (0, 0, 0);
         loop {
             let page = self
@@ -184,7 +188,7 @@ impl App {
                 let began = std::time::Instant::now();
                 let (gone, left) = self
                     .store
-                    .write_in_reserve(move |connection| {
+                    .write_in_reserve(self.by(caller), move |connection| {
                         Box::pin(async move { Ok(connection.delete_settled_events(&theirs).await?) })
                     })
                     .await?;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_query::Permissions;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::ClaimedEvent;
 use serde_json::Value;
@@ -50,8 +49,7 @@ impl App {
         event: ClaimedEvent,
         attempt: u32,
     ) -> Result<EventCall> {
-        let nobody = Caller::anonymous(Arc::new(Permissions::new(Vec::new(), None)));
-        let nobody = Caller { payer: Payer::Block(block.name().into()), ..nobody };
+        let nobody = Caller { payer: Payer::Block(block.name().into()), ..Caller::nobody() };
         let caller = Caller { depth: event.depth + 1, ..self.block_caller(&block, &nobody).await? };
         Ok(EventCall {
             app: Arc::clone(self),

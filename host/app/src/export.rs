@@ -172,7 +172,7 @@ impl App {
     /// As [`App::export`], but for those of a server that is busy.
     pub async fn check_export(&self, caller: &Caller, object: &str, request: &ExportRequest, form: ExportForm) -> Result<String> {
         let check = move |registry: Arc<Registry>| async move { export_plan(caller, &registry, object, request, form).map(drop) };
-        self.on_schema(check).await?;
+        self.on_schema(caller, check).await?;
         Ok(self.export_name(object, form))
     }
 
@@ -188,7 +188,7 @@ impl App {
         form: ExportForm,
     ) -> Result<Export> {
         let rows = self
-            .on_schema(move |registry| async move {
+            .on_schema(caller, move |registry| async move {
                 let plan = export_plan(caller, &registry, object, request, form)?;
                 self.begin_export(caller, registry.version, plan).await
             })
@@ -249,6 +249,7 @@ impl App {
         let read = tokio::select! {
             read = read => read,
             () = client_is_gone(&spool) => Err(too_slow()),
+            lost = self.lost(&caller) => Err(lost),
         };
         match read {
             Ok(()) => spool.end(Ok(())),
@@ -262,7 +263,11 @@ impl App {
                 return;
             }
         }
-        client_is_gone(&spool).await;
+        // What the client has not taken yet is not for somebody who has lost the right to it.
+        tokio::select! {
+            () = client_is_gone(&spool) => {}
+            error = self.lost(&caller) => tracing::warn!(error.code = error.code.as_str(), "an export is cut off"),
+        }
         // Of no effect where the client has everything.
         spool.end(Err(Incomplete));
         drop(place);

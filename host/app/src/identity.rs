@@ -3,6 +3,7 @@
 mod cache;
 
 use std::net::IpAddr;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use blockbase_auth::{API_KEY_PREFIX, Actor, Via, hash_token};
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Error, Result};
 use blockbase_store::{
-    ApiKeyRow, Connection, KeyHolder, ReadCost, RoleRow, SessionHolder, SessionRow, SuspensionReason, UserRow,
+    ApiKeyRow, Connection, KeyHolder, ReadCost, RoleRow, Service, SessionHolder, SessionRow, SuspensionReason, UserRow, Writer,
 };
 use futures_util::future::BoxFuture;
 
@@ -19,6 +20,7 @@ pub(crate) use cache::IdentityCache;
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::makers::MakerRights;
+use crate::recheck::{Held, Judged};
 use crate::shares::Payer;
 
 const DAY_MS: i64 = 24 * 3_600_000;
@@ -61,6 +63,8 @@ pub(crate) struct Identity {
     pub(crate) holds_until: i64,
     /// The answer of `/api/v1/me`, once somebody asked for it.
     pub(crate) verdict: OnceLock<Arc<str>>,
+    /// The state of the accounts in which the rights were found, or found again. One that is judged again keeps it for all requests.
+    pub(crate) generation: Arc<AtomicU64>,
     kept_at: i64,
 }
 
@@ -197,28 +201,40 @@ impl App {
         Ok(identity)
     }
 
-    /// As [`App::change_accounts`] where `forgets`, else a plain write: somebody new changes nothing of what is kept.
+    /// As [`App::change_accounts`] by the service where `forgets`, else a plain write: somebody new changes nothing of what is kept.
     pub(crate) async fn add_to_accounts<T, F>(&self, forgets: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        if forgets { self.change_accounts(body).await } else { self.store.write_in_reserve(body).await }
+        if forgets { self.change_accounts(Service, body).await } else { self.store.write_in_reserve(Service, body).await }
+    }
+
+    /// [`App::change_accounts`] that a caller asked for: what they may do is judged in the transaction, with the accounts held.
+    pub(crate) async fn change_accounts_by<T, F>(&self, caller: Judged, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        self.change_accounts(self.accounts_by(caller), body).await
     }
 
     /// Runs a change of accounts and forgets the kept identities then, also where the caller goes away meanwhile. It is made while
     /// there is too little room, too: whoever cannot sign in cannot free any.
-    pub(crate) async fn change_accounts<T, F>(&self, body: F) -> Result<T>
+    pub(crate) async fn change_accounts<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         let (store, identities, is_shared) = (self.store.clone(), Arc::clone(&self.identities), self.is_shared());
         let change = tokio::spawn(async move {
+            let forgotten = Arc::clone(&identities);
             let answer = store
-                .write_in_reserve(move |connection| {
+                .write_in_reserve(writer, move |connection| {
                     Box::pin(async move {
                         let answer = body(connection).await?;
+                        // What waits behind this transaction is judged again, and once more after the commit, which others see then.
+                        forgotten.forget();
                         if is_shared {
                             // Last, so that whoever waits for this row holds nothing that its holder still needs.
                             connection.raise_version("accounts").await?;
@@ -250,7 +266,7 @@ impl App {
         let Some(holder) = found.filter(|holder| !holder.user.banned) else { return Ok(None) };
         let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
         let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
-        let mut identity = self.identity_of_key_holder(holder, &maker, now)?;
+        let mut identity = self.identity_of_key_holder(holder, &maker, now, generation)?;
         // Not kept for longer than what it follows from.
         identity.kept_at = identity.kept_at.min(read_at);
         if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
@@ -263,7 +279,7 @@ impl App {
     fn note_use(&self, id: String, is_first: bool, caller: Caller, now: i64) {
         let (store, announcer) = (self.store.clone(), self.announcer(&caller));
         tokio::spawn(async move {
-            let noted = store.write(move |connection| {
+            let noted = store.write(Service, move |connection| {
                 Box::pin(async move {
                     match is_first && connection.begin_api_key(&id, now).await? {
                         true => announcer.emit(connection, "auth.key.used".to_owned(), serde_json::json!({ "id": id })).await,
@@ -278,7 +294,14 @@ impl App {
     }
 
     /// Whom a key shows, with its role's rights, cut to what its maker has.
-    pub(crate) fn identity_of_key_holder(&self, holder: KeyHolder, rights: &MakerRights, now: i64) -> Result<Identity> {
+    /// `generation` is the state of the accounts before they were read.
+    pub(crate) fn identity_of_key_holder(
+        &self,
+        holder: KeyHolder,
+        rights: &MakerRights,
+        now: i64,
+        generation: u64,
+    ) -> Result<Identity> {
         let KeyHolder { key, user, role } = holder;
         let role_rights = self.permissions([&role], Some(&user.id))?;
         let own_end = key.expires_at.unwrap_or(i64::MAX);
@@ -293,11 +316,12 @@ impl App {
         };
         let shown = Shown::ApiKey(key);
         let roles = vec![role.name];
-        Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict: OnceLock::new(), kept_at: now })
+        let (verdict, generation) = (OnceLock::new(), Arc::new(AtomicU64::new(generation)));
+        Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict, generation, kept_at: now })
     }
 
     /// A user with the rights of these roles, as if in a session.
-    pub(crate) fn identity_of_user(&self, user: UserRow, roles: Vec<RoleRow>, now: i64) -> Result<Identity> {
+    pub(crate) fn identity_of_user(&self, user: UserRow, roles: Vec<RoleRow>, now: i64, generation: u64) -> Result<Identity> {
         let permissions = self.permissions(&roles, Some(&user.id))?;
         let row = SessionRow {
             id: String::new(),
@@ -317,6 +341,7 @@ impl App {
             suspended: None,
             holds_until: i64::MAX,
             verdict: OnceLock::new(),
+            generation: Arc::new(AtomicU64::new(generation)),
             kept_at: now,
         })
     }
@@ -359,8 +384,18 @@ impl App {
         let kept_until_extended = is_due && session.updated_at != now;
         let holds_until = session.expires_at;
         let shown = Shown::Session { row: session, pending_claim };
-        let verdict = OnceLock::new();
-        let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, kept_at: now };
+        let (verdict, read_in) = (OnceLock::new(), Arc::new(AtomicU64::new(generation)));
+        let identity = Identity {
+            user,
+            shown,
+            roles,
+            permissions,
+            suspended: None,
+            holds_until,
+            verdict,
+            generation: read_in,
+            kept_at: now,
+        };
         // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),
@@ -372,8 +407,9 @@ impl App {
     fn note_session(&self, id: String, now: i64) {
         let store = self.store.clone();
         tokio::spawn(async move {
-            let noted =
-                store.write(move |connection| Box::pin(async move { Ok(connection.touch_session(&id, now).await?) })).await;
+            let noted = store
+                .write(Service, move |connection| Box::pin(async move { Ok(connection.touch_session(&id, now).await?) }))
+                .await;
             if let Err(error) = noted {
                 tracing::debug!(error.cause = %error, "the use of a session could not be noted");
             }
@@ -383,7 +419,7 @@ impl App {
     /// Puts a session's end off. A request does not fail or wait long for it.
     async fn extend_session(&self, id: &str, now: i64) -> Extension {
         let id = id.to_owned();
-        let extend = self.store.write_in_reserve(move |connection| {
+        let extend = self.store.write_in_reserve(Service, move |connection| {
             Box::pin(async move { Ok(connection.extend_session(&id, now + SESSION_MS, now).await?) })
         });
         match tokio::time::timeout(EXTENSION_TIMEOUT, extend).await {
@@ -414,10 +450,10 @@ impl App {
     }
 
     /// What callers without a credential may do.
-    pub(crate) async fn public_permissions(&self) -> Result<Arc<Permissions>> {
+    pub(crate) async fn public_permissions(&self) -> Result<Arc<Held>> {
         let now = self.clock.now();
-        if let Some(permissions) = self.identities.public(now) {
-            return Ok(permissions);
+        if let Some(public) = self.identities.public(now) {
+            return Ok(public);
         }
         let generation = self.identities.generation();
         let role = self

@@ -1,7 +1,7 @@
 //! This process among those that serve the database, and what everybody may know of the service before they sign in.
 
 use blockbase_schema::Result;
-use blockbase_store::ReadCost;
+use blockbase_store::{ReadCost, Service};
 use serde_json::{Value, json};
 
 use crate::App;
@@ -57,7 +57,7 @@ impl App {
         let Process { id, started_at } = self.process.clone();
         let age_ms = (self.clock.now() - started_at).max(0);
         self.store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(Service, move |connection| {
                 Box::pin(async move { Ok(connection.note_instance(&id, VERSION, age_ms).await?) })
             })
             .await
@@ -66,6 +66,8 @@ impl App {
     /// Tells them that it ends.
     pub async fn forget_instance(&self) -> Result<()> {
         let id = self.process.id.clone();
-        self.store.write_in_reserve(move |connection| Box::pin(async move { Ok(connection.forget_instance(&id).await?) })).await
+        self.store
+            .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.forget_instance(&id).await?) }))
+            .await
     }
 }

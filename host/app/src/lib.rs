@@ -31,6 +31,7 @@ mod master_secret;
 mod persist;
 mod platform_event;
 mod preferences;
+mod recheck;
 mod record_events;
 mod records;
 mod refresh;
@@ -309,6 +310,11 @@ impl App {
 
     pub(crate) fn runtime(&self) -> Result<&Arc<dyn BlockRuntime>> {
         self.runtime.get().ok_or_else(|| Error::internal("no block runtime was set"))
+    }
+
+    /// The same where it may not be joined yet.
+    pub(crate) fn weak(&self) -> Weak<App> {
+        self.itself.get().cloned().unwrap_or_default()
     }
 
     /// This service, for a transaction that has to own what it needs of it.

@@ -62,7 +62,7 @@ impl App {
         ids: &[String],
         change: LinkChange,
     ) -> Result<Option<usize>> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let Linkable { object, access, relation, target_access } = self.linkable(caller, &registry, object, key)?;
             self.check_bulk_size(ids.len())?;
             let targets = parse_ids(ids)?;
@@ -76,7 +76,11 @@ impl App {
                 target_ids: targets,
             };
             let mut context = self.write_context(caller, &registry);
-            self.store.write(move |connection| Box::pin(async move { run(connection, plan, &mut context, change).await })).await
+            self.store
+                .write(self.by(caller), move |connection| {
+                    Box::pin(async move { run(connection, plan, &mut context, change).await })
+                })
+                .await
         })
         .await
     }

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Code, Error, Result, time};
 use blockbase_store::{
-    Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Suspension, SuspensionReason, Thing, UserRow,
+    Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, UserRow,
 };
 use serde_json::{Value, json};
 
@@ -34,6 +34,7 @@ use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::identity::{Identity, grants, public_role};
 use crate::platform_event::Announcer;
+use crate::recheck::Held;
 
 /// Keys that may stand between a thing and the user whose rights it has in the end: a key makes a key, which makes a key.
 pub(crate) const CHAIN_MAX: usize = 8;
@@ -66,8 +67,8 @@ impl MakerRights {
     /// Until when it can be kept at most: a key of the maker expires.
     pub(crate) fn holds_until(&self) -> i64 {
         match self {
-            MakerRights::Held(Caller { identity: Some(identity), .. }) => identity.holds_until,
-            _ => i64::MAX,
+            MakerRights::Held(caller) => caller.identity().map_or(i64::MAX, |identity| identity.holds_until),
+            MakerRights::Unlimited | MakerRights::Suspended(_) => i64::MAX,
         }
     }
 }
@@ -190,22 +191,22 @@ impl App {
             .store
             .read(ReadCost::Rows, move |connection| Box::pin(async move { find(connection, &sought, now).await }))
             .await?;
-        let rights = self.judge(found, now)?;
+        let rights = self.judge(found, now, generation)?;
         self.identities.keep_maker(maker.clone(), rights.clone(), now, generation);
         Ok((rights, now))
     }
 
     /// As [`App::rights_of_maker`], in a transaction, and as it sees the accounts.
     pub(crate) async fn rights_of_maker_in(&self, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
-        let now = self.clock.now();
+        let (now, generation) = (self.clock.now(), self.identities.generation());
         if maker.is_nobody() {
             return Ok(MakerRights::Unlimited);
         }
         let found = find(connection, maker, now).await?;
-        self.judge(found, now)
+        self.judge(found, now, generation)
     }
 
-    fn judge(&self, found: Found, now: i64) -> Result<MakerRights> {
+    fn judge(&self, found: Found, now: i64, generation: u64) -> Result<MakerRights> {
         let (keys, root) = match found {
             Found::Suspended(reason) => return Ok(MakerRights::Suspended(reason)),
             Found::Held(keys, root) => (keys, root),
@@ -213,11 +214,13 @@ impl App {
         let held = |identity: Identity| MakerRights::Held(Caller::of_identity(Arc::new(identity)));
         let mut maker = match root {
             Root::Nobody => MakerRights::Unlimited,
-            Root::Public(role) => MakerRights::Held(Caller::anonymous(self.permissions(&role, None)?)),
-            Root::User(user, roles) => held(self.identity_of_user(user, roles, now)?),
+            Root::Public(role) => {
+                MakerRights::Held(Caller::anonymous(Arc::new(Held::new(self.permissions(&role, None)?, generation))))
+            }
+            Root::User(user, roles) => held(self.identity_of_user(user, roles, now, generation)?),
         };
         for holder in keys.into_iter().rev() {
-            maker = held(self.identity_of_key_holder(holder, &maker, now)?);
+            maker = held(self.identity_of_key_holder(holder, &maker, now, generation)?);
         }
         Ok(maker)
     }
@@ -270,7 +273,7 @@ impl App {
         if expired.is_empty() {
             return Ok(());
         }
-        self.change_accounts(move |connection| {
+        self.change_accounts(Service, move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 for id in expired {

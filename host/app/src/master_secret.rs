@@ -5,7 +5,7 @@
 
 use blockbase_auth::{Sealed, SecretBox};
 use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, ReadCost, Store};
+use blockbase_store::{Connection, ReadCost, Service, Store};
 
 /// The sealed value, by its name in the database and as the purpose that it is sealed for.
 const CHECK: &str = "secret_check";
@@ -58,7 +58,7 @@ async fn once(store: &Store, name: &'static str, value: String) -> Result<String
         return Ok(known);
     }
     store
-        .write(move |connection| {
+        .write(Service, move |connection| {
             Box::pin(async move {
                 connection.set_once(name, &value).await?;
                 kept(connection, name).await?.ok_or_else(|| Error::internal("a value that was set is not there"))

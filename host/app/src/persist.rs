@@ -7,7 +7,7 @@ use blockbase_query::Action;
 use blockbase_query::plan::{CreatePlan, Stamp};
 use blockbase_schema::json::{Members, strict_from_value};
 use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, time};
-use blockbase_store::{ClaimedDelivery, ClaimedEvent, Connection};
+use blockbase_store::{ClaimedDelivery, ClaimedEvent, Connection, Service};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -149,7 +149,7 @@ impl App {
         deliveries: &[ClaimedDelivery],
     ) -> Result<Vec<Ended>> {
         let system = Caller::system();
-        self.on_schema(|registry| {
+        self.on_schema(&system, |registry| {
             let system = &system;
             async move {
                 let object = registry.object(&config.object).cloned();
@@ -174,7 +174,7 @@ impl App {
                 let (consumer, token) = (consumer.to_owned(), token.to_owned());
                 let retry_base = self.settings.retry_base_ms;
                 self.store
-                    .write(move |connection| {
+                    .write(Service, move |connection| {
                         Box::pin(async move {
                             let all = unwritten.iter().chain(plans.iter().map(|plan| &plan.ended));
                             let seqs = all.map(|ended| ended.seq).collect();

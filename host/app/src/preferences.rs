@@ -24,7 +24,7 @@ impl App {
     /// # Errors
     /// `unauthorized` without a session, `forbidden` for an API key.
     pub fn require_person<'c>(&self, caller: &'c Caller) -> Result<&'c str> {
-        let Some(identity) = &caller.identity else {
+        let Some(identity) = caller.identity() else {
             return Err(Error::new(Code::Unauthorized, "Authentication required. Preferences belong to the user of a session."));
         };
         match identity.api_key() {
@@ -57,7 +57,7 @@ impl App {
         let now = self.clock.now();
         self.until_uncontended(move || {
             let (user_id, changes) = (user_id.clone(), changes.clone());
-            self.store.write(move |connection| {
+            self.store.write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     // They may have been deleted a moment ago, or have signed up as somebody else.
                     if !connection.keep_user(&user_id).await? {

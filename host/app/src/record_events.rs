@@ -62,11 +62,7 @@ impl App {
             depth: caller.depth,
             subscriptions: Arc::clone(&self.subscriptions.read()),
             held: Vec::new(),
-            guest: caller
-                .identity
-                .as_ref()
-                .filter(|identity| identity.user.is_anonymous)
-                .map(|identity| identity.user.id.clone()),
+            guest: caller.identity().filter(|identity| identity.user.is_anonymous).map(|identity| identity.user.id.clone()),
         }
     }
 }

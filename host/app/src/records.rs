@@ -57,7 +57,7 @@ pub(crate) fn pagination_json(paging: Paging, total: Option<u64>, has_next_page:
 impl App {
     pub async fn list(&self, caller: &Caller, object: &str, request: ListRequest) -> Result<ListAnswer> {
         let request = &request;
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), &request.expand)?;
             let plan = Arc::new(ListPlan::new(&object, &access, request, expand)?);
@@ -83,7 +83,7 @@ impl App {
 
     /// The record with the related records that are asked for, or `None`.
     pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<RecordAnswer>> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let expand = self.expand_plan(caller, &registry, object.name(), related)?;
             let Some(id) = record_id(id) else { return Ok(None) };
@@ -123,7 +123,7 @@ impl App {
     /// # Errors
     /// What a read of them would be refused with.
     pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, _) = caller.object(&registry, object, Action::Read)?;
             self.expand_plan(caller, &registry, object.name(), related).map(drop)
         })
@@ -150,7 +150,7 @@ impl App {
     /// `{ fn, field, value, filteredCount }` as JSON. Needs what listing needs.
     pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<Vec<u8>> {
         let request = &request;
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let plan = Arc::new(AggregatePlan::new(&object, &access, request.clone())?);
             let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };

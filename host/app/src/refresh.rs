@@ -8,6 +8,7 @@ use blockbase_store::{Connection, ObjectRow, ReadCost, Versions};
 
 use crate::App;
 use crate::blocks::InstalledBlock;
+use crate::caller::Caller;
 
 /// How often an operation begins anew because the schema moved or another transaction was in its way.
 const ATTEMPTS_MAX: u32 = 8;
@@ -77,10 +78,13 @@ impl App {
 
     /// Runs an operation on the schema of this moment; again where the schema moved under it, or where another transaction was
     /// in its way. So a request ends on one schema, the one that it began with or a later one.
-    pub(crate) async fn on_schema<T, F>(&self, operation: impl Fn(Arc<Registry>) -> F) -> Result<T>
+    ///
+    /// The caller is judged again before it where something may have changed: a body may have come in slowly.
+    pub(crate) async fn on_schema<T, F>(&self, caller: &Caller, operation: impl Fn(Arc<Registry>) -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
     {
+        self.recheck(caller).await?;
         let mut pause = ATTEMPT_PAUSE;
         let mut answer = operation(self.registry()).await;
         for attempt in 1..ATTEMPTS_MAX {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use blockbase_schema::Result;
-use blockbase_store::{OutboxSize, ReadCost};
+use blockbase_store::{OutboxSize, ReadCost, Service};
 
 use crate::App;
 
@@ -25,7 +25,9 @@ impl App {
         if days > 0 {
             deleted += self.purge_before(self.clock.now() - i64::from(days) * DAY_MS, None).await?;
         }
-        self.store.write_in_reserve(|connection| Box::pin(async move { Ok(connection.forget_outbox_size().await?) })).await?;
+        self.store
+            .write_in_reserve(Service, |connection| Box::pin(async move { Ok(connection.forget_outbox_size().await?) }))
+            .await?;
         Ok(deleted + self.bound_outbox().await?)
     }
 
@@ -39,7 +41,9 @@ impl App {
             let began = Instant::now();
             let counted = self
                 .store
-                .write_in_reserve(|connection| Box::pin(async move { Ok(connection.count_outbox(COUNTED_AT_ONCE).await?) }))
+                .write_in_reserve(Service, |connection| {
+                    Box::pin(async move { Ok(connection.count_outbox(COUNTED_AT_ONCE).await?) })
+                })
                 .await?;
             // Another instance is at it, and deletes what is too much.
             let Some(counted) = counted else { return Ok(0) };
@@ -78,7 +82,7 @@ impl App {
             let began = Instant::now();
             let (purged, freed) = self
                 .store
-                .write_in_reserve(move |connection| {
+                .write_in_reserve(Service, move |connection| {
                     Box::pin(async move {
                         let Some(bytes) = bytes else { return Ok((connection.purge_events(after, up_to, before).await?, 0)) };
                         let known = connection.outbox_size().await?.bytes;

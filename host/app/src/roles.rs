@@ -168,7 +168,7 @@ impl App {
             updated_at: now,
         };
         let answer = render(&role)?;
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 if connection.roles_count().await? >= ROLES_MAX {
@@ -195,7 +195,7 @@ impl App {
         check_grants(changes.permissions.as_deref().unwrap_or_default())?;
         let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
         let role = self
-            .change_accounts(move |connection| {
+            .change_accounts_by(caller.judged.clone(), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
@@ -252,7 +252,7 @@ impl App {
         caller.require(ROLES, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;

@@ -19,7 +19,7 @@ use blockbase_schema::{
     Code, Constraints, Error, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Result, StoredObject,
     check_object_name, json as json_text,
 };
-use blockbase_store::{Connection, ReadCost, SchemaChangeRow};
+use blockbase_store::{Connection, ReadCost, SchemaChangeRow, Service};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
@@ -364,7 +364,7 @@ impl App {
         let (blocks, caller) = (Arc::clone(&self.blocks.read()), caller.clone());
         let store = self.store.clone();
         self.store
-            .write_schema(move |connection| {
+            .write_schema(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let version = connection.raise_version("schema").await?;
                     let Drafted { before, next, edited } = draft(connection, Mode::Apply, &blocks, edit).await?;
@@ -399,7 +399,7 @@ impl App {
             let object = Arc::clone(object);
             let made = self
                 .store
-                .write_schema(move |connection| {
+                .write_schema(Service, move |connection| {
                     Box::pin(async move {
                         let dialect = connection.dialect();
                         let name = ddl::search_index_name(dialect, &object);

@@ -35,7 +35,7 @@ impl Standing {
     /// role, and no end of their session or key.
     pub fn is_current(&self) -> bool {
         self.generation == Some(self.app.identities.generation())
-            && self.caller.identity.as_ref().is_none_or(|identity| identity.holds_until > self.app.now())
+            && self.caller.identity().is_none_or(|identity| identity.holds_until > self.app.now())
     }
 
     /// Looks at the caller again. `None` where what they presented does not hold any more.

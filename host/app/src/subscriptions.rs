@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, SubscriptionRow};
+use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, Service, SubscriptionRow};
 use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
 
@@ -377,7 +377,7 @@ impl App {
         };
         let answer = Answered { thing: render(&row), warnings };
         self.store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     keep_maker(connection, &row.maker).await?;
                     connection.raise_version("subscriptions").await?;
@@ -408,7 +408,7 @@ impl App {
         caller.require(EVENTS, Action::Delete)?;
         let (consumer, caller) = (consumer.to_owned(), caller.clone());
         self.store
-            .write(move |connection| {
+            .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let known = connection.subscriptions().await?.into_iter().find(|row| row.consumer == consumer);
@@ -465,7 +465,7 @@ impl App {
             loop {
                 let drop = || {
                     let group = consumer.clone();
-                    self.store.write(move |connection| {
+                    self.store.write(Service, move |connection| {
                         Box::pin(async move { Ok(connection.drop_deliveries(&group, up_to, DROPPED_AT_ONCE).await?) })
                     })
                 };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{BlockRow, Connection, Made, Maker, ReadCost, Suspension, SuspensionReason, Thing};
+use blockbase_store::{BlockRow, Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
 use serde_json::Value;
 
 use crate::App;
@@ -83,6 +83,7 @@ impl App {
     /// # Errors
     /// `forbidden` where whoever consented is gone or banned.
     pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
+        let generation = self.identities.generation();
         let mut caller = block.caller(invoker);
         let rights = self.rights_of_maker(&block.maker).await?;
         if let MakerRights::Suspended(reason) = rights {
@@ -96,7 +97,7 @@ impl App {
             let limit = Arc::new(limit.as_ref().clone().of_actor(invoker.actor_id().map(str::to_owned)));
             *as_caller = Arc::new(as_caller.as_ref().clone().limited_to(limit));
         }
-        Ok(caller)
+        Ok(caller.consented_by(&block.maker, maker.rights(), generation))
     }
 
     /// Everything that keeps a maker beside API keys.
@@ -192,7 +193,7 @@ impl App {
         }
         let (app, announcer, now) = (self.itself()?, self.announcer(&Caller::system()), self.clock.now());
         self.store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let mut judged = Judged::default();
@@ -218,7 +219,7 @@ impl App {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
         let thing = Thing { kind, id: id.to_owned(), name: None };
         self.store
-            .write(move |connection| {
+            .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     keep_maker(connection, &maker).await?;

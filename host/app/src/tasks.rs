@@ -6,7 +6,7 @@ mod schedule;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{Connection, Made, ReadCost, TaskRow, TaskRunRow};
+use blockbase_store::{Connection, Made, ReadCost, Service, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 
 use crate::App;
@@ -171,7 +171,7 @@ impl App {
         let answer = render(&task);
         let (app, acting) = (self.itself()?, caller.clone());
         self.store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     keep_maker(connection, &maker).await?;
                     app.require_strength_over_erased(connection, &acting, &task).await?;
@@ -212,7 +212,7 @@ impl App {
         let (app, acting) = (self.itself()?, caller.clone());
         let task = self
             .store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     if let Some(maker) = &maker {
                         keep_maker(connection, maker).await?;
@@ -257,7 +257,7 @@ impl App {
         }
         let (app, caller) = (self.itself()?, caller.clone());
         self.store
-            .write(move |connection| {
+            .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let task = connection.held_task(&task.id).await?.ok_or_else(|| Error::not_found("task"))?;
                     app.require_task(connection, &caller, &task).await?;
@@ -360,7 +360,7 @@ impl App {
             });
         }
         self.store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     for task in &tasks {
                         connection.insert_task(task).await?;

@@ -144,7 +144,7 @@ impl App {
         }
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let mut user = within(connection, &access, &id).await?;
@@ -180,7 +180,7 @@ impl App {
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         let hands_over = matches!(on_deletion, OnDeletion::HandOver(_));
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
@@ -260,7 +260,7 @@ impl App {
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<Value> {
         caller.require(USERS, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
@@ -286,7 +286,7 @@ impl App {
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(USERS, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;

@@ -44,7 +44,7 @@ impl App {
             })
             .await?;
         let found = found.ok_or_else(|| Error::not_found("role"))?;
-        let user_id = caller.identity.as_ref().map(|identity| identity.user.id.as_str());
+        let user_id = caller.identity().map(|identity| identity.user.id.as_str());
         // Every session has what `public` may do.
         let of_role = self.permissions([&found].into_iter().chain(&public), user_id)?;
         let cut = Permissions::clone(&of_role).limited_to(Arc::clone(caller.rights()));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use blockbase_auth::{Sealed, SecretBox, Unsealed, new_webhook_secret};
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result, is_url, time};
-use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, WebhookRow};
+use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, WebhookRow};
 use serde_json::{Map, Value, json};
 use url::Url;
 
@@ -232,7 +232,7 @@ impl App {
         let (row, secret) = self.new_webhook(caller, new, None)?;
         let answer = Answered { thing: render(&row), warnings };
         self.store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     keep_maker(connection, &row.maker).await?;
                     connection.raise_version("subscriptions").await?;
@@ -297,7 +297,7 @@ impl App {
         };
         let (row, were_dropped) = self
             .store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     if let Some(maker) = &maker {
                         keep_maker(connection, maker).await?;
@@ -351,7 +351,7 @@ impl App {
         caller.require(WEBHOOKS, Action::Delete)?;
         let (id, caller) = (id.to_owned(), caller.clone());
         self.store
-            .write(move |connection| {
+            .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let row = held(connection, &id).await?;
@@ -380,7 +380,7 @@ impl App {
         let now = self.clock.now();
         let until = now + i64::try_from(ROTATION.as_millis()).unwrap_or(i64::MAX);
         self.store
-            .write(move |connection| {
+            .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     let mut row = held(connection, &id).await?;
@@ -410,7 +410,7 @@ impl App {
         let event = self.platform_event(caller, format!("webhook.test.{id}"), format!(r#"{{"actor":{actor}}}"#));
         let (id, caller) = (id.to_owned(), caller.clone());
         self.store
-            .write(move |connection| {
+            .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     let row = held(connection, &id).await?;
                     may_act(&caller, &row)?;
@@ -471,7 +471,7 @@ impl App {
             return Ok(());
         }
         self.store
-            .write(move |connection| {
+            .write(Service, move |connection| {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
                     for id in &plain {

@@ -139,7 +139,7 @@ impl App {
     }
 
     async fn write_one(&self, caller: &Caller, request: &WriteRequest) -> Result<WriteAnswer> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let context = self.write_context(caller, &registry);
             let step = run_sized(request.bytes(), || self.step(caller, &context, request))?;
             let mut answers = self.run_steps(context, vec![step]).await?;
@@ -156,7 +156,7 @@ impl App {
     pub async fn write_all(&self, caller: &Caller, requests: Vec<WriteRequest>) -> Result<Vec<WriteAnswer>> {
         self.check_bulk_size(requests.len())?;
         let requests = &requests;
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let context = self.write_context(caller, &registry);
             let steps = run_sized(requests.iter().map(WriteRequest::bytes).sum(), || {
                 let requests = requests.iter().enumerate();
@@ -177,7 +177,7 @@ impl App {
     /// The first failure, its message naming the place of the failing record.
     pub async fn create_many(&self, caller: &Caller, object: &str, records: Vec<Members>) -> Result<BulkAnswer> {
         let records = &records;
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Create)?;
             self.check_bulk_size(records.len())?;
             let mut context = self.write_context(caller, &registry);
@@ -192,7 +192,7 @@ impl App {
                     .collect::<Result<Vec<_>>>()
             })?;
             self.store
-                .write(move |connection| {
+                .write(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
                         Ok(BulkAnswer { ids: insert_many(connection, &context, &object, plans).await? })
@@ -208,14 +208,14 @@ impl App {
     /// # Errors
     /// `invalid_value` for an id that is no uuid; `foreign_key_violation` where one is still referenced: then none is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Delete)?;
             self.check_bulk_size(ids.len())?;
             let ids = parse_ids(ids)?;
             let mut context = self.write_context(caller, &registry);
             let scope = access.scope().clone();
             self.store
-                .write_in_reserve(move |connection| {
+                .write_in_reserve(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
                         let gone = delete_records(connection, &mut context, &object, &scope, ids.clone(), None).await?;
@@ -233,7 +233,7 @@ impl App {
     /// `invalid_value` for an id that is no uuid; `conflict` where the records are too large together; else what the change of one
     /// of them is refused with: then none is changed.
     pub async fn update_many(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Update)?;
             self.check_bulk_size(ids.len())?;
             let ids = parse_ids(ids)?;
@@ -242,7 +242,7 @@ impl App {
             let change = run_sized(bytes, || Change::new(&object, &access, changes, stamp(&context)))?;
             let scope = access.scope().clone();
             self.store
-                .write(move |connection| {
+                .write(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
                         let ids = change_many(connection, &context, &object, &scope, (&change, bytes), ids).await?;
@@ -260,7 +260,7 @@ impl App {
     /// # Errors
     /// As [`App::update_many`], but for what only the change itself meets.
     pub async fn update_many_dry(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Update)?;
             self.check_bulk_size(ids.len())?;
             let ids = parse_ids(ids)?;
@@ -277,7 +277,7 @@ impl App {
     /// # Errors
     /// As [`App::delete_many`], but for what only the deletion itself meets.
     pub async fn delete_many_dry(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Delete)?;
             self.check_bulk_size(ids.len())?;
             self.reached(&registry, object, access, parse_ids(ids)?).await
@@ -306,7 +306,7 @@ impl App {
     /// [`App::create`].
     pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
         let values = &values;
-        self.on_schema(move |registry| async move {
+        self.on_schema(caller, move |registry| async move {
             let (object, may_create) = caller.object(&registry, object, Action::Create)?;
             let (_, may_update) = caller.object(&registry, object.name(), Action::Update)?;
             let mut context = self.write_context(caller, &registry);
@@ -317,7 +317,7 @@ impl App {
             let written = Arc::clone(&object);
             let upserted = self
                 .store
-                .write(move |connection| {
+                .write(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
                         upsert(connection, plan, &context, &may_update).await
@@ -370,7 +370,7 @@ impl App {
             self.store.check_room()?;
         }
         self.store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(self.by(&context.caller), move |connection| {
                 Box::pin(async move {
                     let several = steps.len() > 1;
                     let mut answers = Vec::with_capacity(steps.len());

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use blockbase_app::schema::Result;
 use blockbase_app::{App, Caller, InstalledBlock};
 use blockbase_outbound::Client;
 use wasmtime::ResourceLimiter;
@@ -22,6 +23,14 @@ pub(crate) struct Service {
     pub(crate) app: Arc<App>,
     pub(crate) block: Arc<InstalledBlock>,
     pub(crate) caller: Caller,
+}
+
+impl Service {
+    /// Makes sure that who calls still may: a call can take minutes.
+    pub(crate) async fn recheck(self: &Arc<Self>, lanes: &Arc<Lanes>) -> Result<()> {
+        let service = Arc::clone(self);
+        lanes.serve(async move { service.app.recheck(&service.caller).await }).await
+    }
 }
 
 /// What bounds a call, and what it uses of the server.
@@ -58,12 +67,12 @@ impl CallState {
     pub(crate) fn new(service: Option<Service>, call_id: String, means: Means) -> CallState {
         let deadline = Instant::now() + means.timeout;
         let block = service.as_ref().map(|service| (Arc::clone(&service.app), Arc::clone(&service.block)));
-        let granted = service.as_ref().map(|service| service.block.manifest.permissions.http.clone()).unwrap_or_default();
+        let service = service.map(Arc::new);
         let tripped = Tripped::default();
         CallState {
             log: LogSink::new(block, call_id),
-            outgoing: Outgoing::new(means.client, Arc::clone(&means.lanes), granted, deadline, tripped.clone()),
-            service: service.map(Arc::new),
+            outgoing: Outgoing::new(means.client, Arc::clone(&means.lanes), service.clone(), deadline, tripped.clone()),
+            service,
             lanes: means.lanes,
             deadline,
             host_calls: 0,

@@ -256,17 +256,17 @@ impl Store {
 
     /// Runs `body` in a transaction and commits it if it answers `Ok`. An answer means that the commit is durable.
     ///
-    /// A caller that goes away before its turn leaves nothing behind.
+    /// `writer` is asked in that transaction, before the body runs. A caller that goes away before its turn leaves nothing behind.
     ///
     /// # Errors
-    /// `storage_full`, beside the body's own.
-    pub async fn write<T, F>(&self, body: F) -> Result<T>
+    /// `storage_full`, beside the writer's and the body's own.
+    pub async fn write<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         self.check_room()?;
-        self.write_in_reserve(body).await
+        self.write_in_reserve(writer, body).await
     }
 
     /// Whether there is room for more.
@@ -282,11 +282,12 @@ impl Store {
 
     /// As [`Store::write`], also while there is too little room: for what frees room, and for the small writes without which
     /// nobody could free any or an outcome would be lost.
-    pub async fn write_in_reserve<T, F>(&self, body: F) -> Result<T>
+    pub async fn write_in_reserve<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
+        let body = admitted(writer, body);
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(false, body).await,
             Engine::Postgres(postgres) => postgres.write(false, body).await,
@@ -295,11 +296,12 @@ impl Store {
 
     /// As [`Store::write`], for a change of the schema: alone in its commit on SQLite, and with foreign keys off, so that a
     /// table can be replaced by its next version. On Postgres it waits a few seconds at most for what runs on the table.
-    pub async fn write_schema<T, F>(&self, body: F) -> Result<T>
+    pub async fn write_schema<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
+        let body = admitted(writer, body);
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.write(true, body).await,
             Engine::Postgres(postgres) => postgres.write(true, body).await,
@@ -374,6 +376,43 @@ impl Store {
             Engine::Sqlite(sqlite) => sqlite.close().await,
             Engine::Postgres(postgres) => postgres.close().await,
         }
+    }
+}
+
+/// Who a transaction writes for. It is asked in the transaction, before anything else of it runs.
+///
+/// Every write names its writer, so that none can be written that does not ask whether its caller may still do it.
+pub trait Writer: Send + 'static {
+    /// A check that has to pass, or `None` where nothing can have changed since the writer was judged.
+    fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
+}
+
+/// The service itself writes, which nobody can take a right from.
+#[derive(Clone, Copy, Debug)]
+pub struct Service;
+
+impl Writer for Service {
+    fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+/// The body of a transaction behind the check of its writer.
+fn admitted<T, F>(
+    writer: impl Writer,
+    body: F,
+) -> impl for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static
+where
+    T: Send + 'static,
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+{
+    move |connection| {
+        Box::pin(async move {
+            if let Some(check) = writer.check(connection) {
+                check.await?;
+            }
+            body(connection).await
+        })
     }
 }
 

@@ -46,6 +46,7 @@ mod process;
 mod readme;
 mod reads;
 mod relationships;
+mod rights_moved;
 mod roles;
 mod route_permissions;
 mod same_bytes;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use blockbase_auth::check_password;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::UserRow;
+use blockbase_store::{Service, UserRow};
 use serde_json::json;
 
 use super::{ADMIN, AuthProblem, check_name, hash_error, normal_email, password_error};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::identity::{Identity, Shown};
+use crate::recheck::Judged;
 
 /// Its name until somebody claims it.
 const BOOTSTRAP_NAME: &str = "Administrator";
@@ -55,7 +56,7 @@ impl App {
         };
         let event = self.user_event(&Caller::system(), "created", &user.id, json!({}));
         // Other instances may run already.
-        self.change_accounts(move |connection| {
+        self.change_accounts(Service, move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 if connection.has_credentialed_user().await? {
@@ -127,7 +128,7 @@ impl App {
         let new_hash = self.hasher.hash(new_password).await.map_err(hash_error)?;
         let (user_id, session_id, now) = (user.id.clone(), session.id.clone(), self.clock.now());
         let claimed = self
-            .change_accounts(move |connection| {
+            .change_accounts_by(Judged::of(&identity), move |connection| {
                 Box::pin(async move {
                     let Some(mut user) = connection.held_user(&user_id).await? else { return Ok(false) };
                     if !connection.end_claim(&user_id).await? {

@@ -2,7 +2,7 @@
 
 use blockbase_query::sql;
 use blockbase_schema::{Error, Registry, Result, Retry};
-use blockbase_store::{Connection, Made, UserRow};
+use blockbase_store::{Connection, Made, Service, UserRow};
 use serde_json::json;
 
 use super::{ANONYMOUS, AuthProblem, Client, SignedIn, render_user};
@@ -111,7 +111,7 @@ impl App {
         let event = self.user_event(&App::as_user(&user.id), "created", &user.id, json!({ "isAnonymous": true }));
         let answer = render_user(&user);
         self.store
-            .write(move |connection| {
+            .write(Service, move |connection| {
                 Box::pin(async move {
                     if !connection.insert_user(&user, None).await? {
                         return Err(Error::internal("a guest's placeholder address is taken"));
@@ -142,7 +142,7 @@ impl App {
         let id = identity.user.id.clone();
         let caller = Caller::of_identity(identity);
         let (announcer, now) = (self.announcer(&caller), self.clock.now());
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 if remove_user(connection, &announcer, &id, now).await? {
@@ -161,7 +161,7 @@ impl App {
         loop {
             let (announcer, now) = (self.announcer(&Caller::system()), self.clock.now());
             let gone = self
-                .change_accounts(move |connection| {
+                .change_accounts(Service, move |connection| {
                     Box::pin(async move {
                         connection.lock_accounts().await?;
                         let mut gone = 0;

@@ -7,6 +7,7 @@ use super::{AuthProblem, Client, SignedIn, check_image, check_name, hash_error, 
 use crate::App;
 use crate::caller::Credentials;
 use crate::identity::is_remembered;
+use crate::recheck::Judged;
 
 /// What `update-user` takes; `Some(None)` takes the image away.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +46,7 @@ impl App {
         let (session, token) = session.unzip();
         let (user_id, now) = (user.id.clone(), self.clock.now());
         let changed = self
-            .change_accounts(move |connection| {
+            .change_accounts_by(Judged::of(&identity), move |connection| {
                 Box::pin(async move {
                     // A sign-in with the old password that is under way ends before this, or does not let in.
                     if connection.held_user(&user_id).await?.is_none()
@@ -84,7 +85,7 @@ impl App {
         check_image(changes.image.as_ref().and_then(Option::as_deref))?;
         let (id, now) = (identity.user.id.clone(), self.clock.now());
         let changed = self
-            .change_accounts(move |connection| {
+            .change_accounts_by(Judged::of(&identity), move |connection| {
                 Box::pin(async move {
                     let Some(mut user) = connection.held_user(&id).await? else { return Ok(false) };
                     user.name = changes.name.unwrap_or(user.name);

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use blockbase_auth::hash_token;
 use blockbase_schema::Error;
-use blockbase_store::ReadCost;
+use blockbase_store::{ReadCost, Service};
 use serde_json::Value;
 
 use super::{AuthProblem, render_session};
 use crate::App;
 use crate::caller::Credentials;
 use crate::identity::Identity;
+use crate::recheck::Judged;
 
 /// Expired sessions deleted in one transaction.
 const PURGED_AT_ONCE: i64 = 500;
@@ -33,7 +34,7 @@ impl App {
         if hashes.is_empty() {
             return Ok(());
         }
-        self.change_accounts(move |connection| {
+        self.change_accounts(Service, move |connection| {
             Box::pin(async move {
                 for hash in hashes {
                     connection.delete_session(&hash).await?;
@@ -75,8 +76,10 @@ impl App {
             (None, None) => return Err(AuthProblem::Validation("`id` or `token` names the session to end.".to_owned())),
         };
         let user_id = identity.user.id.clone();
-        self.change_accounts(move |connection| Box::pin(async move { Ok(connection.delete_session_of(&user_id, &key).await?) }))
-            .await?;
+        self.change_accounts_by(Judged::of(&identity), move |connection| {
+            Box::pin(async move { Ok(connection.delete_session_of(&user_id, &key).await?) })
+        })
+        .await?;
         Ok(())
     }
 
@@ -85,7 +88,7 @@ impl App {
         let identity = self.session(credentials).await?;
         let user_id = identity.user.id.clone();
         let kept = identity.session().filter(|_| keeps_current).map(|session| session.id.clone());
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(Judged::of(&identity), move |connection| {
             Box::pin(async move { Ok(connection.delete_sessions_of(&user_id, kept.as_deref()).await?) })
         })
         .await?;
@@ -99,7 +102,7 @@ impl App {
             let now = self.clock.now();
             let gone = self
                 .store
-                .write_in_reserve(move |connection| {
+                .write_in_reserve(Service, move |connection| {
                     Box::pin(async move { Ok(connection.purge_sessions(now, PURGED_AT_ONCE).await?) })
                 })
                 .await?;

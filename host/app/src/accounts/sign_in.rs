@@ -6,6 +6,7 @@ use serde_json::json;
 use super::guests::{Upgrade, carry_over};
 use super::{AuthProblem, Client, SignedIn, hash_error, normal_email, render_user};
 use crate::App;
+use crate::caller::Caller;
 
 /// What sign-in takes.
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ impl App {
         let now = self.clock.now();
         let (user, session, guest, hash, caller, attempt) = (&user, &session, &guest, &hash, &caller, &attempt);
         let is_in = self
-            .on_schema(move |registry| async move {
+            .on_schema(&Caller::system(), move |registry| async move {
                 let upgraded =
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());

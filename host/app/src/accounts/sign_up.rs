@@ -8,6 +8,7 @@ use serde_json::json;
 use super::guests::{Upgrade, carry_over};
 use super::{ADMIN, AuthProblem, Client, SignedIn, check_image, check_name, hash_error, normal_email, render_user};
 use crate::App;
+use crate::caller::Caller;
 
 /// What sign-up takes.
 #[derive(Clone)]
@@ -73,7 +74,7 @@ impl App {
         let caller = App::as_user(&user.id);
         let (user, password_hash, session, guest, caller) = (&user, &password_hash, &session, &guest, &caller);
         let outcome = self
-            .on_schema(move |registry| async move {
+            .on_schema(&Caller::system(), move |registry| async move {
                 self.store.check_room()?;
                 let created = self.user_event(caller, "created", &user.id, json!({}));
                 let upgraded =

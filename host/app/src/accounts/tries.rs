@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use blockbase_auth::hash_token;
 use blockbase_schema::{Code, Error};
-use blockbase_store::{ALL_NETWORKS, SignInTries};
+use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
 use tokio::sync::Semaphore;
 
 use super::{AuthProblem, Client};
@@ -94,7 +94,7 @@ impl App {
         let counted = attempt.clone();
         let decision = self
             .store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let Try { account, network } = &counted;
                     let all = connection.held_sign_in_tries(account, ALL_NETWORKS).await?;
@@ -143,7 +143,7 @@ impl App {
         }
         let cleaned = self
             .store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(Service, move |connection| {
                 Box::pin(async move { Ok(connection.forget_sign_in_tries(now - REMEMBERED_MS, now - KNOWN_MS).await?) })
             })
             .await;

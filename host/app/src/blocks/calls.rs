@@ -80,6 +80,7 @@ impl App {
         input: String,
         call_id: String,
     ) -> Result<ActionOutcome> {
+        self.recheck(caller).await?;
         self.look_for_action(caller, block, action).await?;
         let (block, place) = self.callable(caller, block, action)?;
         let declared = &block.manifest.actions[place];

@@ -115,7 +115,7 @@ impl App {
             }
             return Ok(Installed { block: None, report, is_new });
         }
-        let (block, webhooks) = self.apply(change).await?;
+        let (block, webhooks) = self.apply(caller, change).await?;
         Ok(Installed { block: Some(block), report: json!({ "permissions": permissions, "webhooks": webhooks }), is_new })
     }
 
@@ -142,7 +142,7 @@ impl App {
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, Some(&present))?;
         let change = self.change(caller, manifest, digest, None, Some(&present))?;
-        Ok(self.apply(change).await?.0)
+        Ok(self.apply(caller, change).await?.0)
     }
 
     /// Demands that the caller may give the block what its manifest asks for, and that there is what it needs.
@@ -243,9 +243,12 @@ impl App {
     }
 
     /// Stores a version and lets it serve: the block, and the report of its webhooks.
-    async fn apply(self: &Arc<Self>, change: Change) -> Result<(Value, Vec<Value>)> {
+    async fn apply(self: &Arc<Self>, caller: &Caller, change: Change) -> Result<(Value, Vec<Value>)> {
         let name = change.manifest.name.clone();
-        let report = self.store.write(move |connection| Box::pin(async move { store_change(connection, change).await })).await?;
+        let report = self
+            .store
+            .write(self.by(caller), move |connection| Box::pin(async move { store_change(connection, change).await }))
+            .await?;
         self.refresh().await?;
         self.group_gone.notify_one();
         Ok((self.shown_block(&name).await?, report))

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use blockbase_query::Action;
 use blockbase_schema::{Error, Result, time};
-use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, ReadCost};
+use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, ReadCost, Service};
 use serde_json::{Value, json};
 
 use super::BLOCKS;
@@ -90,7 +90,7 @@ impl App {
 
     /// Stores what blocks logged.
     pub async fn store_block_logs(&self, lines: Vec<BlockLogRow>) -> Result<()> {
-        self.store.write(move |connection| Box::pin(async move { Ok(connection.append_block_logs(lines).await?) })).await
+        self.store.write(Service, move |connection| Box::pin(async move { Ok(connection.append_block_logs(lines).await?) })).await
     }
 
     /// Lines of a block's log: `{ data: [{ id, at, level, message, fields, callId }], cursor, missed }`, the newest first, or what

@@ -55,7 +55,7 @@ impl App {
         let answer = shown(name, Some(&row));
         let key = block.name().to_owned();
         self.store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     if !connection.blocks().await?.iter().any(|block| block.name == key) {
@@ -74,7 +74,7 @@ impl App {
         caller.require(BLOCKS, Action::Manage)?;
         let (block, name) = (self.installed(block)?.name().to_owned(), name.to_owned());
         self.store
-            .write(move |connection| {
+            .write(self.by(caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     match connection.delete_block_secret(&block, &name).await? {

@@ -10,6 +10,7 @@ use parking_lot::RwLock;
 
 use super::Identity;
 use crate::makers::MakerRights;
+use crate::recheck::Held;
 
 /// How long an answer is believed where the database's versions cannot be read. Usually a change made on another instance holds here
 /// as soon as the accounts' version is seen to have moved.
@@ -32,7 +33,7 @@ pub(crate) struct IdentityCache {
     by_hash: RwLock<HashMap<String, Arc<Identity>>>,
     /// What makers of things may do, and when it was read.
     by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
-    public: RwLock<Option<(Arc<Permissions>, i64)>>,
+    public: RwLock<Option<(Arc<Held>, i64)>>,
     /// Rights cut to a role, by the role and the address of the rights that were cut. Those are kept, so that the address stays theirs.
     by_view: RwLock<HashMap<(String, usize), View>>,
     /// Whether there is a user with a credential, and when that was read.
@@ -86,18 +87,18 @@ impl IdentityCache {
         identity
     }
 
-    pub(super) fn public(&self, now: i64) -> Option<Arc<Permissions>> {
+    pub(super) fn public(&self, now: i64) -> Option<Arc<Held>> {
         let kept = self.public.read();
         kept.as_ref().filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(kept, _)| Arc::clone(kept))
     }
 
-    pub(super) fn keep_public(&self, permissions: Permissions, now: i64, generation: u64) -> Arc<Permissions> {
-        let permissions = Arc::new(permissions);
+    pub(super) fn keep_public(&self, permissions: Permissions, now: i64, generation: u64) -> Arc<Held> {
+        let public = Arc::new(Held::new(Arc::new(permissions), generation));
         let mut kept = self.public.write();
         if self.generation.load(Ordering::Acquire) == generation {
-            *kept = Some((Arc::clone(&permissions), now));
+            *kept = Some((Arc::clone(&public), now));
         }
-        permissions
+        public
     }
 
     /// The rights `whole`, cut to those of a role.

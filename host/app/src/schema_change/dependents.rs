@@ -72,7 +72,7 @@ impl App {
     /// `not_found` for an object or a column that there is not.
     pub async fn dependents(&self, caller: &Caller, object: &str, field: Option<&str>) -> Result<(Vec<Dependent>, usize)> {
         caller.require("objects", Action::Read)?;
-        self.on_schema(|registry| {
+        self.on_schema(caller, |registry| {
             let (caller, blocks) = (caller.clone(), Arc::clone(&self.blocks.read()));
             let (name, field) = (object.to_owned(), field.map(str::to_owned));
             async move {

@@ -61,7 +61,7 @@ impl App {
         E: Edit<T>,
     {
         let objects = &objects;
-        self.on_schema(|registry| {
+        self.on_schema(caller, |registry| {
             let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&self.blocks.read()));
             async move {
                 let schema = registry.version;

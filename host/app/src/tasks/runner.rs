@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result, Retry};
-use blockbase_store::{ReadCost, TaskRow, TaskRunRow};
+use blockbase_store::{ReadCost, Service, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
@@ -90,7 +90,7 @@ impl App {
             let (id, seen, begun) = (task.id.clone(), task.next_run_at.unwrap_or(now), run.clone());
             let won = self
                 .store
-                .write_in_reserve(move |connection| {
+                .write_in_reserve(Service, move |connection| {
                     Box::pin(async move {
                         // Begun first: where a run is under way nothing has changed yet, and the task stays due.
                         if !connection.begin_run(&begun, LEASE_MS).await? {
@@ -126,7 +126,7 @@ impl App {
         let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
         let template = self.run_event(&Caller::system());
         self.store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let error = "The instance that ran it ended before the run did.";
                     for (run, name) in connection.fail_abandoned_runs(now, error, all).await? {
@@ -165,7 +165,7 @@ impl App {
         let (app, acting, known, begun) = (Arc::clone(self), caller.clone(), task.clone(), run.clone());
         let is_begun = self
             .store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(self.by(caller), move |connection| {
                 Box::pin(async move {
                     app.require_strength_over_erased(connection, &acting, &known).await?;
                     Ok(connection.begin_run(&begun, LEASE_MS).await?)
@@ -249,7 +249,7 @@ impl App {
         let ended = run.clone();
         let stored = self
             .store
-            .write_in_reserve(move |connection| {
+            .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let is_ended = connection.end_run(&ended).await?;
                     if let Some(event) = event.filter(|_| is_ended) {
@@ -277,7 +277,7 @@ impl App {
         let id = run_id.to_owned();
         let renew = self
             .store
-            .write_in_reserve(move |connection| Box::pin(async move { Ok(connection.renew_run(&id, LEASE_MS).await?) }));
+            .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.renew_run(&id, LEASE_MS).await?) }));
         match renew.await {
             Ok(true) => Renewal::Held,
             Ok(false) => Renewal::Lost,

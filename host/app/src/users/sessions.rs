@@ -43,7 +43,7 @@ impl App {
                 })
             })
             .await?;
-        let identity = caller.identity.as_ref();
+        let identity = caller.identity();
         let current = identity.and_then(|identity| identity.session()).map(|session| session.id.as_str());
         Ok(sessions.iter().map(|session| render(session, current)).collect())
     }
@@ -56,7 +56,7 @@ impl App {
         let access = caller.access(USERS, Action::Update)?;
         let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
         let now = self.clock.now();
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;
@@ -77,7 +77,7 @@ impl App {
     pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
         let access = caller.access(USERS, Action::Update)?;
         let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);
-        self.change_accounts(move |connection| {
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 let user = within(connection, &access, &id).await?;

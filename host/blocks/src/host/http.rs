@@ -115,6 +115,9 @@ impl Host for CallState {
             Ok(request) => request,
             Err(error) => return Ok(Err(guest_error(error))),
         };
+        if let Err(error) = service.recheck(&self.lanes).await {
+            return Ok(Err(guest_error(error)));
+        }
         self.outgoing.count()?;
         let (client, lanes) = (self.outgoing.client.clone(), Arc::clone(&self.lanes));
         let answer = match lanes.serve(async move { client.send(request).await }).await {

@@ -11,7 +11,7 @@ use url::Url;
 use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
 use super::http::{BODY_BYTES_MAX, check_granted, is_reserved};
-use crate::call::CallState;
+use crate::call::{CallState, Service};
 use crate::lanes::Lanes;
 use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
 
@@ -19,15 +19,22 @@ use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
 pub(crate) struct Outgoing {
     pub(crate) client: Client,
     lanes: Arc<Lanes>,
-    granted: Vec<String>,
+    /// None while a block is being installed.
+    service: Option<Arc<Service>>,
     deadline: Instant,
     sent: AtomicU32,
     tripped: Tripped,
 }
 
 impl Outgoing {
-    pub(crate) fn new(client: Client, lanes: Arc<Lanes>, granted: Vec<String>, deadline: Instant, tripped: Tripped) -> Outgoing {
-        Outgoing { client, lanes, granted, deadline, sent: AtomicU32::new(0), tripped }
+    pub(crate) fn new(
+        client: Client,
+        lanes: Arc<Lanes>,
+        service: Option<Arc<Service>>,
+        deadline: Instant,
+        tripped: Tripped,
+    ) -> Outgoing {
+        Outgoing { client, lanes, service, deadline, sent: AtomicU32::new(0), tripped }
     }
 
     /// Counts a request.
@@ -43,7 +50,8 @@ impl Outgoing {
         if parts.method == http::Method::CONNECT || !url.username().is_empty() || url.password().is_some() {
             return Err(Error::HttpRequestDenied);
         }
-        check_granted(&self.granted, &url).map_err(|_| Error::HttpRequestDenied)?;
+        check_granted(self.service.as_ref().map_or(&[][..], |service| &service.block.manifest.permissions.http), &url)
+            .map_err(|_| Error::HttpRequestDenied)?;
         let headers = parts.headers.iter().filter(|(name, _)| !is_reserved(name));
         Ok(Request {
             method: parts.method.clone(),
@@ -84,9 +92,12 @@ impl WasiHttpHooks for Outgoing {
                 Err(Error::HttpRequestDenied)
             }
         });
-        let (client, lanes) = (self.client.clone(), Arc::clone(&self.lanes));
+        let (client, lanes, service) = (self.client.clone(), Arc::clone(&self.lanes), self.service.clone());
         Box::new(async move {
             let mut request = request?;
+            if let Some(service) = service {
+                service.recheck(&lanes).await.map_err(|_| Error::HttpRequestDenied)?;
+            }
             request.body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => body.to_bytes(),
                 Err(error) if error.is::<http_body_util::LengthLimitError>() => {

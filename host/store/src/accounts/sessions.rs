@@ -44,6 +44,18 @@ pub struct SessionHolder {
     pub pending_claim: bool,
 }
 
+/// Sessions with their users, up to the condition.
+macro_rules! session_holder {
+    () => {
+        concat!(
+            "SELECT s.id, s.user_id, s.expires_at, s.created_at, s.updated_at, s.ip_address, s.user_agent, s.last_seen_at, ",
+            user_columns!(),
+            ", (s.is_bootstrap AND EXISTS (SELECT 1 FROM svc_pending_claims p WHERE p.user_id = s.user_id)) \
+             FROM svc_sessions s JOIN svc_users u ON u.id = s.user_id WHERE "
+        )
+    };
+}
+
 fn session(row: &Row) -> Result<SessionRow, DbError> {
     Ok(SessionRow {
         id: row.text(0)?,
@@ -79,17 +91,16 @@ impl Connection {
 
     /// The session of a token that has not expired, with its user and their roles.
     pub async fn session(&mut self, token_hash: &str, now: i64) -> Result<Option<SessionHolder>, DbError> {
-        let rows = self
-            .fetch(
-                concat!(
-                    "SELECT s.id, s.user_id, s.expires_at, s.created_at, s.updated_at, s.ip_address, s.user_agent, s.last_seen_at, ",
-                    user_columns!(),
-                    ", (s.is_bootstrap AND EXISTS (SELECT 1 FROM svc_pending_claims p WHERE p.user_id = s.user_id)) \
-                     FROM svc_sessions s JOIN svc_users u ON u.id = s.user_id WHERE s.token_hash = $1 AND s.expires_at > $2"
-                ),
-                vec![token_hash.into(), now.into()],
-            )
-            .await?;
+        self.session_by(concat!(session_holder!(), "s.token_hash = $1 AND s.expires_at > $2"), token_hash, now).await
+    }
+
+    /// The same of a session by its id.
+    pub async fn session_of_id(&mut self, id: &str, now: i64) -> Result<Option<SessionHolder>, DbError> {
+        self.session_by(concat!(session_holder!(), "s.id = $1 AND s.expires_at > $2"), id, now).await
+    }
+
+    async fn session_by(&mut self, sql: &'static str, key: &str, now: i64) -> Result<Option<SessionHolder>, DbError> {
+        let rows = self.fetch(sql, vec![key.into(), now.into()]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let (session, user, pending_claim) = (session(row)?, user(row, 8)?, row.boolean(17)?);
         let roles = self.roles_of(&user.id).await?;

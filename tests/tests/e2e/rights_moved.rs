@@ -1,0 +1,257 @@
+//! Rights are judged when they are used: what a caller has lost since a request began, the request does not have either.
+
+use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines, pack, test_block, until};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A request that the server has let in, and whose body it waits for.
+struct Waiting {
+    connection: TcpStream,
+    body: String,
+}
+
+impl Waiting {
+    /// Sends the head. The server asks for the body once it has judged the caller.
+    async fn begin(who: &Admin<'_>, method: &str, path: &str, body: Value) -> Waiting {
+        let host = who.server.base.strip_prefix("http://").unwrap();
+        let mut connection = TcpStream::connect(host).await.unwrap();
+        let body = body.to_string();
+        // Without a token it is nobody.
+        let credential = if who.token.is_empty() { String::new() } else { format!("Authorization: Bearer {}\r\n", who.token) };
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{credential}Content-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        connection.write_all(head.as_bytes()).await.unwrap();
+        let mut asked = Vec::new();
+        while !asked.ends_with(b"\r\n\r\n") {
+            asked.push(connection.read_u8().await.unwrap());
+        }
+        let asked = String::from_utf8(asked).unwrap();
+        assert!(asked.starts_with("HTTP/1.1 100"), "{method} {path}: {asked}");
+        connection.write_all(&body.as_bytes()[..1]).await.unwrap();
+        Waiting { connection, body }
+    }
+
+    /// Sends the rest of the body: the status, and the answer with its head.
+    async fn end(mut self) -> (u16, String) {
+        self.connection.write_all(&self.body.as_bytes()[1..]).await.unwrap();
+        let mut answer = Vec::new();
+        self.connection.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
+    }
+}
+
+/// Somebody with a role, and the ids of both.
+async fn member<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> (Admin<'a>, String, String) {
+    let user = admin.server.with_token(admin.server.sign_up(name).await);
+    let id = user.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+    let role = admin.post("/api/v1/roles", json!({ "name": format!("role of {name}"), "permissions": permissions })).await.data();
+    let role = role["id"].as_str().unwrap().to_owned();
+    assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": role })).await.status, 200);
+    (user, id, role)
+}
+
+fn everything() -> Value {
+    json!([{ "resource": "*", "actions": ["manage"] }])
+}
+
+/// What an attacker would begin before they are found out: the requests, and what must not come of them.
+async fn begun(who: &Admin<'_>, name: &str, own_id: &str, accomplice: &str) -> Vec<(&'static str, Waiting)> {
+    let task = json!({ "title": name });
+    let mutation = format!("mutation {{ create_task(input: {{ title: \"{name}\" }}) {{ id }} }}");
+    let tool = json!({ "name": "bulk_create_records", "arguments": { "object_name": "task", "data": [task] } });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": tool });
+    let mut requests = Vec::new();
+    for (what, method, path, body) in [
+        ("a role is given", "POST", format!("/api/v1/users/{accomplice}/roles"), json!({ "roleId": "admin" })),
+        ("a role is made", "POST", "/api/v1/roles".to_owned(), json!({ "name": name, "permissions": everything() })),
+        ("a ban is lifted", "PATCH", format!("/api/v1/users/{own_id}"), json!({ "banned": false })),
+        ("a key is made", "POST", "/api/v1/api-keys".to_owned(), json!({ "name": name, "roleId": "admin" })),
+        ("a record is made", "POST", "/api/v1/data/task".to_owned(), task.clone()),
+        ("records are made", "POST", "/api/v1/data/task/bulk".to_owned(), json!({ "data": [task] })),
+        (
+            "a webhook is made",
+            "POST",
+            "/api/v1/webhooks".to_owned(),
+            json!({ "url": "https://example.com/", "topics": ["data.#"] }),
+        ),
+        ("an object is made", "POST", "/api/v1/objects".to_owned(), json!({ "name": name })),
+        ("a mutation runs", "POST", "/api/v1/graphql".to_owned(), json!({ "query": mutation })),
+        ("a tool is called", "POST", "/api/v1/mcp?sessions=none".to_owned(), call.clone()),
+    ] {
+        requests.push((what, Waiting::begin(who, method, &path, body).await));
+    }
+    requests
+}
+
+on_both_engines! {
+    async fn a_body_that_comes_late_does_nothing_with_rights_that_are_lost(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let (_, accomplice, _) = member(&admin, "accomplice", json!([])).await;
+        let counts = async || {
+            let total = async |path: &str| admin.get(path).await.json()["pagination"]["totalCount"].clone();
+            let length = async |path: &str| json!(admin.get(path).await.data().as_array().unwrap().len());
+            let roles = admin.get(&format!("/api/v1/users/{accomplice}")).await.data()["roles"].clone();
+            json!([total("/api/v1/data/task").await, length("/api/v1/roles").await, length("/api/v1/api-keys").await,
+                   length("/api/v1/webhooks").await, length("/api/v1/objects").await, roles])
+        };
+        for loss in ["stripped", "demoted", "banned", "deleted"] {
+            let name = format!("mallory_{loss}");
+            let (mallory, id, role) = member(&admin, &name, everything()).await;
+            let requests = begun(&mallory, &name, &id, &accomplice).await;
+            let lost = match loss {
+                "stripped" => admin.delete(&format!("/api/v1/users/{id}/roles/{role}")).await,
+                "demoted" => admin.patch(&format!("/api/v1/roles/{role}"), json!({ "permissions": [] })).await,
+                "banned" => admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await,
+                _ => admin.delete(&format!("/api/v1/users/{id}")).await,
+            };
+            assert!(lost.status < 300, "{loss}: {}", lost.text);
+            let before = counts().await;
+            let expected = if ["stripped", "demoted"].contains(&loss) { 403 } else { 401 };
+            for (what, request) in requests {
+                let (status, answer) = request.end().await;
+                match what {
+                    "a mutation runs" | "a tool is called" if status == 200 => {
+                        assert!(answer.contains("\"errors\"") || answer.contains("\"isError\":true"), "{loss}, {what}: {answer}");
+                    }
+                    _ => assert_eq!(status, expected, "{loss}, {what}: {answer}"),
+                }
+            }
+            assert_eq!(counts().await, before, "{loss}");
+            if loss == "banned" {
+                assert_eq!(admin.get(&format!("/api/v1/users/{id}")).await.data()["banned"], true);
+            }
+        }
+    }
+
+    async fn a_body_that_comes_late_does_all_of_it_where_nothing_is_lost(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let (_, accomplice, other_role) = member(&admin, "accomplice", json!([])).await;
+        let (honest, id, _) = member(&admin, "honest", everything()).await;
+        let requests = begun(&honest, "honest", &id, &accomplice).await;
+        // Somebody else's rights change, and the caller gets a further role.
+        assert_eq!(admin.patch(&format!("/api/v1/roles/{other_role}"), json!({ "permissions": everything() })).await.status, 200);
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": other_role })).await.status, 200);
+        for (what, request) in requests {
+            let (status, answer) = request.end().await;
+            assert!((200..300).contains(&status), "{what}: {answer}");
+            assert!(!answer.contains("\"errors\"") && !answer.contains("\"isError\":true"), "{what}: {answer}");
+        }
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 4);
+    }
+
+    async fn a_key_without_its_maker_and_nobody_without_public_rights_do_nothing_either(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let creates = json!([{ "resource": "task", "actions": ["create"] }]);
+        // What everybody may do.
+        let public = admin.get("/api/v1/roles/public").await.data()["id"].as_str().unwrap().to_owned();
+        assert_eq!(admin.patch(&format!("/api/v1/roles/{public}"), json!({ "permissions": creates })).await.status, 200);
+        // A key that is made by one and acts as another.
+        let (maker, maker_id, _) = member(&admin, "maker", everything()).await;
+        let key = maker.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "role of maker" })).await;
+        assert_eq!(key.status, 201, "{}", key.text);
+        let key = server.with_token(key.json()["key"].as_str().unwrap().to_owned());
+        let task = || json!({ "title": "late" });
+        let by_key = Waiting::begin(&key, "POST", "/api/v1/data/task", task()).await;
+        assert_eq!(admin.patch(&format!("/api/v1/users/{maker_id}"), json!({ "banned": true })).await.status, 200);
+        let (status, answer) = by_key.end().await;
+        assert!([401, 403].contains(&status), "{answer}");
+        let nobody = Waiting::begin(&server.with_token(String::new()), "POST", "/api/v1/data/task", task()).await;
+        assert_eq!(admin.patch(&format!("/api/v1/roles/{public}"), json!({ "permissions": [] })).await.status, 200);
+        let (status, answer) = nobody.end().await;
+        assert!([401, 403].contains(&status), "{answer}");
+        assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 0);
+    }
+
+}
+
+on_both_engines! {
+    async fn a_handler_that_runs_on_writes_nothing_more_for_who_is_gone(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ACTION_TIMEOUT_MS", "50000").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let mut manifest = blockbase_tests::inspect(test_block("hostile").await).await;
+        manifest["permissions"] = json!({ "data": [{ "resource": "task", "actions": ["create"], "as": "caller" }] });
+        let file = pack(test_block("hostile").await, manifest).await.unwrap();
+        let installed = admin.install("", file).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let total = async || admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"].as_i64().unwrap();
+        for loss in ["banned", "deleted"] {
+            let (mallory, id, _) = member(&admin, loss, everything()).await;
+            let before = total().await;
+            let writing = mallory.post("/api/v1/blocks/hostile/actions/keep_writing", json!({ "object": "task", "batch": 5 }));
+            let lose = async {
+                until("it writes", async || total().await > before).await;
+                let lost = match loss {
+                    "banned" => admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await,
+                    _ => admin.delete(&format!("/api/v1/users/{id}")).await,
+                };
+                assert!(lost.status < 300, "{loss}: {}", lost.text);
+                total().await
+            };
+            let (answer, at_the_loss) = tokio::join!(writing, lose);
+            // The handler hands on what its write was refused with.
+            let message = answer.expect_error(500, "action_failed")["message"].clone();
+            assert!(message.as_str().unwrap().contains("session has ended"), "{loss}: {message}");
+            assert_eq!(total().await, at_the_loss, "{loss}: it wrote on");
+        }
+    }
+
+}
+
+on_both_engines! {
+    async fn an_export_ends_with_the_right_to_it(server: Server) {
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        let records: Vec<Value> = (0..300).map(|number| json!({ "text": format!("{number:06} {}", "x".repeat(10_000)) })).collect();
+        for _ in 0..10 {
+            assert_eq!(admin.post("/api/v1/data/note/bulk", json!({ "data": records })).await.status, 201);
+        }
+        for loss in ["stripped", "banned"] {
+            let (mallory, id, role) = member(&admin, loss, json!([{ "resource": "note", "actions": ["read"] }])).await;
+            let mut export = mallory.request("GET", "/api/v1/data/note/export?format=ndjson").send().await.unwrap();
+            assert_eq!(export.status(), 200);
+            assert!(export.chunk().await.unwrap().is_some());
+            let lost = match loss {
+                "stripped" => admin.delete(&format!("/api/v1/users/{id}/roles/{role}")).await,
+                _ => admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await,
+            };
+            assert!(lost.status < 300, "{loss}: {}", lost.text);
+            // What is on its way comes, and then the connection breaks: the client must not take it for all.
+            until("the export is cut off", async || server.log().matches("an export is cut off").count() > usize::from(loss == "banned")).await;
+            let cut = loop {
+                match export.chunk().await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => break false,
+                    Err(_) => break true,
+                }
+            };
+            assert!(cut, "{loss}: the client believes that it has everything");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_accounts_is_judged_in_its_transaction_on_every_instance() {
+    let one = ServerBuilder::new(Engine::Postgres).start().await;
+    let other = one.builder().start().await;
+    let admin = one.admin().await;
+    let (_, accomplice, _) = member(&admin, "accomplice", json!([])).await;
+    let (mallory, id, role) = member(&admin, "mallory", everything()).await;
+    // On the other instance, which need not have heard of it yet.
+    let there = other.with_token(mallory.token.clone());
+    let given = Waiting::begin(&there, "POST", &format!("/api/v1/users/{accomplice}/roles"), json!({ "roleId": "admin" })).await;
+    let made = Waiting::begin(&there, "POST", "/api/v1/roles", json!({ "name": "late", "permissions": everything() })).await;
+    assert_eq!(admin.delete(&format!("/api/v1/users/{id}/roles/{role}")).await.status, 204);
+    for request in [given, made] {
+        let (status, answer) = request.end().await;
+        assert_eq!(status, 403, "{answer}");
+    }
+}
