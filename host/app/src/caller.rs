@@ -71,11 +71,7 @@ impl Caller {
 
     /// Somebody without a credential, who has what everybody has.
     pub(crate) fn anonymous(public: Arc<Held>) -> Caller {
-        Caller {
-            authority: Authority::Own(Arc::clone(&public.rights)),
-            judged: Judged { public: Some(public), ..Judged::default() },
-            ..Caller::system()
-        }
+        Caller { authority: Authority::Own(Arc::clone(&public.rights)), judged: Judged::as_everybody(public), ..Caller::system() }
     }
 
     /// Nobody, who may do nothing.
@@ -96,7 +92,7 @@ impl Caller {
             depth: 0,
             payer: identity.payer(address),
             answer_left: None,
-            judged: Judged { identity: Some(identity), ..Judged::default() },
+            judged: Judged::of(&identity),
         }
     }
 

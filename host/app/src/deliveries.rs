@@ -339,6 +339,7 @@ impl App {
     /// Where a group is named: `forbidden` where the caller does not hold the rights that it carries, `conflict` where it is disabled
     /// or suspended.
     pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
+        self.recheck(caller).await?;
         caller.require(EVENTS, Action::Update)?;
         caller.require(EVENTS, Action::Read)?;
         if !self.settings.events_enabled {
@@ -357,7 +358,8 @@ impl App {
         for consumer in groups {
             match self.retry_dead_of_group(caller, &filter, &consumer, RESETS_MAX - count).await {
                 Ok(reset) => count += reset,
-                Err(error) if is_refusal(&error) => {}
+                // The group is refused, and not the caller.
+                Err(error) if is_refusal(&error) => self.recheck(caller).await?,
                 Err(error) => return Err(error),
             }
             if count >= RESETS_MAX {
@@ -379,6 +381,7 @@ impl App {
                 .await?;
             let Some(last) = last else { break };
             after = last;
+            self.recheck(caller).await?;
             found.truncate(usize::try_from(most - count).unwrap_or(usize::MAX));
             if found.is_empty() {
                 continue;
@@ -404,7 +407,10 @@ impl App {
                 // The group is no more.
                 Ok(None) => break,
                 // The group changed after the first ones: they are due all the same.
-                Err(error) if count > 0 && is_refusal(&error) => break,
+                Err(error) if count > 0 && is_refusal(&error) => {
+                    self.recheck(caller).await?;
+                    break;
+                }
                 Err(error) => return Err(error),
             }
         }

@@ -50,9 +50,7 @@ impl App {
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;
         let account = self.erase_account(caller, &erasure.user_id).await?;
-        // Who erases themselves is gone by now, and what they began is ended for them.
-        let is_oneself = caller.actor_id() == Some(erasure.user_id.as_str());
-        let caller = &if is_oneself { Caller { judged: Judged::default(), ..caller.clone() } } else { caller.clone() };
+        let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };
         let deleted = match erasure.deletes_records {
             true => self.erase_records(caller, &erasure.user_id).await?,
             false => 0,
@@ -80,6 +78,18 @@ impl App {
             "logLines": account.log_lines + lines,
             "taskRuns": account.task_runs + runs,
         }))
+    }
+
+    /// What the rest of an erasure is judged by, once the account is gone: the rights that it needs. Those who erase themselves, or the
+    /// maker of their key, are gone too; the service finishes what they began.
+    fn judged_of_erasure(&self, caller: &Caller, user_id: &str) -> Judged {
+        let maker = caller.identity().and_then(|identity| identity.api_key()).and_then(|key| key.maker.user_id.as_deref());
+        if caller.actor_id() == Some(user_id) || maker == Some(user_id) {
+            return Judged::default();
+        }
+        let mut needs = vec![("users".to_owned(), Action::Delete), ("events".to_owned(), Action::Delete)];
+        needs.extend(self.registry().objects().map(|object| (object.name().to_owned(), Action::Delete)));
+        caller.judged.clone().that_needs(needs)
     }
 
     /// Deletes the account with its sessions, roles and keys, and all that holds its address. Suspends what the user made.

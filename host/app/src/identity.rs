@@ -3,7 +3,6 @@
 mod cache;
 
 use std::net::IpAddr;
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -15,12 +14,12 @@ use blockbase_store::{
 };
 use futures_util::future::BoxFuture;
 
-pub(crate) use cache::IdentityCache;
+pub(crate) use cache::{IdentityCache, KEPT_MS};
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::makers::MakerRights;
-use crate::recheck::{Held, Judged};
+use crate::recheck::{Held, Judged, Stamp};
 use crate::shares::Payer;
 
 const DAY_MS: i64 = 24 * 3_600_000;
@@ -63,8 +62,8 @@ pub(crate) struct Identity {
     pub(crate) holds_until: i64,
     /// The answer of `/api/v1/me`, once somebody asked for it.
     pub(crate) verdict: OnceLock<Arc<str>>,
-    /// The state of the accounts in which the rights were found, or found again. One that is judged again keeps it for all requests.
-    pub(crate) generation: Arc<AtomicU64>,
+    /// When the rights were found, or found to be still there.
+    pub(crate) judged: Arc<Stamp>,
     kept_at: i64,
 }
 
@@ -228,13 +227,11 @@ impl App {
     {
         let (store, identities, is_shared) = (self.store.clone(), Arc::clone(&self.identities), self.is_shared());
         let change = tokio::spawn(async move {
-            let forgotten = Arc::clone(&identities);
-            let answer = store
+            let _change = identities.begin_change();
+            store
                 .write_in_reserve(writer, move |connection| {
                     Box::pin(async move {
                         let answer = body(connection).await?;
-                        // What waits behind this transaction is judged again, and once more after the commit, which others see then.
-                        forgotten.forget();
                         if is_shared {
                             // Last, so that whoever waits for this row holds nothing that its holder still needs.
                             connection.raise_version("accounts").await?;
@@ -242,9 +239,7 @@ impl App {
                         Ok(answer)
                     })
                 })
-                .await;
-            identities.forget();
-            answer
+                .await
         });
         change.await.map_err(Error::internal)?
     }
@@ -316,8 +311,8 @@ impl App {
         };
         let shown = Shown::ApiKey(key);
         let roles = vec![role.name];
-        let (verdict, generation) = (OnceLock::new(), Arc::new(AtomicU64::new(generation)));
-        Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict, generation, kept_at: now })
+        let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
+        Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict, judged, kept_at: now })
     }
 
     /// A user with the rights of these roles, as if in a session.
@@ -341,7 +336,7 @@ impl App {
             suspended: None,
             holds_until: i64::MAX,
             verdict: OnceLock::new(),
-            generation: Arc::new(AtomicU64::new(generation)),
+            judged: Arc::new(Stamp::new(generation, now)),
             kept_at: now,
         })
     }
@@ -384,18 +379,8 @@ impl App {
         let kept_until_extended = is_due && session.updated_at != now;
         let holds_until = session.expires_at;
         let shown = Shown::Session { row: session, pending_claim };
-        let (verdict, read_in) = (OnceLock::new(), Arc::new(AtomicU64::new(generation)));
-        let identity = Identity {
-            user,
-            shown,
-            roles,
-            permissions,
-            suspended: None,
-            holds_until,
-            verdict,
-            generation: read_in,
-            kept_at: now,
-        };
+        let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
+        let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, judged, kept_at: now };
         // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
         match kept_until_extended {
             true => Ok(Some(Arc::new(identity))),

@@ -215,7 +215,7 @@ impl App {
         let mut maker = match root {
             Root::Nobody => MakerRights::Unlimited,
             Root::Public(role) => {
-                MakerRights::Held(Caller::anonymous(Arc::new(Held::new(self.permissions(&role, None)?, generation))))
+                MakerRights::Held(Caller::anonymous(Arc::new(Held::new(self.permissions(&role, None)?, generation, now))))
             }
             Root::User(user, roles) => held(self.identity_of_user(user, roles, now, generation)?),
         };

@@ -1,68 +1,126 @@
 //! Rights are judged when they are used, and a request acts long after its caller was judged: its body drips in, its handler runs for
 //! minutes, its export goes on for an hour.
 //!
-//! So a [`Caller`] keeps what it was judged by ([`Judged`]): the state of the accounts, and whom it was found to be. Every write of the
-//! store names its [`Writer`], and [`App::by`] is the one that stands for a caller. Where the state of the accounts has moved, the
-//! caller is judged again in that transaction, before anything else of it runs. What reads, or does something outside of the
-//! database, asks [`App::recheck`].
+//! So a [`Caller`] keeps what it was judged by ([`Judged`]): who they were found to be, and in which state of the accounts ([`Stamp`]).
+//! Every write of the store names its [`Writer`], and [`App::by`] makes the one that stands for a caller. Where accounts have changed, or
+//! are changing, the caller is judged again in that transaction: before anything else of it runs, and on Postgres once more before its
+//! commit, because its statements may have waited for others in between. What reads, answers, or acts outside of the database asks
+//! [`App::recheck`].
 //!
-//! A caller who has lost a right meanwhile is refused, whether or not the request needs that one. Further rights make no difference.
+//! A caller who has lost a right meanwhile is refused, whether or not the request needs that one; what goes on for long names the rights
+//! that it needs ([`Judged::that_needs`]). Further rights make no difference.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use blockbase_query::Permissions;
+use blockbase_query::{Action, Permissions};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, Maker, ReadCost, Writer};
 use futures_util::future::BoxFuture;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::identity::{Identity, Shown, public_role};
+use crate::identity::{Identity, KEPT_MS, Shown, public_role};
 use crate::makers::{MakerRights, key_suspended};
 
-/// How often what goes on for long looks whether its caller still may. It costs a comparison of two numbers.
+/// How often what goes on for long looks whether its caller still may. While no account changes, that is a comparison of two numbers.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a caller was judged by.
+/// When somebody was judged last: in which state of the accounts, and at which instant. Judging again renews it for everybody who shares
+/// it.
+#[derive(Debug)]
+pub(crate) struct Stamp {
+    generation: AtomicU64,
+    at: AtomicI64,
+}
+
+impl Stamp {
+    /// `generation` is the state of the accounts before they were read.
+    pub(crate) fn new(generation: u64, now: i64) -> Stamp {
+        Stamp { generation: AtomicU64::new(generation), at: AtomicI64::new(now) }
+    }
+
+    fn renew(&self, generation: u64, now: i64) {
+        self.at.store(now, Ordering::Release);
+        self.generation.store(generation, Ordering::Release);
+    }
+
+    /// Whether it is of this state of the accounts. Where other instances change accounts too, it is believed for as long as an identity
+    /// is kept, in case this instance cannot hear of their changes.
+    fn is_current(&self, generation: u64, app: &App) -> bool {
+        let is_young = || !app.is_shared() || app.now() - self.at.load(Ordering::Acquire) < KEPT_MS;
+        self.generation.load(Ordering::Acquire) == generation && is_young()
+    }
+}
+
+/// What a caller was judged by. All parts are empty for the service itself.
 #[derive(Clone, Default)]
 pub(crate) struct Judged {
-    /// Whom a credential, or a thing's maker, was found to be.
+    /// The identity that a credential showed, or the maker of a thing.
     pub(crate) identity: Option<Arc<Identity>>,
-    /// What everybody has, for a caller without a credential.
+    /// The rights of everybody, for a caller without a credential.
     pub(crate) public: Option<Arc<Held>>,
-    /// What the maker of a block holds, by whose consent the caller acts.
+    /// The maker of a block, by whose consent the caller acts.
     pub(crate) consent: Option<Arc<Consent>>,
+    /// The only rights that count, for what goes on for long.
+    needs: Option<Arc<Needs>>,
 }
 
-/// Rights, and the state of the accounts in which they were read.
+/// Rights, and when they were judged.
 pub(crate) struct Held {
     pub(crate) rights: Arc<Permissions>,
-    pub(crate) generation: AtomicU64,
-}
-
-/// The rights of whoever consented to a block.
-pub(crate) struct Consent {
-    pub(crate) maker: Maker,
-    pub(crate) held: Held,
+    stamp: Stamp,
 }
 
 impl Held {
-    pub(crate) fn new(rights: Arc<Permissions>, generation: u64) -> Held {
-        Held { rights, generation: AtomicU64::new(generation) }
+    pub(crate) fn new(rights: Arc<Permissions>, generation: u64, now: i64) -> Held {
+        Held { rights, stamp: Stamp::new(generation, now) }
+    }
+}
+
+/// What a block may do by its maker's consent.
+pub(crate) struct Consent {
+    maker: Maker,
+    /// For itself, and as its caller: what its manifest asks for.
+    asked: [Arc<Permissions>; 2],
+    /// The same, cut to what the maker held.
+    cut: [Arc<Permissions>; 2],
+    /// Whose rows `own` means.
+    actor_id: Option<String>,
+    stamp: Stamp,
+}
+
+impl Consent {
+    pub(crate) fn new(
+        maker: Maker,
+        asked: [Arc<Permissions>; 2],
+        rights: &Arc<Permissions>,
+        actor_id: Option<String>,
+        generation: u64,
+        now: i64,
+    ) -> Consent {
+        let cut = Consent::cut(&asked, rights, actor_id.as_ref());
+        Consent { maker, asked, cut, actor_id, stamp: Stamp::new(generation, now) }
     }
 
-    /// Refuses rights that are less than these.
-    fn still_held(&self, now: &Permissions, generation: u64) -> Result<()> {
-        match now.first_not_held(&self.rights) {
-            None => {
-                self.generation.store(generation, Ordering::Release);
-                Ok(())
-            }
-            Some(_) => Err(lost_rights()),
-        }
+    /// What the block may do for itself, and as its caller.
+    pub(crate) fn rights(&self) -> [Arc<Permissions>; 2] {
+        self.cut.clone()
     }
+
+    fn cut(asked: &[Arc<Permissions>; 2], rights: &Arc<Permissions>, actor_id: Option<&String>) -> [Arc<Permissions>; 2] {
+        let limited = |asked: &Permissions, limit: Arc<Permissions>| Arc::new(asked.clone().limited_to(limit));
+        // Consent to the caller's own rows needs no more than a right to own rows, so there `own` means the caller's.
+        let of_caller = Arc::new(rights.as_ref().clone().of_actor(actor_id.cloned()));
+        [limited(&asked[0], Arc::clone(rights)), limited(&asked[1], of_caller)]
+    }
+}
+
+/// Rights that something needs until its end.
+struct Needs {
+    rights: Vec<(String, Action)>,
+    stamp: Stamp,
 }
 
 fn lost_rights() -> Error {
@@ -74,25 +132,42 @@ fn ended(message: &str) -> Error {
 }
 
 impl Judged {
-    /// Of whom a session shows.
+    /// Judged by a session.
     pub(crate) fn of(identity: &Arc<Identity>) -> Judged {
         Judged { identity: Some(Arc::clone(identity)), ..Judged::default() }
     }
 
+    /// Judged by what everybody may do.
+    pub(crate) fn as_everybody(public: Arc<Held>) -> Judged {
+        Judged { public: Some(public), ..Judged::default() }
+    }
+
+    /// The same for something that goes on for long and needs these rights alone.
+    pub(crate) fn that_needs(mut self, rights: Vec<(String, Action)>) -> Judged {
+        // Of no state at all: the first look judges.
+        self.needs = Some(Arc::new(Needs { rights, stamp: Stamp::new(u64::MAX, 0) }));
+        self
+    }
+
     /// Whether it is the service itself, whose rights nobody can take.
-    fn is_nobody(&self) -> bool {
+    fn is_service(&self) -> bool {
         self.identity.is_none() && self.public.is_none() && self.consent.is_none()
     }
 
-    /// Whether nothing happened on this instance that could have changed the caller: no sign-out, no ban, no other role, and no end
-    /// of their session or key.
-    pub(crate) fn is_current(&self, app: &App) -> bool {
+    /// Whether nothing happened that could have changed the caller: no sign-out, no ban, no other role, and no end of their session or
+    /// key; and nothing of it is under way.
+    fn is_current(&self, app: &App) -> bool {
+        if app.identities.are_changing() {
+            return false;
+        }
         let generation = app.identities.generation();
-        let is_of_now = |judged_at: &AtomicU64| judged_at.load(Ordering::Acquire) == generation;
-        let identity_holds = |identity: &Arc<Identity>| is_of_now(&identity.generation) && identity.holds_until > app.now();
-        self.identity.as_ref().is_none_or(identity_holds)
-            && self.public.as_ref().is_none_or(|public| is_of_now(&public.generation))
-            && self.consent.as_ref().is_none_or(|consent| is_of_now(&consent.held.generation))
+        let is_current = |own: &Stamp| match &self.needs {
+            Some(needs) => needs.stamp.is_current(generation, app),
+            None => own.is_current(generation, app),
+        };
+        self.identity.as_ref().is_none_or(|identity| is_current(&identity.judged) && identity.holds_until > app.now())
+            && self.public.as_ref().is_none_or(|public| is_current(&public.stamp))
+            && self.consent.as_ref().is_none_or(|consent| consent.stamp.is_current(generation, app))
     }
 
     /// Judges again, by what the connection sees.
@@ -101,25 +176,30 @@ impl Judged {
     /// `unauthorized` where the credential does not hold any more, `key_suspended`, and `forbidden` where a right is lost.
     async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
         // Before the look, so that a change meanwhile is noticed at the next one.
-        let generation = app.identities.generation();
+        let (generation, now) = (app.identities.generation(), app.now());
         if let Some(identity) = &self.identity {
-            let now = app.identity_again(connection, identity).await?;
-            if let Some(reason) = now.suspended {
-                return Err(key_suspended(reason));
+            let mut judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
+            if judged.is_err() {
+                // Its statements may have seen two states of the accounts: a session before its end, and the roles after it.
+                judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
             }
-            match now.permissions.first_not_held(&identity.permissions) {
-                None => identity.generation.store(generation, Ordering::Release),
-                Some(_) => return Err(lost_rights()),
-            }
+            judged?;
         }
         if let Some(public) = &self.public {
             let role = public_role(connection).await?;
-            public.still_held(&*app.permissions(&role, None)?, generation)?;
+            self.still_has(&public.rights, &*app.permissions(&role, None)?, &public.stamp, (generation, now))?;
         }
         if let Some(consent) = &self.consent {
             match app.rights_of_maker_in(connection, &consent.maker).await? {
                 MakerRights::Unlimited => {}
-                MakerRights::Held(maker) => consent.held.still_held(maker.rights(), generation)?,
+                MakerRights::Held(maker) => {
+                    let cut = Consent::cut(&consent.asked, maker.rights(), consent.actor_id.as_ref());
+                    if cut.iter().zip(&consent.cut).any(|(now, before)| now.first_not_held(before).is_some()) {
+                        let message =
+                            "Whoever consented to the block no longer holds all that it may do. Somebody who does can adopt it.";
+                        return Err(Error::new(Code::Forbidden, message));
+                    }
+                }
                 MakerRights::Suspended(_) => {
                     return Err(Error::new(
                         Code::Forbidden,
@@ -127,16 +207,43 @@ impl Judged {
                     ));
                 }
             }
+            consent.stamp.renew(generation, now);
         }
         Ok(())
     }
-}
 
-impl Caller {
-    /// The same caller acting by consent of a block's maker.
-    pub(crate) fn consented_by(mut self, maker: &Maker, rights: &Arc<Permissions>, generation: u64) -> Caller {
-        self.judged.consent = Some(Arc::new(Consent { maker: maker.clone(), held: Held::new(Arc::clone(rights), generation) }));
-        self
+    async fn identity_still_has(
+        &self,
+        app: &App,
+        connection: &mut Connection,
+        identity: &Identity,
+        moment: (u64, i64),
+    ) -> Result<()> {
+        let found = app.identity_again(connection, identity).await?;
+        match found.suspended {
+            Some(reason) => Err(key_suspended(reason)),
+            None => self.still_has(&identity.permissions, &found.permissions, &identity.judged, moment),
+        }
+    }
+
+    /// Refuses somebody who had `before` and has `found` now.
+    fn still_has(&self, before: &Permissions, found: &Permissions, stamp: &Stamp, (generation, now): (u64, i64)) -> Result<()> {
+        let has_all = found.first_not_held(before).is_none();
+        if has_all {
+            stamp.renew(generation, now);
+        }
+        let Some(needs) = &self.needs else { return if has_all { Ok(()) } else { Err(lost_rights()) } };
+        let is_lost = |(resource, action): &(String, Action)| {
+            let found = found.decide(resource, *action);
+            before.decide(resource, *action).is_some_and(|before| found.is_none_or(|found| found.and(&before) != before))
+        };
+        match needs.rights.iter().any(is_lost) {
+            true => Err(lost_rights()),
+            false => {
+                needs.stamp.renew(generation, now);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -144,25 +251,39 @@ impl Caller {
 pub(crate) struct By {
     app: Weak<App>,
     judged: Judged,
-    /// Whether the transaction changes accounts. Those run one after the other, and where other instances change them too, what this
-    /// one knows of them may be old.
+    /// Whether the transaction changes accounts. One such transaction runs at a time, and its caller is always judged in it: then no
+    /// other can have taken their rights since.
     changes_accounts: bool,
 }
 
-impl Writer for By {
-    fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
-        let app = self.app.upgrade();
-        let is_certain = |app: &Arc<App>| !(self.changes_accounts && app.is_shared()) && self.judged.is_current(app);
-        if self.judged.is_nobody() || app.as_ref().is_some_and(is_certain) {
-            return None;
-        }
-        Some(Box::pin(async move {
+impl By {
+    fn judge_again<'c>(&'c self, connection: &'c mut Connection) -> BoxFuture<'c, Result<()>> {
+        Box::pin(async move {
+            let app = self.app.upgrade();
             let app = app.ok_or_else(|| Error::internal("the service is not joined yet, or not any more"))?;
             if self.changes_accounts {
                 connection.lock_accounts().await?;
             }
             self.judged.judge_again(&app, connection).await
-        }))
+        })
+    }
+
+    /// Whether nothing can have changed. Without enforcement everybody may do everything, whoever they are by now.
+    fn is_current(&self) -> bool {
+        let holds = |app: Arc<App>| !app.settings.require_auth || self.judged.is_current(&app);
+        self.judged.is_service() || (!self.changes_accounts && self.app.upgrade().is_some_and(holds))
+    }
+}
+
+impl Writer for By {
+    fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        if self.is_current() { None } else { Some(self.judge_again(connection)) }
+    }
+
+    fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        // A change of accounts may be one of the caller's own, after which they are another; and nobody else's comes in between.
+        let is_certain = self.changes_accounts || self.is_current();
+        if is_certain { None } else { Some(self.judge_again(connection)) }
     }
 }
 
@@ -182,7 +303,7 @@ impl App {
     /// # Errors
     /// As those of a request that begins now; `forbidden` where a right is lost.
     pub async fn recheck(&self, caller: &Caller) -> Result<()> {
-        if caller.judged.is_current(self) {
+        if !self.settings.require_auth || caller.judged.is_service() || caller.judged.is_current(self) {
             return Ok(());
         }
         let (app, judged) = (self.itself()?, caller.judged.clone());
@@ -204,7 +325,7 @@ impl App {
         }
     }
 
-    /// Whom an identity's credential shows now.
+    /// The identity that the same credential shows now.
     async fn identity_again(&self, connection: &mut Connection, identity: &Identity) -> Result<Identity> {
         let (now, generation) = (self.clock.now(), self.identities.generation());
         match &identity.shown {

@@ -18,6 +18,7 @@ use crate::caller::{Authority, Caller};
 use crate::makers::{MakerRights, explain, keep_maker, suspend};
 use crate::manifest::Manifest;
 use crate::platform_event::Announcer;
+use crate::recheck::Consent;
 use crate::subscriptions::{EVENTS, Subscription};
 use crate::{subscriptions, webhooks};
 
@@ -91,13 +92,13 @@ impl App {
         }
         let Some(maker) = rights.caller() else { return Ok(caller) };
         if let Authority::Block { plain, as_caller, .. } = &mut caller.authority {
-            let limit = maker.rights();
-            *plain = Arc::new(plain.as_ref().clone().limited_to(Arc::clone(limit)));
-            // Consent to the caller's own rows needs no more than a right to own rows, so here `own` means the caller's.
-            let limit = Arc::new(limit.as_ref().clone().of_actor(invoker.actor_id().map(str::to_owned)));
-            *as_caller = Arc::new(as_caller.as_ref().clone().limited_to(limit));
+            let asked = [Arc::clone(plain), Arc::clone(as_caller)];
+            let actor_id = invoker.actor_id().map(str::to_owned);
+            let consent = Consent::new(block.maker.clone(), asked, maker.rights(), actor_id, generation, self.clock.now());
+            [*plain, *as_caller] = consent.rights();
+            caller.judged.consent = Some(Arc::new(consent));
         }
-        Ok(caller.consented_by(&block.maker, maker.rights(), generation))
+        Ok(caller)
     }
 
     /// Everything that keeps a maker beside API keys.

@@ -71,7 +71,7 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
             Ok(request) => graphql.execute(asked, request, true).await,
             Err(error) => refuse(form, Refusal::Malformed(error)),
         },
-        (Method::POST, _, token) => match read(&parts.headers, body).await {
+        (Method::POST, _, token) => match graphql.request_of(&asked.caller, &parts.headers, body).await {
             Ok(request) => match token {
                 Some(token) => graphql.begin(asked, &token, request).await,
                 None => graphql.execute(asked, request, false).await,
@@ -116,6 +116,13 @@ async fn read(headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest>
 }
 
 impl Graphql {
+    /// The request in a body, whose caller still is who they were: it may have come in slowly.
+    async fn request_of(&self, caller: &Caller, headers: &HeaderMap, body: IncomingBody) -> Result<GraphqlRequest> {
+        let request = read(headers, body).await?;
+        self.app.recheck(caller).await?;
+        Ok(request)
+    }
+
     /// Runs an operation, and answers with its result.
     async fn execute(self: &Arc<Self>, asked: Asked, request: GraphqlRequest, only_queries: bool) -> Response<Body> {
         let form = asked.form;

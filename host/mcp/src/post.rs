@@ -38,6 +38,10 @@ impl Mcp {
             Ok(body) => body,
             Err(error) => return answer::refused(&error, None),
         };
+        // It may have come in slowly.
+        if let Err(error) = self.app.recheck(&invoked.caller).await {
+            return answer::refused(&error, None);
+        }
         let Ok(text) = std::str::from_utf8(&body) else {
             let text = "The body is not valid UTF-8.";
             return answer::error(StatusCode::BAD_REQUEST, answer::PARSE_ERROR, text, None, None);

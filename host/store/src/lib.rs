@@ -385,6 +385,9 @@ impl Store {
 pub trait Writer: Send + 'static {
     /// A check that has to pass, or `None` where nothing can have changed since the writer was judged.
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
+
+    /// The same before the commit, on an engine where others commit while the transaction runs.
+    fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 }
 
 /// The service itself writes, which nobody can take a right from.
@@ -393,6 +396,10 @@ pub struct Service;
 
 impl Writer for Service {
     fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+
+    fn check_before_commit<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         None
     }
 }
@@ -411,7 +418,14 @@ where
             if let Some(check) = writer.check(connection) {
                 check.await?;
             }
-            body(connection).await
+            let answer = body(connection).await?;
+            // SQLite has one writer, so nothing came in between.
+            if connection.dialect() == Dialect::Postgres
+                && let Some(check) = writer.check_before_commit(connection)
+            {
+                check.await?;
+            }
+            Ok(answer)
         })
     }
 }

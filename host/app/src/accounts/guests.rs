@@ -41,7 +41,8 @@ pub(super) async fn carry_over(
     now: i64,
 ) -> Result<bool> {
     // From here on no write of the guest commits: each of them keeps its user.
-    let Some(guest) = connection.held_user(from).await?.filter(|user| user.is_anonymous) else { return Ok(false) };
+    let guest = connection.held_user(from).await?.filter(|user| user.is_anonymous && !user.banned);
+    let Some(guest) = guest else { return Ok(false) };
     if connection.version("schema").await? != registry.version {
         return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
     }

@@ -102,6 +102,8 @@ impl App {
         let run = usage.observe(runtime.call_action(call));
         let answer = blockbase_telemetry::observe_action(block.name(), action, code, run).await;
         self.block_faults.note(block.name(), answer.as_ref().err(), self.clock.now());
+        // What a handler found out is not for somebody who has lost the right to it meanwhile.
+        self.recheck(caller).await?;
         answer
     }
 

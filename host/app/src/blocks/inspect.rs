@@ -52,11 +52,13 @@ impl App {
     /// # Errors
     /// `invalid_block` for a file that is no block of this server.
     pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes) -> Result<Value> {
+        self.recheck(caller).await?;
         caller.require(BLOCKS, Action::Create)?;
         let size = file.len();
         let prepared = self.runtime()?.prepare(file).await;
         let PreparedBlock { manifest, digest, kept } = prepared.inspect_err(|_| self.retain_installed())?;
         self.keep_inspected(kept);
+        self.recheck(caller).await?;
         let present = self.blocks.read().get(&manifest.name).cloned();
         let problems = self.problems_of(caller, &manifest, &digest, present.as_ref()).await?;
         // What serves is for those who may read blocks; what is asked for beyond it, an install tells its caller anyway.

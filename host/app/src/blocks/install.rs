@@ -70,6 +70,8 @@ impl App {
     /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`; `forbidden` where it asks for more than the
     /// installer holds.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
+        // Before the file is compiled, which may have come in slowly.
+        self.recheck(caller).await?;
         caller.require(BLOCKS, Action::Create)?;
         let installed = self.try_install(caller, file, options).await;
         if !matches!(installed, Ok(Installed { block: Some(_), .. })) {
@@ -81,6 +83,7 @@ impl App {
 
     async fn try_install(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
         let PreparedBlock { manifest, digest, kept: _kept } = self.runtime()?.prepare(file.clone()).await?;
+        self.recheck(caller).await?;
         let present = self.blocks.read().get(&manifest.name).cloned();
         if present.is_some() && !options.upgrade {
             return Err(block_exists(&manifest.name));

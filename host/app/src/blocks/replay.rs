@@ -52,6 +52,7 @@ impl App {
         handler: &str,
         request: ReplayRequest,
     ) -> Result<Value> {
+        self.recheck(caller).await?;
         self.may_replay(caller)?;
         if self.installed(block).is_err() {
             self.looked_for_blocks().await?;
@@ -99,6 +100,7 @@ impl App {
         let run = self.run_event_call(call);
         let ended = blockbase_telemetry::observe_delivery(&topic, &subscription.consumer, &subscription.handler, code, run).await;
         let took = began.elapsed();
+        self.recheck(caller).await?;
         let error = match ended {
             Ok(()) => Value::Null,
             Err(error) if error.code == Code::Internal => return Err(error),

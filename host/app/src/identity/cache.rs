@@ -14,7 +14,7 @@ use crate::recheck::Held;
 
 /// How long an answer is believed where the database's versions cannot be read. Usually a change made on another instance holds here
 /// as soon as the accounts' version is seen to have moved.
-const KEPT_MS: i64 = 3_000;
+pub(crate) const KEPT_MS: i64 = 3_000;
 /// Identities kept; past it all are forgotten and asked for anew.
 const KEPT_MAX: usize = 20_000;
 /// The same of callers who look at the service as a role.
@@ -42,9 +42,32 @@ pub(crate) struct IdentityCache {
     generation: AtomicU64,
     /// The accounts' version in the database that was seen last.
     version: AtomicI64,
+    /// Changes of accounts that are under way on this instance: from before they begin until everything is forgotten after their commit.
+    changing: AtomicU64,
+}
+
+/// A change of accounts that is under way, until this is dropped. What is kept is forgotten first.
+pub(crate) struct ChangeOfAccounts(Arc<IdentityCache>);
+
+impl Drop for ChangeOfAccounts {
+    fn drop(&mut self) {
+        self.0.forget();
+        self.0.changing.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl IdentityCache {
+    /// Begins a change of accounts. While it is under way nobody can tell which state a look at the accounts has seen.
+    pub(crate) fn begin_change(self: &Arc<Self>) -> ChangeOfAccounts {
+        self.changing.fetch_add(1, Ordering::SeqCst);
+        ChangeOfAccounts(Arc::clone(self))
+    }
+
+    /// Whether a change of accounts is under way on this instance.
+    pub(crate) fn are_changing(&self) -> bool {
+        self.changing.load(Ordering::SeqCst) > 0
+    }
+
     /// The state of the accounts on this instance. What was read since is kept only where nothing was forgotten meanwhile.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -93,7 +116,7 @@ impl IdentityCache {
     }
 
     pub(super) fn keep_public(&self, permissions: Permissions, now: i64, generation: u64) -> Arc<Held> {
-        let public = Arc::new(Held::new(Arc::new(permissions), generation));
+        let public = Arc::new(Held::new(Arc::new(permissions), generation, now));
         let mut kept = self.public.write();
         if self.generation.load(Ordering::Acquire) == generation {
             *kept = Some((Arc::clone(&public), now));

@@ -181,7 +181,9 @@ impl App {
             drop(under_way);
             ended
         });
-        Ok(render_run(&ended.await.map_err(Error::internal)?))
+        let ended = ended.await.map_err(Error::internal)?;
+        self.recheck(caller).await?;
+        Ok(render_run(&ended))
     }
 
     fn new_run(&self, task: &TaskRow, trigger: &str) -> TaskRunRow {

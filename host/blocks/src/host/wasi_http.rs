@@ -19,7 +19,7 @@ use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
 pub(crate) struct Outgoing {
     pub(crate) client: Client,
     lanes: Arc<Lanes>,
-    /// None while a block is being installed.
+    /// The service that the call acts for; none while a block is being installed.
     service: Option<Arc<Service>>,
     deadline: Instant,
     sent: AtomicU32,
@@ -95,9 +95,6 @@ impl WasiHttpHooks for Outgoing {
         let (client, lanes, service) = (self.client.clone(), Arc::clone(&self.lanes), self.service.clone());
         Box::new(async move {
             let mut request = request?;
-            if let Some(service) = service {
-                service.recheck(&lanes).await.map_err(|_| Error::HttpRequestDenied)?;
-            }
             request.body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
                 Ok(body) => body.to_bytes(),
                 Err(error) if error.is::<http_body_util::LengthLimitError>() => {
@@ -106,6 +103,10 @@ impl WasiHttpHooks for Outgoing {
                 }
                 Err(_) => return Err(Error::HttpProtocolError),
             };
+            // After the body, which the guest may have sent slowly.
+            if let Some(service) = service {
+                service.recheck(&lanes).await.map_err(|_| Error::HttpRequestDenied)?;
+            }
             let sent = lanes.serve(async move { client.send(request).await });
             let answer = sent.await.map_err(|failure| match failure {
                 Failure::Refused(_) => Error::DestinationIpProhibited,
