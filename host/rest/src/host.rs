@@ -33,11 +33,21 @@ pub(crate) enum HostProblem {
 }
 
 /// The host that a request names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Eq)]
 pub(crate) struct NamedHost {
     /// In lower case; an IPv6 address in brackets.
     name: String,
+    /// `None` for the own ports of http and https.
     port: Option<u16>,
+    /// The port as it was named.
+    named_port: Option<u16>,
+}
+
+impl PartialEq for NamedHost {
+    /// Whether both lead to one name and port, where 80, 443 and none count as the same: which of them it is, a proxy may not say.
+    fn eq(&self, other: &NamedHost) -> bool {
+        (&self.name, self.port) == (&other.name, other.port)
+    }
 }
 
 impl NamedHost {
@@ -65,7 +75,7 @@ impl NamedHost {
             Some(port) => Some(port.parse().ok()?),
             None => return None,
         };
-        is_plain.then(|| NamedHost { name, port: port.filter(|port| !matches!(port, 80 | 443)) })
+        is_plain.then(|| NamedHost { name, port: port.filter(|port| !matches!(port, 80 | 443)), named_port: port })
     }
 
     pub(crate) fn is_ip(&self) -> bool {
@@ -73,11 +83,21 @@ impl NamedHost {
         bare.parse::<IpAddr>().is_ok()
     }
 
-    /// Whether a page of `origin` came from this very host.
-    pub(crate) fn is_origin(&self, origin: &str) -> bool {
-        let authority = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        let authority = authority.and_then(|authority| authority.parse().ok());
-        authority.and_then(|authority| NamedHost::read(&authority)).is_some_and(|named| named == *self)
+    /// Whether a page of `origin` came from this very host: with the same scheme, name and port.
+    ///
+    /// A request does not say its scheme. The ports 80 and 443 tell it, and without a port it is that of the public URL. Behind any
+    /// other port listens one server, whichever of both it speaks.
+    pub(crate) fn is_origin(&self, origin: &str, public_scheme: &str) -> bool {
+        let schemes: &[&str] = match self.named_port {
+            None => &[public_scheme],
+            Some(80) => &["http"],
+            Some(443) => &["https"],
+            Some(_) => &["http", "https"],
+        };
+        let port = self.named_port.map(|port| format!(":{port}")).unwrap_or_default();
+        let Ok(page) = Url::parse(origin) else { return false };
+        let own = schemes.iter().filter_map(|scheme| Url::parse(&format!("{scheme}://{}{port}", self.name)).ok());
+        page.path() == "/" && page.origin().is_tuple() && own.map(|own| own.origin()).any(|own| own == page.origin())
     }
 
     fn text(&self) -> String {
@@ -198,7 +218,23 @@ mod tests {
     #[test]
     fn a_page_is_of_the_host_that_its_request_names() {
         let host = named("192.0.2.7:4000").expect("a host");
-        assert!(host.is_ip() && host.is_origin("http://192.0.2.7:4000") && host.is_origin("https://192.0.2.7:4000"));
-        assert!(!host.is_origin("http://192.0.2.7:4001") && !host.is_origin("http://192.0.2.8:4000") && !host.is_origin("null"));
+        let is_own = |origin: &str| host.is_origin(origin, "https");
+        assert!(host.is_ip() && is_own("http://192.0.2.7:4000") && is_own("https://192.0.2.7:4000"));
+        for origin in
+            ["http://192.0.2.7:4001", "http://192.0.2.7", "http://192.0.2.8:4000", "null", "", "http://192.0.2.7:4000/x"]
+        {
+            assert!(!is_own(origin), "{origin}");
+        }
+        // 80 and 443 are two servers, and the scheme of the public URL tells which one a host without a port is.
+        for (host, public, own, foreign) in [
+            ("192.0.2.7", "https", "https://192.0.2.7", "http://192.0.2.7"),
+            ("192.0.2.7", "http", "http://192.0.2.7:80", "https://192.0.2.7"),
+            ("192.0.2.7:443", "http", "https://192.0.2.7:443", "http://192.0.2.7:443"),
+            ("192.0.2.7:80", "https", "http://192.0.2.7", "https://192.0.2.7"),
+            ("[2001:db8::1]", "https", "https://[2001:db8::1]", "http://[2001:db8::1]"),
+        ] {
+            let named = named(host).expect("a host");
+            assert!(named.is_origin(own, public) && !named.is_origin(foreign, public), "{host} {public}");
+        }
     }
 }

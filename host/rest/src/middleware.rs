@@ -163,7 +163,11 @@ const NO_ROUTE: &str = "none";
 
 /// Whether a path is asked for every few seconds by machines, and never of interest.
 fn is_probe(path: &str) -> bool {
-    matches!(path, "/healthz" | "/readyz" | "/metrics")
+    is_health(path) || path == "/metrics"
+}
+
+fn is_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
 }
 
 /// Whether a path is a page of the console or a file from the binary, which has a limit of its own.
@@ -229,8 +233,12 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     if *request.method() != Method::OPTIONS {
         state.limits.admit(address, path)?;
     }
+    // Balancers ask for these by whatever name they have, or by none: HTTP/1.0 knows no Host.
+    if is_health(path) {
+        return Ok(());
+    }
     let host = NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?;
-    // Orchestrators ask for these by whatever name they have; a scrape has its own rule.
+    // A scrape has its own rule.
     if is_probe(path) {
         return Ok(());
     }

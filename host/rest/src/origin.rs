@@ -9,7 +9,11 @@ use crate::host::{NamedHost, is_local};
 
 /// Origins whose pages may speak to this server, its own among them.
 #[derive(Clone, Debug, Default)]
-pub struct TrustedOrigins(Vec<String>);
+pub struct TrustedOrigins {
+    origins: Vec<String>,
+    /// That of the public URL.
+    scheme: String,
+}
 
 /// Why a request is refused for its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +34,7 @@ impl TrustedOrigins {
     pub fn new(public_url: &str, listen: SocketAddr, configured: &[String]) -> TrustedOrigins {
         let public = Url::parse(public_url).ok();
         let mut origins: Vec<String> = public.iter().map(|url| url.origin().ascii_serialization()).collect();
+        let scheme = public.as_ref().map_or("http", Url::scheme).to_owned();
         if let Some(url) = public.filter(is_local) {
             let own_port = url.port_or_known_default().unwrap_or(listen.port());
             for (scheme, port) in [(url.scheme(), own_port), ("http", listen.port())] {
@@ -42,15 +47,15 @@ impl TrustedOrigins {
         origins.extend(configured.iter().cloned());
         let mut seen = std::collections::HashSet::new();
         origins.retain(|origin| seen.insert(origin.clone()));
-        TrustedOrigins(origins)
+        TrustedOrigins { origins, scheme }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(String::as_str)
+        self.origins.iter().map(String::as_str)
     }
 
     fn trusts(&self, origin: &str) -> bool {
-        self.0.iter().any(|trusted| trusted.eq_ignore_ascii_case(origin))
+        self.origins.iter().any(|trusted| trusted.eq_ignore_ascii_case(origin))
     }
 
     /// Whether somebody may be sent to `url`: a path here that no browser takes for another host, or a trusted origin.
@@ -82,7 +87,7 @@ impl TrustedOrigins {
             return Err(OriginProblem::Missing);
         }
         // A page that came from an address of this server is its own; a name has to be configured.
-        let is_own = |origin: &str| host.is_ip() && host.is_origin(origin);
+        let is_own = |origin: &str| host.is_ip() && host.is_origin(origin, &self.scheme);
         match origins.into_iter().find(|origin| !self.trusts(origin) && !is_own(origin)) {
             None => Ok(()),
             Some(origin) => Err(OriginProblem::Untrusted(origin.chars().take(SHOWN_CHARS_MAX).collect())),

@@ -100,6 +100,23 @@ async fn a_host_is_a_known_name_or_an_address() {
             assert_eq!(ask(&server, ("GET", path), &[("host", host)]).await.status, 200, "{host}");
         }
     }
+    // A page of an address is its own with the same scheme and port alone.
+    for (host, own, foreign) in [
+        ("192.0.2.7".to_owned(), "https://192.0.2.7".to_owned(), "http://192.0.2.7".to_owned()),
+        ("192.0.2.7:443".to_owned(), "https://192.0.2.7".to_owned(), "http://192.0.2.7:80".to_owned()),
+        (format!("192.0.2.7:{port}"), format!("http://192.0.2.7:{port}"), "http://192.0.2.7".to_owned()),
+    ] {
+        assert_eq!(ask(&server, me, &[("host", &host), ("origin", &own)]).await.status, 200, "{host} {own}");
+        let refused = ask(&server, me, &[("host", &host), ("origin", &foreign)]).await;
+        assert_eq!((refused.status, &refused.json()["error"]), (403, &json!("INVALID_ORIGIN")), "{host} {foreign}");
+    }
+    // As balancers ask that speak HTTP/1.0, and with a host that is none.
+    for path in ["/healthz", "/readyz"] {
+        for head in [format!("GET {path} HTTP/1.0\r\n"), format!("GET {path} HTTP/1.1\r\nHost: a/b\r\n")] {
+            let answer = raw(&server, &format!("{head}Connection: close\r\n\r\n")).await;
+            assert_eq!(answer.split(' ').nth(1), Some("200"), "{head} {answer}");
+        }
+    }
     for head in [
         "GET /api/v1/me HTTP/1.1\r\nHost: evil@127.0.0.1\r\n",
         "GET /api/v1/me HTTP/1.1\r\nHost: api.example.com\r\nHost: evil.example\r\n",
@@ -274,8 +291,8 @@ async fn sign_up(server: &Server, name: &str, token: Option<&str>) -> Answer {
 
 on_both_engines! {
     async fn the_first_sign_up_needs_the_setup_token(engine: Engine) {
-        let server = ServerBuilder::new(engine).env("SVC_SETUP_TOKEN", "of-the-operator").env("SVC_ANONYMOUS_AUTH", "true").start().await;
-        assert!(!log_of_boot(&server).await.contains("of-the-operator"));
+        let server = ServerBuilder::new(engine).env("SVC_SETUP_TOKEN", "of-the-operator-1").env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        assert!(!log_of_boot(&server).await.contains("of-the-operator-1"));
         for wrong in [None, Some(""), Some("of-the-operato"), Some("auto")] {
             let refused = sign_up(&server, "eve", wrong).await;
             let json = refused.expect_error(403, "setup_token_required");
@@ -286,7 +303,7 @@ on_both_engines! {
         let upgrade = server.call_as(Some(&guest), "POST", "/api/auth/sign-up/email", Some(sign_up_body("eve"))).await;
         upgrade.expect_error(403, "setup_token_required");
         assert_eq!(server.sql("SELECT count(*) FROM svc_credentials").await[0][0], "0");
-        let first = sign_up(&server, "ada", Some("of-the-operator")).await;
+        let first = sign_up(&server, "ada", Some("of-the-operator-1")).await;
         assert_eq!(first.status, 200, "{}", first.text);
         let ada = server.with_token(first.json()["token"].as_str().unwrap().to_owned());
         assert_eq!(ada.get("/api/v1/me").await.json()["roles"], json!(["admin"]));
@@ -318,7 +335,8 @@ async fn a_fresh_server_that_others_reach_warns() {
     for (name, value) in [("SVC_LISTEN", "0.0.0.0:0"), ("SVC_PUBLIC_URL", "https://api.example.com")] {
         let open = ServerBuilder::new(Engine::Sqlite).env(name, value).start().await;
         assert!(log_of_boot(&open).await.contains(WARNING));
-        let closed = ServerBuilder::new(Engine::Sqlite).env(name, value).env("SVC_SETUP_TOKEN", "a-token").start().await;
+        let closed =
+            ServerBuilder::new(Engine::Sqlite).env(name, value).env("SVC_SETUP_TOKEN", "a-token-of-an-operator").start().await;
         assert!(!log_of_boot(&closed).await.contains(WARNING));
     }
 }
