@@ -81,6 +81,9 @@ pub(crate) struct Otlp {
     pub(crate) is_ignored: bool,
 }
 
+/// Fewest characters of a setup token that is not `auto`: whoever guesses it becomes admin.
+const SETUP_TOKEN_CHARS_MIN: usize = 16;
+
 /// What stands in `SVC_SETUP_TOKEN`.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum SetupToken {
@@ -276,9 +279,14 @@ impl Config {
             database_url,
             database_connections_max: connections.filter(|connections| *connections > 0),
             secret,
-            setup_token: source.secretive("SVC_SETUP_TOKEN", "visible ASCII characters, or auto", |text| {
-                header_token(text).map(|text| if text == "auto" { SetupToken::Auto } else { SetupToken::Value(text) })
-            })?,
+            setup_token: source.secretive(
+                "SVC_SETUP_TOKEN",
+                "at least 16 visible ASCII characters, or auto",
+                |text| match text {
+                    "auto" => Some(SetupToken::Auto),
+                    _ => header_token(text).filter(|text| text.len() >= SETUP_TOKEN_CHARS_MIN).map(SetupToken::Value),
+                },
+            )?,
             require_auth,
             disable_signup: source.parsed("SVC_DISABLE_SIGNUP", FLAG_NEED, flag)?.unwrap_or(admin.is_some()),
             admin,
@@ -496,7 +504,7 @@ mod tests {
             ("SVC_DATABASE_URL", "postgres://ann:hunter2@db/shop"),
             ("SVC_SECRET", "hunter2 and enough characters for it"),
             ("SVC_METRICS_TOKEN", "hunter2"),
-            ("SVC_SETUP_TOKEN", "hunter2"),
+            ("SVC_SETUP_TOKEN", "hunter2-hunter2-hunter2"),
             ("SVC_ADMIN_EMAIL", "ann@example.com"),
             ("SVC_ADMIN_PASSWORD_FILE", "/run/password"),
             ("SVC_MAX_BULK", "7"),

@@ -75,7 +75,8 @@ async fn no_message_shows_a_value_that_may_hold_a_password() {
         ("SVC_DATABASE_URL", "postgres://admin:hunter2@[::1/d"),
         ("SVC_DATABASE_URL", "postgres://admin:hunter2@h/d?sslmode=hunter2"),
         ("SVC_DATABASE_URL", "mysql://admin:hunter2@h/d"),
-        ("SVC_SETUP_TOKEN", "hunter2 hunter2"),
+        ("SVC_SETUP_TOKEN", "hunter2 hunter2 hunter2"),
+        ("SVC_SETUP_TOKEN", "hunter2hunter2!"),
         ("SVC_METRICS_TOKEN", "hunter2 hunter2"),
     ] {
         let (status, text) = ServerBuilder::new(Engine::Sqlite).env("SVC_SECRET", SECRET).env(name, value).fail().await;

@@ -50,7 +50,7 @@ on_both_engines! {
     }
 
     async fn the_configuration_shows_in_what_is_open(engine: Engine) {
-        let closed = ServerBuilder::new(engine).env("SVC_SETUP_TOKEN", "of-the-setup").env("SVC_DISABLE_SIGNUP", "true")
+        let closed = ServerBuilder::new(engine).env("SVC_SETUP_TOKEN", "of-the-setup-1234").env("SVC_DISABLE_SIGNUP", "true")
             .env("SVC_ANONYMOUS_AUTH", "true").start().await;
         let fresh = instance(&closed).await;
         assert_eq!((&fresh["needsAdmin"], &fresh["setupToken"], &fresh["signUp"]), (&json!(true), &json!(true), &json!(true)));
@@ -61,7 +61,7 @@ on_both_engines! {
         let body = json!({ "name": "a", "email": "a@example.com", "password": "correct horse battery" });
         let without = closed.call("POST", "/api/auth/sign-up/email", Some(body.clone())).await;
         assert_eq!((without.status, &instance(&closed).await), (403, &fresh));
-        let first = closed.request("POST", "/api/auth/sign-up/email").header("x-setup-token", "of-the-setup").json(&body);
+        let first = closed.request("POST", "/api/auth/sign-up/email").header("x-setup-token", "of-the-setup-1234").json(&body);
         assert_eq!(closed.send(first).await.status, 200);
         let after = instance(&closed).await;
         assert_eq!((&after["needsAdmin"], &after["setupToken"], &after["signUp"]), (&json!(false), &json!(false), &json!(false)));
@@ -96,14 +96,14 @@ on_both_engines! {
     async fn settings_are_for_those_who_may_read_them(engine: Engine) {
         let server = ServerBuilder::new(engine)
             .env("SVC_METRICS_TOKEN", "a-metrics-token")
-            .env("SVC_SETUP_TOKEN", "a-setup-token")
+            .env("SVC_SETUP_TOKEN", "a-setup-token-1234")
             .env("SVC_TELEMETRY", "true")
             .env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:an-otlp-key@127.0.0.1:9/a-path-key?key=a-query-key")
             .env("SVC_MAX_BULK", "17")
             .start()
             .await;
         let body = json!({ "name": "a", "email": "admin@example.com", "password": "correct horse battery" });
-        let first = server.request("POST", "/api/auth/sign-up/email").header("x-setup-token", "a-setup-token").json(&body);
+        let first = server.request("POST", "/api/auth/sign-up/email").header("x-setup-token", "a-setup-token-1234").json(&body);
         let admin = server.with_token(server.send(first).await.json()["token"].as_str().unwrap().to_owned());
         let operator = operator(&admin).await;
         let stranger = server.with_token(server.sign_up("stranger").await);
@@ -116,7 +116,7 @@ on_both_engines! {
             assert_eq!(operator.post(path, json!({})).await.status, 405);
         }
         let answer = operator.get(SETTINGS).await;
-        for secret in ["a-metrics-token", "a-setup-token", "an-otlp-key", "a-path-key", "a-query-key", "a secret for tests"] {
+        for secret in ["a-metrics-token", "a-setup-token-1234", "an-otlp-key", "a-path-key", "a-query-key", "a secret for tests"] {
             assert!(!answer.text.contains(secret), "{secret} shows");
         }
         let settings = answer.data();

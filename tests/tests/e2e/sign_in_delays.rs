@@ -87,6 +87,27 @@ on_both_engines! {
         assert!(!log.contains("a wrong password"), "{log}");
     }
 
+    async fn correct_sign_ins_at_once_are_all_let_in(engine: Engine) {
+        let server = behind_proxy(engine).start().await;
+        let admin = server.admin().await;
+        // Some real failures do not change it.
+        for _ in 0..5 {
+            assert_eq!(sign_in(&server, "admin@example.com", "a wrong password", "192.0.2.1").await.status, 401);
+        }
+        let answers = futures_util::future::join_all((0..24).map(|_| sign_in(&server, "admin@example.com", PASSWORD, "192.0.2.1"))).await;
+        let statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+        assert_eq!(statuses, [200; 24]);
+        // The same path: several clients of one session change the password to what it is.
+        let change = || async {
+            let body = json!({ "currentPassword": PASSWORD, "newPassword": "another correct horse" });
+            let request = admin.request("POST", "/api/auth/change-password").header("x-forwarded-for", "192.0.2.1");
+            server.send(request.json(&body)).await
+        };
+        let changes = futures_util::future::join_all((0..8).map(|_| change())).await;
+        assert_eq!(changes.iter().filter(|answer| answer.status == 200).count(), 1);
+        assert!(changes.iter().all(|answer| answer.status != 429), "{changes:?}");
+    }
+
     async fn tries_at_once_count_each(engine: Engine) {
         let server = behind_proxy(engine).start().await;
         server.admin().await;

@@ -31,6 +31,9 @@ enum Outcome {
     NeedsSetupToken,
 }
 
+/// The name under which tries of the setup token are counted. It is no address, so that it cannot be an account's.
+const SETUP_TOKEN_TRIES: &str = "the setup token";
+
 fn needs_setup_token() -> AuthProblem {
     let message = "This server is fresh, and its first sign-up needs the setup token. Send it as `x-setup-token`; whoever \
                    operates the server has it from SVC_SETUP_TOKEN or from the log.";
@@ -51,6 +54,10 @@ impl App {
         let has_users = self.has_users().await?;
         if self.settings.disable_signup && has_users {
             return Err(AuthProblem::SignUpDisabled);
+        }
+        if !has_users && self.settings.setup_token.is_some() && setup_token.is_some() {
+            // Guessing it is as slow as guessing a password.
+            self.begin_try(SETUP_TOKEN_TRIES, &client).await?;
         }
         let may_be_first = self.holds_setup_token(setup_token.as_deref());
         if !may_be_first && !has_users {

@@ -3,14 +3,21 @@
 //! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only make
 //! a try slower, by a few seconds, and not from where somebody has signed in before: an attacker with many addresses cannot lock
 //! the owner out. The counts are in the database, so all instances share them. An account that does not exist counts alike.
+//!
+//! A try counts as failed from its beginning, so that a process which ends meanwhile gives nobody a free one. What is still under way
+//! is no failure yet: it is counted in memory too, and left out of the decision. So many correct sign-ins at the same time are all let
+//! in, [`UNDER_WAY_MAX`] at a time, and guessing in parallel gains no more than that many tries.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use blockbase_auth::hash_token;
 use blockbase_schema::{Code, Error};
 use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
-use tokio::sync::Semaphore;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{AuthProblem, Client};
 use crate::App;
@@ -26,6 +33,14 @@ const SLOWER_BY_MS: i64 = 100;
 const SLOW_MAX_MS: i64 = 3_000;
 /// Tries that may be kept waiting at once. Past them nobody is kept waiting: the queue of the password hasher bounds the rest.
 const SLOWED_MAX: usize = 512;
+/// Tries of one account from one network that are under way on one instance. Further ones wait for their turn.
+const UNDER_WAY_MAX: usize = 2;
+/// Those that may wait.
+const WAITING_MAX: usize = 64;
+/// How long they wait.
+const TURN_WAIT: Duration = Duration::from_secs(30);
+/// When a try that had no turn may be made again, in seconds.
+const RETRY_AFTER_S: u16 = 5;
 /// How long failures count.
 const REMEMBERED_MS: i64 = 3_600_000;
 /// How long a network is known from which somebody signed in.
@@ -37,11 +52,12 @@ const CLEANED_EVERY_MS: i64 = 600_000;
 pub(crate) struct TryLimits {
     slowed: Semaphore,
     cleaned_at: AtomicI64,
+    under_way: Arc<UnderWay>,
 }
 
 impl Default for TryLimits {
     fn default() -> TryLimits {
-        TryLimits { slowed: Semaphore::new(SLOWED_MAX), cleaned_at: AtomicI64::new(0) }
+        TryLimits { slowed: Semaphore::new(SLOWED_MAX), cleaned_at: AtomicI64::new(0), under_way: Arc::default() }
     }
 }
 
@@ -50,6 +66,78 @@ impl Default for TryLimits {
 pub(super) struct Try {
     pub(super) account: String,
     pub(super) network: String,
+    _turn: Arc<Turn>,
+}
+
+/// The account and the network of a try.
+type TryKey = (String, String);
+
+/// The tries that are under way or wait for their turn.
+#[derive(Default)]
+struct UnderWay(Mutex<HashMap<TryKey, Tries>>);
+
+struct Tries {
+    places: Arc<Semaphore>,
+    /// How many are under way or wait.
+    all: usize,
+    /// How many are counted in the database and have no outcome yet.
+    counted: i64,
+}
+
+/// The turn of one try. It ends when this is dropped.
+struct Turn {
+    under_way: Arc<UnderWay>,
+    key: TryKey,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl UnderWay {
+    /// Waits for the turn of a try.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
+    async fn turn(self: &Arc<Self>, key: TryKey) -> Result<Turn, Error> {
+        let busy = || {
+            Error::new(Code::Unavailable, "Too many sign-ins of this account are under way. Try again later.")
+                .with_retry_after(RETRY_AFTER_S)
+        };
+        let places = {
+            let mut tries = self.0.lock();
+            let new = || Tries { places: Arc::new(Semaphore::new(UNDER_WAY_MAX)), all: 0, counted: 0 };
+            let tries = tries.entry(key.clone()).or_insert_with(new);
+            if tries.all >= UNDER_WAY_MAX + WAITING_MAX {
+                return Err(busy());
+            }
+            tries.all += 1;
+            Arc::clone(&tries.places)
+        };
+        let mut turn = Turn { under_way: Arc::clone(self), key, place: None };
+        let place = tokio::time::timeout(TURN_WAIT, places.acquire_owned()).await.map_err(|_| busy())?;
+        turn.place = Some(place.map_err(Error::internal)?);
+        if let Some(tries) = self.0.lock().get_mut(&turn.key) {
+            tries.counted += 1;
+        }
+        Ok(turn)
+    }
+}
+
+impl Turn {
+    /// How many others are under way.
+    fn others(&self) -> i64 {
+        self.under_way.0.lock().get(&self.key).map_or(0, |tries| tries.counted - 1)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut under_way = self.under_way.0.lock();
+        let Some(tries) = under_way.get_mut(&self.key) else { return };
+        tries.all -= 1;
+        tries.counted -= i64::from(self.place.is_some());
+        if tries.all == 0 {
+            under_way.remove(&self.key);
+        }
+    }
 }
 
 /// The name under which tries for an address are counted.
@@ -88,7 +176,9 @@ impl App {
     pub(super) async fn begin_try(&self, email: &str, client: &Client) -> Result<Try, AuthProblem> {
         let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
         let network = address.map_or_else(|| "unknown".to_owned(), |address| network_of(address).to_string());
-        let attempt = Try { account: account_of(email), network };
+        let account = account_of(email);
+        let turn = Arc::new(self.tries.under_way.turn((account.clone(), network.clone())).await?);
+        let attempt = Try { account, network, _turn: turn };
         let now = self.clock.now();
         self.clean_tries(now).await;
         let counted = attempt.clone();
@@ -96,12 +186,14 @@ impl App {
             .store
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
-                    let Try { account, network } = &counted;
+                    let Try { account, network, _turn: turn } = &counted;
                     let all = connection.held_sign_in_tries(account, ALL_NETWORKS).await?;
                     let own = connection.held_sign_in_tries(account, network).await?;
                     let (of_all, of_own) = (failures(all, now), failures(own, now));
-                    let wait_ms = own.last_at + wait_ms(of_own) - now;
-                    if of_own >= FREE_FAILURES && wait_ms > 0 {
+                    // Those under way have counted already, and may yet be right.
+                    let failed = (of_own - turn.others()).max(0);
+                    let wait_ms = own.last_at + wait_ms(failed) - now;
+                    if failed >= FREE_FAILURES && wait_ms > 0 {
                         return Ok(Decision::Refused { wait_ms });
                     }
                     connection.count_sign_in_try(account, ALL_NETWORKS, of_all + 1, now).await?;
