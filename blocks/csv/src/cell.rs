@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-/// What begins a formula, or, as a tab or a return does, a cell that is trimmed to one.
-const FORMULA_BEGINS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// What begins a formula, in full width too, or a cell that is trimmed to one, as a tab, a return or a line feed does.
+const FORMULA_BEGINS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 
 fn is_formula(text: &str) -> bool {
     text.starts_with(FORMULA_BEGINS)
@@ -38,6 +38,11 @@ mod tests {
             ("@SUM(A1)", "'@SUM(A1)"),
             ("\tx", "'\tx"),
             ("\rx", "'\rx"),
+            ("\nx", "'\nx"),
+            ("＝1", "'＝1"),
+            ("＋1", "'＋1"),
+            ("－1", "'－1"),
+            ("＠a", "'＠a"),
             ("'=1", "''=1"),
             ("''-", "'''-"),
             ("'tis", "'tis"),

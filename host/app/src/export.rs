@@ -95,11 +95,18 @@ pub struct Export {
     pub file_name: String,
 }
 
+/// The exports of one payer.
+struct Open {
+    number: usize,
+    /// One of them reads at a time, so that a few payers with slow exports leave turns for others.
+    turn: Arc<Semaphore>,
+}
+
 /// The exports of this process.
 pub(crate) struct Exports {
     /// Those that hold a snapshot. Half of the places of scans at most, so that lists and searches go on.
     reading: Arc<Semaphore>,
-    open: Mutex<HashMap<Payer, usize>>,
+    open: Mutex<HashMap<Payer, Open>>,
     room: Arc<SpoolRoom>,
     turn_wait: Duration,
 }
@@ -116,23 +123,25 @@ impl Exports {
     /// `rate_limited` where the payer has as many as one may have, `unavailable` where the process has.
     fn open(self: &Arc<Self>, payer: &Payer) -> Result<ExportPlace> {
         let mut open = self.open.lock();
-        if open.get(payer).is_some_and(|open| *open >= OPEN_EACH_MAX) {
+        if open.get(payer).is_some_and(|open| open.number >= OPEN_EACH_MAX) {
             let message = format!("A caller has {OPEN_EACH_MAX} exports at a time. Wait until one has ended.");
             return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
         }
-        if open.values().sum::<usize>() >= OPEN_MAX {
+        if open.values().map(|open| open.number).sum::<usize>() >= OPEN_MAX {
             return Err(too_many());
         }
-        *open.entry(payer.clone()).or_default() += 1;
-        Ok(ExportPlace { exports: Arc::clone(self), payer: payer.clone() })
+        let entry = open.entry(payer.clone()).or_insert_with(|| Open { number: 0, turn: Arc::new(Semaphore::new(1)) });
+        entry.number += 1;
+        Ok(ExportPlace { exports: Arc::clone(self), payer: payer.clone(), turn: Arc::clone(&entry.turn) })
     }
 
-    /// Waits for a turn to read.
-    async fn turn(&self) -> Result<OwnedSemaphorePermit> {
-        match tokio::time::timeout(self.turn_wait, Arc::clone(&self.reading).acquire_owned()).await {
-            Ok(turn) => turn.map_err(Error::internal),
-            Err(_) => Err(too_many()),
-        }
+    /// Waits for a turn to read: that of the payer first, so that nobody holds two of all.
+    async fn turn(&self, place: &ExportPlace) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
+        let wait = async {
+            let own = Arc::clone(&place.turn).acquire_owned().await.map_err(Error::internal)?;
+            Ok((own, Arc::clone(&self.reading).acquire_owned().await.map_err(Error::internal)?))
+        };
+        tokio::time::timeout(self.turn_wait, wait).await.unwrap_or_else(|_| Err(too_many()))
     }
 }
 
@@ -144,14 +153,15 @@ fn too_many() -> Error {
 struct ExportPlace {
     exports: Arc<Exports>,
     payer: Payer,
+    turn: Arc<Semaphore>,
 }
 
 impl Drop for ExportPlace {
     fn drop(&mut self) {
         let mut open = self.exports.open.lock();
-        if let Some(number) = open.get_mut(&self.payer) {
-            *number -= 1;
-            if *number == 0 {
+        if let Some(of_payer) = open.get_mut(&self.payer) {
+            of_payer.number -= 1;
+            if of_payer.number == 0 {
                 open.remove(&self.payer);
             }
         }
@@ -234,9 +244,12 @@ impl App {
         place: ExportPlace,
     ) {
         let Signals { start, fail } = signals;
+        // Another right that is lost meanwhile is no reason to break off.
+        let needs = vec![(plan.list.object.name().to_owned(), Action::Read)];
+        let caller = Caller { judged: caller.judged.clone().that_needs(needs), ..caller };
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
-            let turns = (self.scan_permit(&caller).await?, self.exports.turn().await?);
+            let turns = (self.scan_permit(&caller).await?, self.exports.turn(&place).await?);
             let snapshot = Snapshot { schema, tables: vec![plan.list.object.name().to_owned()], time_max: SNAPSHOT_MAX };
             self.store
                 .read_snapshot(snapshot, turns, move |connection| {
@@ -331,12 +344,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_of_the_scans_may_be_exports() {
-        let exports = Exports { turn_wait: Duration::from_millis(20), ..Exports::new(8, std::env::temp_dir()) };
-        let turns: Vec<_> = futures_util::future::join_all((0..4).map(|_| exports.turn())).await;
+    async fn half_of_the_scans_may_be_exports_and_one_of_each_payer_reads() {
+        let exports = Arc::new(Exports { turn_wait: Duration::from_millis(20), ..Exports::new(8, std::env::temp_dir()) });
+        let place = |name: &str| exports.open(&Payer::User(name.into())).expect("a place");
+        let [first, second] = [place("a"), place("a")];
+        let turn = exports.turn(&first).await.expect("a turn");
+        assert_eq!(exports.turn(&second).await.expect_err("no second turn").code, Code::Unavailable);
+        let others = ["b", "c", "d"].map(place);
+        let turns = futures_util::future::join_all(others.iter().map(|place| exports.turn(place))).await;
         assert!(turns.iter().all(Result::is_ok));
-        assert_eq!(exports.turn().await.expect_err("no turn").code, Code::Unavailable);
-        drop(turns);
-        assert!(exports.turn().await.is_ok());
+        let late = place("e");
+        assert_eq!(exports.turn(&late).await.expect_err("no turn").code, Code::Unavailable);
+        drop(turn);
+        assert!(exports.turn(&late).await.is_ok());
+        assert!(exports.turn(&second).await.is_ok());
     }
 }

@@ -274,11 +274,11 @@ impl App {
         Ok((row, secret))
     }
 
-    /// Changes a webhook. Enabling one does not send what happened while it was disabled. Header values do not follow it to another
-    /// URL: those that are not sent anew are dropped. Whoever changes what it sends or where becomes its maker.
+    /// Changes a webhook. Enabling one does not send what happened while it was disabled. Whoever changes what it sends or where becomes
+    /// its maker.
     ///
     /// # Errors
-    /// As [`App::create_webhook`]; `forbidden` where the caller may not read what it sends; `conflict` for anything but `enabled` of
+    /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`; `forbidden` where the caller may not read what it sends; `conflict` for anything but `enabled` of
     /// one that a block declared.
     pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered> {
         caller.require(WEBHOOKS, Action::Update)?;
@@ -295,7 +295,7 @@ impl App {
             true => Some(caller.maker()),
             false => None,
         };
-        let (row, were_dropped) = self
+        let row = self
             .store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -317,9 +317,13 @@ impl App {
                     let kept = if is_moved { Headers::default() } else { known.clone() };
                     let changed = match headers {
                         Some(headers) => Headers::seal(&secrets, &headers, &kept)?,
+                        None if is_moved && !known.is_empty() => {
+                            let message =
+                                "The stored headers are not sent to another `url`: send `headers` anew, or `{}` to drop them.";
+                            return Err(Error::new(Code::InvalidValue, message).with_field("headers"));
+                        }
                         None => kept,
                     };
-                    let were_dropped = is_moved && changed.is_empty() && !known.is_empty();
                     if let Some(maker) = &maker {
                         connection.set_maker(Made::Webhook, &row.id, maker).await?;
                         row.suspension = None;
@@ -331,15 +335,12 @@ impl App {
                     row.enabled = enabled.unwrap_or(row.enabled);
                     row.updated_at = now;
                     connection.update_webhook(&row).await?;
-                    Ok((row, were_dropped))
+                    Ok(row)
                 })
             })
             .await?;
         self.refresh_subscriptions().await?;
-        let mut warnings = self.warnings_of_topics(&topics_of(&row)?);
-        if were_dropped {
-            warnings.push("`url` changed and `headers` was not sent: the stored headers were dropped.".to_owned());
-        }
+        let warnings = self.warnings_of_topics(&topics_of(&row)?);
         Ok(Answered { thing: render(&row), warnings })
     }
 

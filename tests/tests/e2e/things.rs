@@ -388,9 +388,12 @@ on_both_engines! {
         assert!(refused["message"].as_str().unwrap().contains("authorization"), "{refused}");
         let same = admin.patch(&path, json!({ "url": first.url })).await.json();
         assert_eq!((&same["data"]["headers"]["X-New"], same.get("warnings")), (&json!("***"), None));
-        let moved = admin.patch(&path, json!({ "url": second.url })).await.json();
-        assert_eq!(moved["data"]["headers"], json!({}));
-        assert!(moved["warnings"][0].as_str().unwrap().contains("headers"), "{moved}");
+        let before = admin.get(&path).await.data();
+        let refused = admin.patch(&path, json!({ "url": second.url, "name": "moved" })).await.expect_error(400, "invalid_value");
+        assert_eq!(refused["field"], "headers", "{refused}");
+        assert_eq!(admin.get(&path).await.data(), before, "it changes nothing");
+        let moved = admin.patch(&path, json!({ "url": second.url, "headers": {} })).await.json();
+        assert_eq!((&moved["data"]["headers"], &moved["data"]["url"], moved.get("warnings")), (&json!({}), &json!(second.url), None));
         admin.make("task", json!({ "title": "b" })).await;
         let request = second.wait_for(1).await.remove(0);
         assert!(!request.headers.iter().any(|(name, _)| name.as_str() == "authorization" || name.as_str() == "x-new"));

@@ -8,8 +8,8 @@ use std::borrow::Cow;
 use blockbase_schema::{Column, FieldType};
 use blockbase_store::Record;
 
-/// What begins a formula, or a cell that spreadsheets trim to one.
-const FORMULA_BEGINS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
+/// What begins a formula, in full width too, or a cell that spreadsheets trim to one.
+const FORMULA_BEGINS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 const LINE_END: &[u8] = b"\r\n";
 
 /// The names of the columns.
@@ -123,6 +123,11 @@ mod tests {
             (r#""@a""#, "'@a"),
             (r#""\tx""#, "'\tx"),
             (r#""\rx""#, "\"'\rx\""),
+            (r#""\nx""#, "\"'\nx\""),
+            (r#""＝1""#, "'＝1"),
+            (r#""＋1""#, "'＋1"),
+            (r#""－1""#, "'－1"),
+            (r#""＠a""#, "'＠a"),
             (r#""'=1""#, "''=1"),
             (r#""'tis""#, "'tis"),
             (r#""a=b""#, "a=b"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Engine, ServerBuilder, inspect, on_both_engines, pack, test_block};
+use blockbase_tests::{Admin, Engine, ServerBuilder, inspect, on_both_engines, pack, test_block, until};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -104,11 +104,13 @@ on_both_engines! {
                 }
             }
             // What was about to be committed may still be.
-            tokio::time::sleep(Duration::from_millis(1500)).await;
-            let last = count().await;
-            assert!(last > before);
-            tokio::time::sleep(Duration::from_millis(1000)).await;
-            assert_eq!(count().await, last, "the call goes on although its client {way}");
+            until(&format!("the call has ended after its client {way}"), async || {
+                let last = count().await;
+                tokio::time::sleep(Duration::from_millis(1000)).await;
+                count().await == last
+            })
+            .await;
+            assert!(count().await > before);
         }
         assert_eq!(in_session.call("query_data", json!({ "object_name": "task", "limit": 1 })).await.document()["data"].as_array().unwrap().len(), 1);
     }

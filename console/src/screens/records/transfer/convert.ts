@@ -21,7 +21,7 @@ export const DEFAULT_SETTINGS: ConvertSettings = { empty: "leave", unguard: true
 /** `undefined`: the column is left out. */
 export type Converted = { value: JsonValue | undefined } | { problem: string };
 
-const FORMULA = /^'+[=+\-@\t\r]/;
+const FORMULA = /^'+[=+\-@\t\r\n＝＋－＠]/;
 
 /** What stands in the cell, as the body of a request takes it. */
 export function convertCell(column: Column, cell: JsonValue | undefined, settings: ConvertSettings): Converted {

@@ -2,7 +2,7 @@
 import { printJson, type JsonValue } from "../../../api/json";
 import type { RefusedRow } from "./import.worker";
 
-const FORMULA_BEGINS = /^'*[=+\-@\t\r]/;
+const FORMULA_BEGINS = /^'*[=+\-@\t\r\n＝＋－＠]/;
 
 function cellOf(value: JsonValue | undefined): string {
   if (value === null || value === undefined) return "";
