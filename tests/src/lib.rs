@@ -17,7 +17,7 @@ pub use blocks::{checkout, example_block, inspect, pack, shipped_block, test_blo
 pub use exposition::Exposition;
 pub use new_block::new_block;
 pub use npm::npm_package;
-pub use postgres::{Cluster, free_port, new_database};
+pub use postgres::{Cluster, Transaction, free_port, new_database};
 pub use receiver::{Received, Receiver, Reply};
 pub use registry::Registry;
 pub use run::{Fixtures, is_long, lock, made_once};

@@ -146,6 +146,22 @@ impl Cluster {
     }
 }
 
+/// A transaction that has written something and goes on.
+pub struct Transaction(PgConnection);
+
+impl Transaction {
+    /// In this database.
+    pub async fn begin(url: &str) -> Transaction {
+        let mut connection = PgConnection::connect(url).await.expect("a connection");
+        sqlx::raw_sql("BEGIN; CREATE TABLE written (id int)").execute(&mut connection).await.expect("a transaction");
+        Transaction(connection)
+    }
+
+    pub async fn end(mut self) {
+        sqlx::raw_sql("COMMIT").execute(&mut self.0).await.expect("the end of a transaction");
+    }
+}
+
 /// The URL of a new, empty database in the cluster that the tests share.
 pub async fn new_database() -> String {
     static CLUSTER: OnceLock<Cluster> = OnceLock::new();

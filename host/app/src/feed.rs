@@ -76,6 +76,11 @@ impl Feed {
         self.started.send_replace(true);
     }
 
+    /// Whether the feed has begun: until then it hands nothing out, and where it will begin is not known.
+    pub(crate) fn has_started(&self) -> bool {
+        *self.started.borrow()
+    }
+
     /// Waits until the feed has begun.
     async fn started(&self) {
         // The sender is the feed itself, so that it cannot be gone.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::CommittedEvent;
+use blockbase_store::{CommittedEvent, ReadCost};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -161,7 +161,13 @@ impl App {
         let since = match request.since {
             Some(since) if since.contains('\0') => return Err(Error::invalid_request("`since` holds a NUL character.")),
             Some(since) => Some(self.event_seq(&since).await?),
-            None => None,
+            None if self.feed().has_started() => None,
+            // The feed may begin behind what is written from now on: on Postgres it waits for the transactions that it found under way.
+            None => Some(
+                self.store
+                    .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }))
+                    .await?,
+            ),
         };
         let place = self.stream_place(caller.payer())?;
         let interval = |period: Duration| {

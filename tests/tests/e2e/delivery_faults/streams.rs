@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::on_both_engines;
+use blockbase_tests::{Cluster, Engine, ServerBuilder, Transaction, on_both_engines};
 use serde_json::json;
 
 use super::seed::Seed;
@@ -31,4 +31,24 @@ on_both_engines! {
         };
         tokio::join!(write, read);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stream_that_opens_before_the_feed_begins_leaves_nothing_out() {
+    // A cluster of its own: a transaction that has written holds up the feeds of every database in it.
+    let cluster = tokio::task::spawn_blocking(Cluster::start).await.unwrap();
+    let transaction = Transaction::begin(&cluster.new_database("other").await).await;
+    let server = ServerBuilder::new(Engine::Postgres).database(cluster.new_database("served").await).start().await;
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    let mut stream = Stream::open(&admin, "").await;
+    for number in 0..3 {
+        admin.make("task", json!({ "title": number.to_string() })).await;
+    }
+    transaction.end().await;
+    for number in 0..3 {
+        assert_eq!(stream.event().await["payload"]["after"]["title"], number.to_string());
+    }
+    admin.make("task", json!({ "title": "live" })).await;
+    assert_eq!(stream.event().await["payload"]["after"]["title"], "live");
 }
