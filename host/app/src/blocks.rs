@@ -226,7 +226,7 @@ impl InstalledBlock {
                 caller: held,
             },
             depth: invoker.depth,
-            payer: invoker.payer.clone(),
+            quota_owner: invoker.quota_owner.clone(),
             answer_left: invoker.answer_left.clone(),
             judged: invoker.judged.clone(),
         }

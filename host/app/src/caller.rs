@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Grant, Permissions, Scope};
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Result, json};
 
 use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
 use crate::makers::key_suspended;
 use crate::recheck::{Held, Judged};
-use crate::shares::{Payer, ScanPermit};
 use crate::{App, Settings};
 
 /// What a request presented. Surfaces only take it out of their headers.
@@ -40,7 +40,7 @@ pub struct Caller {
     pub authority: Authority,
     /// How many handlers' writes led to this call.
     pub depth: i64,
-    pub(crate) payer: Payer,
+    pub(crate) quota_owner: QuotaOwner,
     /// Bytes that lists may still bring in the request, where several of them make one answer.
     pub(crate) answer_left: Option<Arc<AtomicUsize>>,
     /// What the authority was judged by, so that it can be judged again.
@@ -63,7 +63,7 @@ impl Caller {
             principal: Principal::Anonymous,
             authority: Authority::Own(Arc::new(Permissions::unrestricted())),
             depth: 0,
-            payer: Payer::Service,
+            quota_owner: QuotaOwner::Service,
             answer_left: None,
             judged: Judged::default(),
         }
@@ -90,7 +90,7 @@ impl Caller {
             principal: Principal::Known(identity.actor()),
             authority: Authority::Own(Arc::clone(&identity.permissions)),
             depth: 0,
-            payer: identity.payer(address),
+            quota_owner: identity.quota_owner(address),
             answer_left: None,
             judged: Judged::of(&identity),
         }
@@ -260,11 +260,6 @@ impl App {
         caller.answer_left.as_ref().map_or(self.settings.answer_bytes_max, |left| left.load(Ordering::Relaxed))
     }
 
-    /// A place for a scan of the caller's.
-    pub(crate) fn scan_permit(&self, caller: &Caller) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
-        Arc::clone(&self.scans).scan(caller.payer.clone())
-    }
-
     /// Who presents `credentials`.
     ///
     /// A cookie that does not hold makes an anonymous caller; a bearer value or key that does not hold is an error, because
@@ -291,15 +286,15 @@ impl App {
             };
         }
         if !self.settings.require_auth {
-            return Ok(Caller { payer: Payer::of_address(credentials.address), ..Caller::system() });
+            return Ok(Caller { quota_owner: QuotaOwner::of_address(credentials.address), ..Caller::system() });
         }
         let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
         match self.presented(credentials) {
             Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
             Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
             Presented::Nothing | Presented::Cookie(_) => {
-                let payer = Payer::of_address(credentials.address);
-                Ok(Caller { payer, ..Caller::anonymous(self.public_permissions().await?) })
+                let quota_owner = QuotaOwner::of_address(credentials.address);
+                Ok(Caller { quota_owner, ..Caller::anonymous(self.public_permissions().await?) })
             }
         }
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::App;
 use crate::blocks::{EventCall, HandlerKind, InstalledBlock};
 use crate::caller::Caller;
-use crate::shares::Payer;
+use blockbase_quota::QuotaOwner;
 
 impl App {
     /// Hands an event to a block's handler. The handler's own writes are one deeper than the event.
@@ -49,7 +49,7 @@ impl App {
         event: ClaimedEvent,
         attempt: u32,
     ) -> Result<EventCall> {
-        let nobody = Caller { payer: Payer::Block(block.name().into()), ..Caller::nobody() };
+        let nobody = Caller { quota_owner: QuotaOwner::Block(block.name().into()), ..Caller::nobody() };
         let caller = Caller { depth: event.depth + 1, ..self.block_caller(&block, &nobody).await? };
         Ok(EventCall {
             app: Arc::clone(self),

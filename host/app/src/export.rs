@@ -5,25 +5,23 @@
 
 mod csv;
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::plan::ListPlan;
 use blockbase_query::{Action, ExportRequest, sql};
+use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Code, Column, Error, Registry, Result, time};
 use blockbase_store::{Connection, Incomplete, Record, Snapshot, Spool, SpoolReader, SpoolRoom, spool};
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::shares::Payer;
 
-/// Exports of one payer that are open, which means that their client has not everything yet.
+/// Exports of one owner that are open, which means that their client has not everything yet.
 const OPEN_EACH_MAX: usize = 2;
-/// The same of all payers.
+/// The same of all owners.
 const OPEN_MAX: usize = 64;
 /// How long an export may hold its snapshot.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(600);
@@ -95,77 +93,68 @@ pub struct Export {
     pub file_name: String,
 }
 
-/// The exports of one payer.
-struct Open {
-    number: usize,
-    /// One of them reads at a time, so that a few payers with slow exports leave turns for others.
-    turn: Arc<Semaphore>,
-}
-
 /// The exports of this process.
 pub(crate) struct Exports {
-    /// Those that hold a snapshot. Half of the places of scans at most, so that lists and searches go on.
-    reading: Arc<Semaphore>,
-    open: Mutex<HashMap<Payer, Open>>,
+    /// Those that are open.
+    open: Arc<Places>,
+    /// Those that hold a snapshot: half of the places of scans at most, so that lists and searches go on. One of each owner, so that a few
+    /// owners with slow exports leave turns for others.
+    reading: Arc<Places>,
     room: Arc<SpoolRoom>,
-    turn_wait: Duration,
 }
 
 impl Exports {
     pub(crate) fn new(scans_max: usize, spool_directory: PathBuf) -> Exports {
-        let reading = Arc::new(Semaphore::new((scans_max / 2).max(1)));
-        Exports { reading, open: Mutex::default(), room: SpoolRoom::new(spool_directory), turn_wait: TURN_WAIT }
+        Exports {
+            open: Places::new(PlacesRule {
+                all: OPEN_MAX,
+                each: OPEN_EACH_MAX,
+                waiting_each: 0,
+                waiting: 0,
+                wait: Duration::ZERO,
+            }),
+            reading: Places::new(PlacesRule {
+                all: (scans_max / 2).max(1),
+                each: 1,
+                waiting_each: OPEN_EACH_MAX,
+                waiting: OPEN_MAX,
+                wait: TURN_WAIT,
+            }),
+            room: SpoolRoom::new(spool_directory),
+        }
     }
 
     /// A place for one more export.
     ///
     /// # Errors
-    /// `rate_limited` where the payer has as many as one may have, `unavailable` where the process has.
-    fn open(self: &Arc<Self>, payer: &Payer) -> Result<ExportPlace> {
-        let mut open = self.open.lock();
-        if open.get(payer).is_some_and(|open| open.number >= OPEN_EACH_MAX) {
-            let message = format!("A caller has {OPEN_EACH_MAX} exports at a time. Wait until one has ended.");
-            return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
-        }
-        if open.values().map(|open| open.number).sum::<usize>() >= OPEN_MAX {
-            return Err(too_many());
-        }
-        let entry = open.entry(payer.clone()).or_insert_with(|| Open { number: 0, turn: Arc::new(Semaphore::new(1)) });
-        entry.number += 1;
-        Ok(ExportPlace { exports: Arc::clone(self), payer: payer.clone(), turn: Arc::clone(&entry.turn) })
+    /// `rate_limited` where the owner has as many as one may have, `unavailable` where the process has.
+    fn open(&self, owner: &QuotaOwner) -> Result<Place> {
+        self.open.try_take(owner).map_err(|_| match self.open.held(owner) >= OPEN_EACH_MAX {
+            true => {
+                let message = format!("A caller has {OPEN_EACH_MAX} exports at a time. Wait until one has ended.");
+                Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S)
+            }
+            false => too_many(),
+        })
     }
 
-    /// Waits for a turn to read: that of the payer first, so that nobody holds two of all.
-    async fn turn(&self, place: &ExportPlace) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit)> {
-        let wait = async {
-            let own = Arc::clone(&place.turn).acquire_owned().await.map_err(Error::internal)?;
-            Ok((own, Arc::clone(&self.reading).acquire_owned().await.map_err(Error::internal)?))
-        };
-        tokio::time::timeout(self.turn_wait, wait).await.unwrap_or_else(|_| Err(too_many()))
+    /// Waits for a turn to read.
+    ///
+    /// # Errors
+    /// `unavailable` where none comes in time.
+    async fn turn(&self, owner: &QuotaOwner) -> Result<Place> {
+        self.reading.take(owner).await.map_err(|_| match self.reading.held(owner) {
+            0 => too_many(),
+            _ => {
+                let message = "Your other export is still being read, one of a caller at a time. Try again when it has ended.";
+                Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+            }
+        })
     }
 }
 
 fn too_many() -> Error {
     Error::new(Code::Unavailable, "Too many exports are running. Try again later.").with_retry_after(RETRY_AFTER_S)
-}
-
-/// A place among the open exports, for as long as it is held.
-struct ExportPlace {
-    exports: Arc<Exports>,
-    payer: Payer,
-    turn: Arc<Semaphore>,
-}
-
-impl Drop for ExportPlace {
-    fn drop(&mut self) {
-        let mut open = self.exports.open.lock();
-        if let Some(of_payer) = open.get_mut(&self.payer) {
-            of_payer.number -= 1;
-            if of_payer.number == 0 {
-                open.remove(&self.payer);
-            }
-        }
-    }
 }
 
 /// What is exported, and how.
@@ -213,7 +202,7 @@ impl App {
     }
 
     async fn begin_export(self: &Arc<Self>, caller: &Caller, schema: i64, plan: Plan) -> Result<SpoolReader> {
-        let place = self.exports.open(caller.payer())?;
+        let place = self.exports.open(caller.quota_owner())?;
         let (spool, rows) = spool(Arc::clone(&self.exports.room));
         let (start, started) = oneshot::channel();
         let (fail, mut failed) = oneshot::channel();
@@ -234,22 +223,14 @@ impl App {
     }
 
     /// Runs an export until its client has everything, or is gone.
-    async fn run_export(
-        self: Arc<Self>,
-        caller: Caller,
-        schema: i64,
-        plan: Plan,
-        spool: Spool,
-        signals: Signals,
-        place: ExportPlace,
-    ) {
+    async fn run_export(self: Arc<Self>, caller: Caller, schema: i64, plan: Plan, spool: Spool, signals: Signals, place: Place) {
         let Signals { start, fail } = signals;
         // Another right that is lost meanwhile is no reason to break off.
         let needs = vec![(plan.list.object.name().to_owned(), Action::Read)];
         let caller = Caller { judged: caller.judged.clone().that_needs(needs), ..caller };
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
-            let turns = (self.scan_permit(&caller).await?, self.exports.turn(&place).await?);
+            let turns = (self.scan_permit(&caller).await?, self.exports.turn(place.owner()).await?);
             let snapshot = Snapshot { schema, tables: vec![plan.list.object.name().to_owned()], time_max: SNAPSHOT_MAX };
             self.store
                 .read_snapshot(snapshot, turns, move |connection| {
@@ -330,9 +311,9 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_payer_has_two_exports_and_all_have_sixty_four() {
+    async fn an_owner_has_two_exports_and_all_have_sixty_four() {
         let exports = Arc::new(Exports::new(8, std::env::temp_dir()));
-        let user = |name: String| Payer::User(name.as_str().into());
+        let user = |name: String| QuotaOwner::User(name.as_str().into());
         let one = user("a".to_owned());
         let first = exports.open(&one).expect("a place");
         let _second = exports.open(&one).expect("a second place");
@@ -344,19 +325,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_of_the_scans_may_be_exports_and_one_of_each_payer_reads() {
-        let exports = Arc::new(Exports { turn_wait: Duration::from_millis(20), ..Exports::new(8, std::env::temp_dir()) });
-        let place = |name: &str| exports.open(&Payer::User(name.into())).expect("a place");
-        let [first, second] = [place("a"), place("a")];
-        let turn = exports.turn(&first).await.expect("a turn");
-        assert_eq!(exports.turn(&second).await.expect_err("no second turn").code, Code::Unavailable);
-        let others = ["b", "c", "d"].map(place);
-        let turns = futures_util::future::join_all(others.iter().map(|place| exports.turn(place))).await;
+    async fn half_of_the_scans_may_be_exports_and_one_of_each_owner_reads() {
+        let exports = Exports::new(8, std::env::temp_dir());
+        let user = |name: &str| QuotaOwner::User(name.into());
+        let turn = exports.turn(&user("a")).await.expect("a turn");
+        assert!(exports.reading.try_take(&user("a")).is_err(), "no second turn");
+        let owners = ["b", "c", "d"].map(user);
+        let turns = futures_util::future::join_all(owners.iter().map(|owner| exports.turn(owner))).await;
         assert!(turns.iter().all(Result::is_ok));
-        let late = place("e");
-        assert_eq!(exports.turn(&late).await.expect_err("no turn").code, Code::Unavailable);
+        assert!(exports.reading.try_take(&user("e")).is_err(), "four in all");
         drop(turn);
-        assert!(exports.turn(&late).await.is_ok());
-        assert!(exports.turn(&second).await.is_ok());
+        assert!(exports.turn(&user("e")).await.is_ok());
+        drop(turns);
+        assert!(exports.turn(&user("a")).await.is_ok());
     }
 }

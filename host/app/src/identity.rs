@@ -20,7 +20,7 @@ use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::makers::MakerRights;
 use crate::recheck::{Held, Judged, Stamp};
-use crate::shares::Payer;
+use blockbase_quota::QuotaOwner;
 
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a session lives.
@@ -92,11 +92,11 @@ impl Identity {
     ///
     /// Nobody gets a further share by themselves. Anybody can become any number of guests, so guests share by their address. A
     /// user can make many keys for themselves, so those use the user's share. A key that somebody else made has its own.
-    pub(crate) fn payer(&self, address: Option<IpAddr>) -> Payer {
+    pub(crate) fn quota_owner(&self, address: Option<IpAddr>) -> QuotaOwner {
         match &self.shown {
-            Shown::ApiKey(key) if key.maker.user_id.as_ref() != Some(&self.user.id) => Payer::Key(key.id.as_str().into()),
-            _ if self.user.is_anonymous => Payer::of_address(address),
-            _ => Payer::User(self.user.id.as_str().into()),
+            Shown::ApiKey(key) if key.maker.user_id.as_ref() != Some(&self.user.id) => QuotaOwner::Key(key.id.as_str().into()),
+            _ if self.user.is_anonymous => QuotaOwner::of_address(address),
+            _ => QuotaOwner::User(self.user.id.as_str().into()),
         }
     }
 }

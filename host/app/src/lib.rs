@@ -31,6 +31,7 @@ mod master_secret;
 mod persist;
 mod platform_event;
 mod preferences;
+mod quota;
 mod recheck;
 mod record_events;
 mod records;
@@ -38,7 +39,6 @@ mod refresh;
 mod retention;
 mod roles;
 mod schema_change;
-mod shares;
 mod sized;
 mod standing;
 mod status;
@@ -63,12 +63,11 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
 use blockbase_outbound::AddressPolicy;
+use blockbase_quota::Places;
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
-
-use shares::ScanShares;
 
 pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
 pub use api_keys::NewKey;
@@ -78,6 +77,7 @@ pub use blockbase_query::{
     Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters,
     Related, RowPolicy, expand_paths,
 };
+pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
 pub use blockbase_store::{Incomplete, SpoolReader};
 pub use blocks::{
@@ -107,7 +107,6 @@ pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
     ObjectChanges, SchemaDocument,
 };
-pub use shares::{Payer, network_of};
 pub use sized::run_sized;
 pub use standing::Standing;
 pub use stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
@@ -153,7 +152,7 @@ pub struct Settings {
     pub body_bytes_max: usize,
     /// Most bytes that a request which lists answers with.
     pub answer_bytes_max: usize,
-    /// Most open streams of one payer.
+    /// Most open streams of one owner.
     pub streams_of_one_max: usize,
     /// Time of one action call where its manifest names none.
     pub action_timeout_ms: u64,
@@ -192,8 +191,8 @@ pub struct App {
     pub(crate) rights_settled: Mutex<(u64, i64)>,
     pub(crate) task_runs_under_way: tasks::RunsUnderWay,
     feed: Feed,
-    pub(crate) scans: Arc<ScanShares>,
-    pub(crate) streams: Arc<stream::Streams>,
+    pub(crate) scans: Arc<Places>,
+    pub(crate) streams: Arc<Places>,
     pub(crate) exports: Arc<export::Exports>,
     pub(crate) writes: AtomicU64,
     pub(crate) activity: activity::Activity,
@@ -232,7 +231,7 @@ impl App {
         feed: Feed,
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
-        let scans = Arc::new(ScanShares::new(store.callers_scans_max()));
+        let scans = quota::scan_places(store.callers_scans_max());
         let exports = Arc::new(export::Exports::new(store.callers_scans_max(), settings.spool_directory.clone()));
         let started_at = clock.now();
         let process = instance::Process { id: clock.id(started_at).to_string(), started_at };
@@ -259,7 +258,7 @@ impl App {
             rights_settled: Mutex::new((u64::MAX, 0)),
             task_runs_under_way: tasks::RunsUnderWay::default(),
             feed,
-            streams: Arc::new(stream::Streams::new(settings.streams_of_one_max)),
+            streams: stream::stream_places(settings.streams_of_one_max),
             settings,
             clock,
             writes: AtomicU64::new(0),

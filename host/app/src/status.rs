@@ -76,7 +76,7 @@ impl App {
         let Reading { engine_version, instances, outbox, deliveries, suspended, room } = reading.as_ref();
         let (now, Process { started_at, .. }) = (self.clock.now(), &self.process);
         let outbox_max = Some(self.settings.events_bytes_max).filter(|most| *most > 0);
-        let (open, most) = self.streams.open_and_max();
+        let (open, most) = self.streams_open_and_max();
         let failing = self.failing_blocks(suspended);
         let health = self.health(&reading, failing.len());
         let shown_failing = if caller.holds(BLOCKS, Action::Read) { failing } else { Vec::new() };

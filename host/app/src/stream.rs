@@ -1,22 +1,20 @@
 //! Open streams of the feed, as every surface has them: frames until the reader falls behind, its session ends or the server
 //! drains.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{CommittedEvent, ReadCost};
 use bytes::Bytes;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::feed::{FeedReader, event_shows};
 use crate::frames::{FrameSender, Frames, frames};
-use crate::shares::Payer;
 use crate::standing::Standing;
 use crate::topic::TopicPattern;
 
@@ -58,69 +56,46 @@ pub struct StreamForm {
     pub frame: Box<dyn Fn(&CommittedEvent) -> Bytes + Send>,
 }
 
-/// The open streams of all surfaces.
-pub(crate) struct Streams {
-    all: Arc<Semaphore>,
-    of_one_max: usize,
-    payers: Mutex<HashMap<Payer, usize>>,
-}
-
-impl Streams {
-    pub(crate) fn new(of_one_max: usize) -> Streams {
-        Streams { all: Arc::new(Semaphore::new(STREAMS_MAX)), of_one_max, payers: Mutex::default() }
-    }
-
-    /// How many are open, and how many may be.
-    pub(crate) fn open_and_max(&self) -> (usize, usize) {
-        (STREAMS_MAX.saturating_sub(self.all.available_permits()), STREAMS_MAX)
-    }
+/// Places for the open streams of all surfaces.
+pub(crate) fn stream_places(of_one_max: usize) -> Arc<Places> {
+    Places::new(PlacesRule { all: STREAMS_MAX, each: of_one_max, waiting_each: 0, waiting: 0, wait: Duration::ZERO })
 }
 
 /// A place among the open streams, which are counted on all surfaces together, for as long as it is held.
 pub struct StreamPlace {
-    streams: Arc<Streams>,
-    payer: Payer,
-    _permit: OwnedSemaphorePermit,
+    _place: Place,
     /// The same for telemetry.
     _counted: blockbase_telemetry::OpenStream,
 }
 
-impl Drop for StreamPlace {
-    fn drop(&mut self) {
-        let mut payers = self.streams.payers.lock();
-        if let Some(open) = payers.get_mut(&self.payer) {
-            *open -= 1;
-            if *open == 0 {
-                payers.remove(&self.payer);
-            }
-        }
-    }
-}
-
 impl App {
+    /// How many streams are open, and how many may be.
+    pub(crate) fn streams_open_and_max(&self) -> (usize, usize) {
+        (STREAMS_MAX.saturating_sub(self.streams.free()), STREAMS_MAX)
+    }
+
     /// A place for one more stream.
     ///
     /// # Errors
-    /// `rate_limited` where the payer has as many as one may have, `unavailable` where the process has as many as may be.
-    pub fn stream_place(&self, payer: &Payer) -> Result<StreamPlace> {
-        let most = self.streams.of_one_max;
-        let mut payers = self.streams.payers.lock();
-        if payers.get(payer).is_some_and(|open| *open >= most) {
-            let message =
-                format!("You have {most} streams open, the most that one caller may have. Close one, or try again later.");
-            return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
-        }
-        let permit = Arc::clone(&self.streams.all).try_acquire_owned().map_err(|_| {
-            let message = "This server has as many event streams open as it allows. Try again later.";
-            Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+    /// `rate_limited` where the owner has as many as one may have, `unavailable` where the process has as many as may be.
+    pub fn stream_place(&self, owner: &QuotaOwner) -> Result<StreamPlace> {
+        let place = self.streams.try_take(owner).map_err(|_| {
+            let most = self.settings.streams_of_one_max;
+            let (code, message) = match self.streams.held(owner) >= most {
+                true => {
+                    let message = format!(
+                        "You have {most} streams open, the most that one caller may have. Close one, or try again later."
+                    );
+                    (Code::RateLimited, message)
+                }
+                false => {
+                    let message = "This server has as many event streams open as it allows. Try again later.";
+                    (Code::Unavailable, message.to_owned())
+                }
+            };
+            Error::new(code, message).with_retry_after(RETRY_AFTER_S)
         })?;
-        *payers.entry(payer.clone()).or_default() += 1;
-        Ok(StreamPlace {
-            streams: Arc::clone(&self.streams),
-            payer: payer.clone(),
-            _permit: permit,
-            _counted: blockbase_telemetry::stream_opened(),
-        })
+        Ok(StreamPlace { _place: place, _counted: blockbase_telemetry::stream_opened() })
     }
 
     /// Whether the caller is one who may have streams.
@@ -169,7 +144,7 @@ impl App {
                     .await?,
             ),
         };
-        let place = self.stream_place(caller.payer())?;
+        let place = self.stream_place(caller.quota_owner())?;
         let interval = |period: Duration| {
             let mut interval = interval_at(Instant::now() + period, period);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,66 +1,120 @@
-//! What calls share: places, as many as the pool has room for, and memory; neither is all for one block.
+//! What calls share: places, as many as the pool has room for, and memory; neither is all for one block, nor for one caller.
+//!
+//! Actions, hooks and event handlers have places of their own, so that a flood of one kind leaves the others alone. Within a kind, places
+//! are shared among blocks, and those of a block among its callers, who are served in turn.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use blockbase_app::QuotaOwner;
 use blockbase_app::schema::{Code, Error, Result};
+use blockbase_quota::{Place as QuotaPlace, Places as QuotaPlaces, PlacesRule};
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 use crate::engine::CALLS_MAX;
 use crate::limits::MemoryBudget;
 
-/// Calls of one block that run at a time: the rest is for others, however long this one's take.
-const CALLS_OF_A_BLOCK_MAX: usize = CALLS_MAX as usize / 4 * 3;
-/// Calls of one block that wait for a place; each may hold a body.
+/// Calls of one block that wait for a place, of one caller and of all; each may hold a body.
+const WAITING_OF_A_CALLER_MAX: usize = 100;
 const WAITING_OF_A_BLOCK_MAX: usize = 256;
+/// Calls of all blocks that wait.
+const WAITING_MAX: usize = 1_000;
+/// How long a request waits for a place.
+const REQUEST_WAIT: Duration = Duration::from_secs(5);
+/// When a caller whose call had no place may try again, in seconds.
+const RETRY_AFTER_S: u16 = 5;
+
+/// What a call is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum CallKind {
+    Action,
+    Hook,
+    EventHandler,
+}
+
+impl CallKind {
+    const ALL: [CallKind; 3] = [CallKind::Action, CallKind::Hook, CallKind::EventHandler];
+
+    /// Calls of this kind that run at a time.
+    fn calls_max(self) -> usize {
+        match self {
+            CallKind::Action => CALLS_MAX as usize / 2,
+            CallKind::Hook | CallKind::EventHandler => CALLS_MAX as usize / 4,
+        }
+    }
+
+    /// Those of one block: the rest is for others, however long this one's take.
+    fn calls_of_a_block_max(self) -> usize {
+        self.calls_max() / 4 * 3
+    }
+}
 
 pub(crate) struct Places {
-    all: Arc<Semaphore>,
+    by_kind: [Arc<QuotaPlaces<String>>; 3],
     memory: MemoryBudget,
     by_block: Mutex<HashMap<String, Arc<Share>>>,
 }
 
 /// What one block may take.
 struct Share {
-    places: Arc<Semaphore>,
-    waiting: Arc<Semaphore>,
+    by_kind: [Arc<QuotaPlaces>; 3],
     memory: MemoryBudget,
 }
 
 /// A place of a call. It is free again when the call's instance is gone.
 pub(crate) struct Place {
     pub(crate) memory: MemoryBudget,
-    _of_block: OwnedSemaphorePermit,
-    _of_all: OwnedSemaphorePermit,
+    _of_block: QuotaPlace,
+    _of_all: QuotaPlace<String>,
 }
 
 impl Places {
     /// `memory_bytes_max` is of all calls; one of them may have `memory_of_a_call`.
     pub(crate) fn new(memory_bytes_max: usize, memory_of_a_call: usize) -> Places {
+        let places = |kind: CallKind| {
+            QuotaPlaces::new(PlacesRule {
+                all: kind.calls_max(),
+                each: kind.calls_of_a_block_max(),
+                waiting_each: WAITING_OF_A_BLOCK_MAX,
+                waiting: WAITING_MAX,
+                wait: REQUEST_WAIT,
+            })
+        };
         Places {
-            all: Arc::new(Semaphore::new(CALLS_MAX as usize)),
+            by_kind: CallKind::ALL.map(places),
             memory: MemoryBudget::new(memory_bytes_max.max(memory_of_a_call)),
             by_block: Mutex::default(),
         }
     }
 
-    /// Waits for a place.
+    /// Waits for a place: a few seconds for a request, and until the deadline for an event, which has no client that waits.
     ///
     /// # Errors
-    /// `unavailable` past the deadline, or where too many wait already.
-    pub(crate) async fn take(&self, block: &str, deadline: Instant, memory_of_a_call: usize) -> Result<Place> {
+    /// `unavailable` with `Retry-After` where none comes in time, or where too many wait already.
+    pub(crate) async fn take(
+        &self,
+        block: &str,
+        kind: CallKind,
+        caller: &QuotaOwner,
+        deadline: Instant,
+        memory_of_a_call: usize,
+    ) -> Result<Place> {
         let share = self.share(block, memory_of_a_call);
-        let full = || Error::new(Code::Unavailable, "As many block calls run as this server allows. Try again later.");
-        let Ok(waiting) = Arc::clone(&share.waiting).try_acquire_owned() else { return Err(full()) };
-        let places = timeout_at(deadline, async {
+        let until = match kind {
+            CallKind::Action | CallKind::Hook => deadline.min(Instant::now() + REQUEST_WAIT),
+            CallKind::EventHandler => deadline,
+        };
+        let places = async {
             // First among those of the block, so that it holds none of all while it waits for its own.
-            let of_block = Arc::clone(&share.places).acquire_owned().await?;
-            Ok::<_, tokio::sync::AcquireError>((of_block, Arc::clone(&self.all).acquire_owned().await?))
-        });
-        let (of_block, of_all) = places.await.map_err(|_| full())?.map_err(Error::internal)?;
-        drop(waiting);
+            let of_block = share.by_kind[kind as usize].take_until(caller, until).await?;
+            Ok((of_block, self.by_kind[kind as usize].take_until(&block.to_owned(), until).await?))
+        };
+        let (of_block, of_all) = places.await.map_err(|blockbase_quota::Busy| {
+            let message = "As many block calls run as this server allows, or as it allows one caller. Try again later.";
+            Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+        })?;
         Ok(Place { memory: share.memory.clone(), _of_block: of_block, _of_all: of_all })
     }
 
@@ -69,9 +123,17 @@ impl Places {
         if let Some(share) = by_block.get(block) {
             return Arc::clone(share);
         }
+        let places = |kind: CallKind| {
+            QuotaPlaces::new(PlacesRule {
+                all: kind.calls_of_a_block_max(),
+                each: kind.calls_of_a_block_max(),
+                waiting_each: WAITING_OF_A_CALLER_MAX,
+                waiting: WAITING_OF_A_BLOCK_MAX,
+                wait: REQUEST_WAIT,
+            })
+        };
         let share = Arc::new(Share {
-            places: Arc::new(Semaphore::new(CALLS_OF_A_BLOCK_MAX)),
-            waiting: Arc::new(Semaphore::new(WAITING_OF_A_BLOCK_MAX)),
+            by_kind: CallKind::ALL.map(places),
             memory: self.memory.part((self.memory.bytes_max() / 4 * 3).max(memory_of_a_call)),
         });
         by_block.insert(block.to_owned(), Arc::clone(&share));
@@ -80,10 +142,36 @@ impl Places {
 
     /// Forgets blocks of which nothing runs and nothing waits.
     pub(crate) fn sweep(&self) {
-        self.by_block.lock().retain(|_, share| {
-            Arc::strong_count(share) > 1
-                || share.places.available_permits() < CALLS_OF_A_BLOCK_MAX
-                || share.waiting.available_permits() < WAITING_OF_A_BLOCK_MAX
-        });
+        self.by_block
+            .lock()
+            .retain(|_, share| Arc::strong_count(share) > 1 || share.by_kind.iter().any(|places| !places.is_idle()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caller(number: u8) -> QuotaOwner {
+        QuotaOwner::at(std::net::IpAddr::from([192, 0, 2, number]))
+    }
+
+    #[tokio::test]
+    async fn a_caller_and_a_kind_leave_places_to_others() {
+        let places = Places::new(1 << 30, 1 << 20);
+        let soon = || Instant::now() + Duration::from_millis(20);
+        let take = async |block: &str, kind, number: u8| places.take(block, kind, &caller(number), soon(), 1 << 20).await;
+        let mut held = Vec::new();
+        while let Ok(place) = take("slow", CallKind::Hook, 1).await {
+            held.push(place);
+        }
+        assert_eq!(held.len(), 21, "seven eighths of a block's hooks");
+        held.push(take("slow", CallKind::Hook, 2).await.expect("a place of the same hook for another"));
+        held.push(take("slow", CallKind::Action, 1).await.expect("an action of the same block"));
+        held.push(take("slow", CallKind::EventHandler, 1).await.expect("a handler of the same block"));
+        held.push(take("other", CallKind::Hook, 1).await.expect("a hook of another block"));
+        drop(held);
+        places.sweep();
+        assert!(places.by_block.lock().is_empty(), "nothing is remembered");
     }
 }

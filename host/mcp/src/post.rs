@@ -115,7 +115,7 @@ impl Mcp {
 
     /// A stream of rmcp's, counted among the open ones for as long as it is.
     fn counted(&self, invoked: &Invoked, response: Answer, id: Option<&RawValue>) -> Answer {
-        match self.app.stream_place(invoked.caller.payer()) {
+        match self.app.stream_place(invoked.caller.quota_owner()) {
             Ok(place) => response.map(|body| {
                 body.map_frame(move |frame: Frame<Bytes>| {
                     let _held = &place;

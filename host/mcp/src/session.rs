@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{Caller, Payer};
+use blockbase_app::{Caller, QuotaOwner};
 use http::HeaderMap;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -19,7 +19,7 @@ use crate::message::SESSION_HEADER;
 
 /// Sessions of one process.
 const SESSIONS_MAX: usize = 10_000;
-/// Sessions of one payer: a user, a key that somebody else made, or an address of guests and callers without a credential.
+/// Sessions of one owner: a user, a key that somebody else made, or an address of guests and callers without a credential.
 const SESSIONS_OF_ONE_MAX: usize = 1_000;
 /// Without a request or an open stream for this long, a session ends.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
@@ -59,7 +59,7 @@ struct State {
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) owner: Owner,
-    payer: Payer,
+    owner: QuotaOwner,
     state: Mutex<State>,
     /// Turns true when it ends.
     ended: watch::Sender<bool>,
@@ -166,7 +166,7 @@ impl Sessions {
         let (owner, now) = (Owner::of(caller), Instant::now());
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| !session.is_idle(now));
-        let of_one = sessions.values().filter(|session| session.payer == *caller.payer()).count();
+        let of_one = sessions.values().filter(|session| session.owner == *caller.quota_owner()).count();
         if sessions.len() >= SESSIONS_MAX || of_one >= SESSIONS_OF_ONE_MAX {
             return None;
         }
@@ -175,7 +175,7 @@ impl Sessions {
         let session = Arc::new(Session {
             id: id.clone(),
             owner,
-            payer: caller.payer().clone(),
+            owner: caller.quota_owner().clone(),
             state: Mutex::new(state),
             ended: watch::Sender::new(false),
         });

@@ -47,7 +47,7 @@ impl Mcp {
             Ok(session) => session,
             Err(refused) => return *refused,
         };
-        let opened = self.app.stream_place(invoked.caller.payer()).and_then(|place| Ok((place, session.open_stream()?)));
+        let opened = self.app.stream_place(invoked.caller.quota_owner()).and_then(|place| Ok((place, session.open_stream()?)));
         let (place, of_session) = match opened {
             Ok(opened) => opened,
             Err(error) => return answer::refused(&error, None),

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use blockbase_app::schema::Error;
-use blockbase_app::{Action, Caller, Credentials, Payer};
+use blockbase_app::{Action, Caller, Credentials, QuotaOwner};
 
 use crate::AppState;
 use crate::auth::AuthError;
@@ -24,7 +24,7 @@ pub(crate) const ADMINISTRATIVE_BODY_BYTES_MAX: usize = 256 * 1024;
 #[derive(Clone)]
 pub(crate) struct Admitted {
     /// Whose share the body uses.
-    pub(crate) payer: Payer,
+    pub(crate) owner: QuotaOwner,
     pub(crate) body_bytes_max: usize,
 }
 
@@ -53,15 +53,15 @@ impl<D: Demand> FromRequestParts<AppState> for Granted<D> {
             refuse_if_match(&parts.headers)?;
         }
         let most = if D::IS_ADMINISTRATIVE { ADMINISTRATIVE_BODY_BYTES_MAX } else { usize::MAX };
-        admit(parts, state, caller.payer().clone(), most);
+        admit(parts, state, caller.quota_owner().clone(), most);
         Ok(Granted(caller, PhantomData))
     }
 }
 
 /// Lets a body of at most `bytes_max` bytes be read, and never more than the configuration allows.
-pub(crate) fn admit(parts: &mut Parts, state: &AppState, payer: Payer, bytes_max: usize) {
+pub(crate) fn admit(parts: &mut Parts, state: &AppState, owner: QuotaOwner, bytes_max: usize) {
     let body_bytes_max = bytes_max.min(state.settings.body_bytes_max);
-    parts.extensions.insert(Admitted { payer, body_bytes_max });
+    parts.extensions.insert(Admitted { owner, body_bytes_max });
 }
 
 /// What the caller presents, on operations that are for everybody: sign-up, hooks.
@@ -72,7 +72,7 @@ impl FromRequestParts<AppState> for Anyone {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let address = parts.extensions.get::<RequestInfo>().map(|info| info.address);
-        admit(parts, state, Payer::of_address(address), usize::MAX);
+        admit(parts, state, QuotaOwner::of_address(address), usize::MAX);
         Ok(Anyone(credentials(parts)))
     }
 }
@@ -86,7 +86,7 @@ impl FromRequestParts<AppState> for WithSession {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, AuthError> {
         let credentials = credentials(parts);
         let caller = state.app.admit_session(&credentials).await?;
-        admit(parts, state, caller.payer().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
+        admit(parts, state, caller.quota_owner().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
         Ok(WithSession(credentials))
     }
 }
@@ -100,7 +100,7 @@ impl FromRequestParts<AppState> for Claiming {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let credentials = credentials(parts);
         let caller = state.app.admit_claim(&credentials).await?;
-        admit(parts, state, caller.payer().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
+        admit(parts, state, caller.quota_owner().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
         Ok(Claiming(credentials))
     }
 }

@@ -1,13 +1,13 @@
 //! Bytes of bodies in flight: how many the process holds, and whose they are.
 //!
-//! A body counts against its payer's share by what it announces once its first bytes arrive, and against the whole by what has
-//! arrived. So an upload that stalls takes nothing from others, and two halves of one payer never wait for each other.
+//! A body counts against its owner's share by what it announces once its first bytes arrive, and against the whole by what has
+//! arrived. So an upload that stalls takes nothing from others, and two halves of one owner never wait for each other.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_app::Payer;
+use blockbase_app::QuotaOwner;
 use blockbase_app::schema::{Code, Error, Result};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -15,11 +15,11 @@ use tokio::time::{Instant, timeout_at};
 
 /// Bytes of all bodies in flight.
 const BYTES_MAX: usize = 256 * 1024 * 1024;
-/// Bytes of those of one payer; a larger body is admitted when it is its payer's only one.
+/// Bytes of those of one owner; a larger body is admitted when it is its owner's only one.
 const BYTES_OF_ONE_MAX: usize = BYTES_MAX / 8;
 /// How long a body waits until there is room for it.
 const WAIT_MAX: Duration = Duration::from_secs(5);
-/// Bodies that wait, of all payers and of one.
+/// Bodies that wait, of all owners and of one.
 const WAITING_MAX: usize = 1_000;
 const WAITING_OF_ONE_MAX: usize = 100;
 /// What a client is told to wait before it tries again.
@@ -39,10 +39,10 @@ pub(crate) struct Bodies {
 struct State {
     arrived: usize,
     waiting: usize,
-    payers: HashMap<Payer, Share>,
+    owners: HashMap<QuotaOwner, Share>,
 }
 
-/// What one payer has in flight.
+/// What one owner has in flight.
 #[derive(Default)]
 struct Share {
     reserved: usize,
@@ -65,7 +65,7 @@ impl Default for Bodies {
 /// The place of one body, until it is dropped.
 pub(crate) struct BodyPlace {
     bodies: Arc<Bodies>,
-    payer: Payer,
+    owner: QuotaOwner,
     reserved: usize,
     arrived: usize,
 }
@@ -77,15 +77,15 @@ impl std::fmt::Debug for BodyPlace {
 }
 
 impl Bodies {
-    /// What a body counts of its payer's share. One that is larger than the share began as the only one, and leaves the share to
+    /// What a body counts of its owner's share. One that is larger than the share began as the only one, and leaves the share to
     /// smaller ones.
     fn counted(&self, bytes: usize) -> usize {
         if bytes > self.of_one_max { 0 } else { bytes }
     }
 
     /// A place for a body of which nothing has arrived.
-    pub(crate) fn place(self: &Arc<Self>, payer: Payer) -> BodyPlace {
-        BodyPlace { bodies: Arc::clone(self), payer, reserved: 0, arrived: 0 }
+    pub(crate) fn place(self: &Arc<Self>, owner: QuotaOwner) -> BodyPlace {
+        BodyPlace { bodies: Arc::clone(self), owner, reserved: 0, arrived: 0 }
     }
 }
 
@@ -99,7 +99,7 @@ impl BodyPlace {
         if self.take(bytes, due) {
             return Ok(());
         }
-        let _waiting = Waiting::begin(&self.bodies, &self.payer)?;
+        let _waiting = Waiting::begin(&self.bodies, &self.owner)?;
         let (bodies, deadline) = (Arc::clone(&self.bodies), Instant::now() + self.bodies.wait_max);
         loop {
             let freed = bodies.freed.notified();
@@ -121,14 +121,14 @@ impl BodyPlace {
             return false;
         }
         let is_new = self.reserved == 0;
-        let share = state.payers.entry(self.payer.clone()).or_default();
+        let share = state.owners.entry(self.owner.clone()).or_default();
         let others = share.bodies - usize::from(!is_new);
         let reserved = share.reserved - self.bodies.counted(self.reserved);
         // A body that is larger than the share, or for which all of it is reserved, was admitted and goes on.
         let is_admitted = self.reserved > self.bodies.of_one_max || due <= self.reserved;
         let is_past_share = reserved + due > self.bodies.of_one_max;
         if !is_admitted && is_past_share && (others > 0 || due <= self.bodies.of_one_max) {
-            state.forget(&self.payer);
+            state.forget(&self.owner);
             return false;
         }
         share.bodies = others + 1;
@@ -146,21 +146,21 @@ impl Drop for BodyPlace {
         }
         let mut state = self.bodies.state.lock();
         state.arrived -= self.arrived;
-        if let Some(share) = state.payers.get_mut(&self.payer) {
+        if let Some(share) = state.owners.get_mut(&self.owner) {
             share.bodies -= 1;
             share.reserved -= self.bodies.counted(self.reserved);
         }
-        state.forget(&self.payer);
+        state.forget(&self.owner);
         drop(state);
         self.bodies.freed.notify_waiters();
     }
 }
 
 impl State {
-    /// Drops what is kept of a payer who has nothing in flight.
-    fn forget(&mut self, payer: &Payer) {
-        if self.payers.get(payer).is_some_and(|share| share.bodies == 0 && share.waiting == 0) {
-            self.payers.remove(payer);
+    /// Drops what is kept of an owner who has nothing in flight.
+    fn forget(&mut self, owner: &QuotaOwner) {
+        if self.owners.get(owner).is_some_and(|share| share.bodies == 0 && share.waiting == 0) {
+            self.owners.remove(owner);
         }
     }
 }
@@ -168,21 +168,21 @@ impl State {
 /// A body that waits for room.
 struct Waiting {
     bodies: Arc<Bodies>,
-    payer: Payer,
+    owner: QuotaOwner,
 }
 
 impl Waiting {
-    fn begin(bodies: &Arc<Bodies>, payer: &Payer) -> Result<Waiting> {
+    fn begin(bodies: &Arc<Bodies>, owner: &QuotaOwner) -> Result<Waiting> {
         let mut state = bodies.state.lock();
         let all = state.waiting;
-        let share = state.payers.entry(payer.clone()).or_default();
+        let share = state.owners.entry(owner.clone()).or_default();
         if all >= WAITING_MAX || share.waiting >= WAITING_OF_ONE_MAX {
-            state.forget(payer);
+            state.forget(owner);
             return Err(no_room());
         }
         share.waiting += 1;
         state.waiting += 1;
-        Ok(Waiting { bodies: Arc::clone(bodies), payer: payer.clone() })
+        Ok(Waiting { bodies: Arc::clone(bodies), owner: owner.clone() })
     }
 }
 
@@ -190,10 +190,10 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         let mut state = self.bodies.state.lock();
         state.waiting -= 1;
-        if let Some(share) = state.payers.get_mut(&self.payer) {
+        if let Some(share) = state.owners.get_mut(&self.owner) {
             share.waiting -= 1;
         }
-        state.forget(&self.payer);
+        state.forget(&self.owner);
     }
 }
 
@@ -210,26 +210,26 @@ mod tests {
         Arc::new(Bodies { bytes_max, of_one_max, wait_max: Duration::from_millis(50), ..Bodies::default() })
     }
 
-    fn payer(number: u8) -> Payer {
-        Payer::at(std::net::IpAddr::from([192, 0, 2, number]))
+    fn quota_owner(number: u8) -> QuotaOwner {
+        QuotaOwner::at(std::net::IpAddr::from([192, 0, 2, number]))
     }
 
     #[tokio::test]
-    async fn a_payer_has_a_share_and_a_larger_body_only_alone() {
+    async fn an_owner_has_a_share_and_a_larger_body_only_alone() {
         let bodies = bodies(800, 100);
-        let mut large = bodies.place(payer(1));
+        let mut large = bodies.place(owner(1));
         large.arrive(10, 300).await.expect("the only one");
-        let refused = bodies.place(payer(1)).arrive(1, 101).await.expect_err("not the only one");
+        let refused = bodies.place(owner(1)).arrive(1, 101).await.expect_err("not the only one");
         assert_eq!((refused.code, refused.retry_after_s.map(u16::from)), (Code::Unavailable, Some(RETRY_AFTER_S)));
-        bodies.place(payer(2)).arrive(60, 60).await.expect("another's share");
-        let mut second = bodies.place(payer(1));
+        bodies.place(owner(2)).arrive(60, 60).await.expect("another's share");
+        let mut second = bodies.place(owner(1));
         second.arrive(1, 1).await.expect("the share is for small ones");
         large.arrive(10, 300).await.expect("it goes on beside a small one");
         large.arrive(281, 300).await.expect("also past what it announced");
         drop(large);
-        bodies.place(payer(1)).arrive(1, 101).await.expect_err("still not the only one");
-        bodies.place(payer(1)).arrive(99, 99).await.expect("the rest of the share");
-        bodies.place(payer(1)).arrive(1, 100).await.expect_err("more than the rest");
+        bodies.place(owner(1)).arrive(1, 101).await.expect_err("still not the only one");
+        bodies.place(owner(1)).arrive(99, 99).await.expect("the rest of the share");
+        bodies.place(owner(1)).arrive(1, 100).await.expect_err("more than the rest");
     }
 
     #[tokio::test]
@@ -237,14 +237,14 @@ mod tests {
         let bodies = bodies(100, 80);
         let mut stalled = Vec::new();
         for number in 0..50 {
-            let mut place = bodies.place(payer(number));
+            let mut place = bodies.place(owner(number));
             place.arrive(1, 80).await.expect("one byte");
             stalled.push(place);
         }
-        let mut whole = bodies.place(payer(60));
+        let mut whole = bodies.place(owner(60));
         whole.arrive(50, 50).await.expect("what did not arrive is free");
         let waiting = tokio::spawn({
-            let mut place = bodies.place(payer(61));
+            let mut place = bodies.place(owner(61));
             async move { place.arrive(50, 50).await }
         });
         tokio::task::yield_now().await;
@@ -252,6 +252,6 @@ mod tests {
         waiting.await.expect("no panic").expect("room");
         drop(stalled);
         let state = bodies.state.lock();
-        assert_eq!((state.arrived, state.waiting, state.payers.len()), (0, 0, 0));
+        assert_eq!((state.arrived, state.waiting, state.owners.len()), (0, 0, 0));
     }
 }

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
 use blockbase_app::schema::json::{Members, holds_nul, parse_list, parse_members, parse_object};
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{Payer, run_sized};
+use blockbase_app::{QuotaOwner, run_sized};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -37,18 +37,18 @@ const BODY_BYTES_USUAL: usize = 64 * 1024;
 pub(crate) async fn read(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
     let admitted = admitted(request.extensions())?;
     let bytes_max = admitted.body_bytes_max;
-    read_admitted(request, state, admitted.payer, bytes_max).await
+    read_admitted(request, state, admitted.owner, bytes_max).await
 }
 
 /// The same within a bound of its own.
 pub(crate) async fn read_within(request: Request, state: &AppState, bytes_max: usize) -> Result<Bytes, ApiError> {
-    let payer = admitted(request.extensions())?.payer;
-    read_admitted(request, state, payer, bytes_max).await
+    let owner = admitted(request.extensions())?.owner;
+    read_admitted(request, state, owner, bytes_max).await
 }
 
-async fn read_admitted(request: Request, state: &AppState, payer: Payer, bytes_max: usize) -> Result<Bytes, ApiError> {
+async fn read_admitted(request: Request, state: &AppState, owner: QuotaOwner, bytes_max: usize) -> Result<Bytes, ApiError> {
     let (parts, body) = request.into_parts();
-    read_body(&parts, body, state, payer, bytes_max).await
+    read_body(&parts, body, state, owner, bytes_max).await
 }
 
 /// The same of a request that was taken apart. What arrives is counted for as long as the request is under way.
@@ -56,10 +56,10 @@ pub(crate) async fn read_body(
     parts: &Parts,
     body: Body,
     state: &AppState,
-    payer: Payer,
+    owner: QuotaOwner,
     bytes_max: usize,
 ) -> Result<Bytes, ApiError> {
-    let mut place = state.bodies.place(payer);
+    let mut place = state.bodies.place(owner);
     match tokio::time::timeout(BODY_TIMEOUT, collect(&parts.headers, body, bytes_max, &mut place)).await {
         Ok(body) => {
             let body = body?;

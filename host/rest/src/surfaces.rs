@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{IncomingBody, Invoker, Payer};
+use blockbase_app::{IncomingBody, Invoker, QuotaOwner};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http_body_util::combinators::BoxBody;
@@ -54,11 +54,11 @@ async fn answer(surface: &Surface, state: &AppState, request: Request) -> Respon
         credentials,
     };
     // A caller who presents what does not hold is refused before.
-    let payer = invoker.caller.as_ref().map_or(Payer::Service, |caller| caller.payer().clone());
+    let owner = invoker.caller.as_ref().map_or(QuotaOwner::Service, |caller| caller.quota_owner().clone());
     let (state, head) = (state.clone(), parts.clone());
     let body = IncomingBody::new(async move {
         let bytes_max = state.settings.body_bytes_max;
-        body::read_body(&head, incoming, &state, payer, bytes_max).await.map_err(|ApiError(error)| error)
+        body::read_body(&head, incoming, &state, owner, bytes_max).await.map_err(|ApiError(error)| error)
     });
     surface(invoker, Request::from_parts(parts, body)).await.map(Body::new)
 }

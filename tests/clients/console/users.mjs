@@ -153,7 +153,7 @@ test("a task is disabled and enabled, its schedule said in words, run by hand, w
   const pane = details(page);
   await pane.getByText("It has not run yet.").waitFor();
   await pane.getByLabel("Schedule").fill("30 4 29 2 *");
-  await pane.getByText("At 04:30 AM, on day 29 of the month, only in February (UTC)").waitFor();
+  await pane.getByText("At 04:30, on day 29 of the month, only in February (UTC)").waitFor();
   await button(pane, "Save task").click();
   await until("saved", async () => (await retention()).schedule === "30 4 29 2 *");
   await button(pane, "Run now").click();

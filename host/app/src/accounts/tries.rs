@@ -8,20 +8,18 @@
 //! is no failure yet: it is counted in memory too, and left out of the decision. So many correct sign-ins at the same time are all let
 //! in, [`UNDER_WAY_MAX`] at a time, and guessing in parallel gains no more than that many tries.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use blockbase_auth::hash_token;
+use blockbase_quota::{Place, Places, PlacesRule, network_of};
 use blockbase_schema::{Code, Error};
 use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use super::{AuthProblem, Client};
 use crate::App;
-use crate::shares::network_of;
 
 /// Failures from one network that cost nothing.
 const FREE_FAILURES: i64 = 10;
@@ -52,12 +50,20 @@ const CLEANED_EVERY_MS: i64 = 600_000;
 pub(crate) struct TryLimits {
     slowed: Semaphore,
     cleaned_at: AtomicI64,
-    under_way: Arc<UnderWay>,
+    /// Tries that are under way, and so counted in the database without an outcome.
+    under_way: Arc<Places<TryKey>>,
 }
 
 impl Default for TryLimits {
     fn default() -> TryLimits {
-        TryLimits { slowed: Semaphore::new(SLOWED_MAX), cleaned_at: AtomicI64::new(0), under_way: Arc::default() }
+        let under_way = Places::new(PlacesRule {
+            all: usize::MAX,
+            each: UNDER_WAY_MAX,
+            waiting_each: WAITING_MAX,
+            waiting: usize::MAX,
+            wait: TURN_WAIT,
+        });
+        TryLimits { slowed: Semaphore::new(SLOWED_MAX), cleaned_at: AtomicI64::new(0), under_way }
     }
 }
 
@@ -66,77 +72,27 @@ impl Default for TryLimits {
 pub(super) struct Try {
     pub(super) account: String,
     pub(super) network: String,
-    _turn: Arc<Turn>,
+    _turn: Arc<Place<TryKey>>,
 }
 
 /// The account and the network of a try.
 type TryKey = (String, String);
 
-/// The tries that are under way or wait for their turn.
-#[derive(Default)]
-struct UnderWay(Mutex<HashMap<TryKey, Tries>>);
-
-struct Tries {
-    places: Arc<Semaphore>,
-    /// How many are under way or wait.
-    all: usize,
-    /// How many are counted in the database and have no outcome yet.
-    counted: i64,
-}
-
-/// The turn of one try. It ends when this is dropped.
-struct Turn {
-    under_way: Arc<UnderWay>,
-    key: TryKey,
-    place: Option<OwnedSemaphorePermit>,
-}
-
-impl UnderWay {
+impl TryLimits {
     /// Waits for the turn of a try.
     ///
     /// # Errors
     /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
-    async fn turn(self: &Arc<Self>, key: TryKey) -> Result<Turn, Error> {
-        let busy = || {
+    async fn turn(&self, key: &TryKey) -> Result<Place<TryKey>, Error> {
+        self.under_way.take(key).await.map_err(|_| {
             Error::new(Code::Unavailable, "Too many sign-ins of this account are under way. Try again later.")
                 .with_retry_after(RETRY_AFTER_S)
-        };
-        let places = {
-            let mut tries = self.0.lock();
-            let new = || Tries { places: Arc::new(Semaphore::new(UNDER_WAY_MAX)), all: 0, counted: 0 };
-            let tries = tries.entry(key.clone()).or_insert_with(new);
-            if tries.all >= UNDER_WAY_MAX + WAITING_MAX {
-                return Err(busy());
-            }
-            tries.all += 1;
-            Arc::clone(&tries.places)
-        };
-        let mut turn = Turn { under_way: Arc::clone(self), key, place: None };
-        let place = tokio::time::timeout(TURN_WAIT, places.acquire_owned()).await.map_err(|_| busy())?;
-        turn.place = Some(place.map_err(Error::internal)?);
-        if let Some(tries) = self.0.lock().get_mut(&turn.key) {
-            tries.counted += 1;
-        }
-        Ok(turn)
+        })
     }
-}
 
-impl Turn {
-    /// How many others are under way.
-    fn others(&self) -> i64 {
-        self.under_way.0.lock().get(&self.key).map_or(0, |tries| tries.counted - 1)
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        let mut under_way = self.under_way.0.lock();
-        let Some(tries) = under_way.get_mut(&self.key) else { return };
-        tries.all -= 1;
-        tries.counted -= i64::from(self.place.is_some());
-        if tries.all == 0 {
-            under_way.remove(&self.key);
-        }
+    /// How many tries with this key are under way beside one.
+    fn others_under_way(&self, key: &TryKey) -> i64 {
+        i64::try_from(self.under_way.held(key)).unwrap_or(i64::MAX) - 1
     }
 }
 
@@ -177,21 +133,22 @@ impl App {
         let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
         let network = address.map_or_else(|| "unknown".to_owned(), |address| network_of(address).to_string());
         let account = account_of(email);
-        let turn = Arc::new(self.tries.under_way.turn((account.clone(), network.clone())).await?);
+        let turn = Arc::new(self.tries.turn(&(account.clone(), network.clone())).await?);
         let attempt = Try { account, network, _turn: turn };
         let now = self.clock.now();
         self.clean_tries(now).await;
-        let counted = attempt.clone();
+        let (counted, app) = (attempt.clone(), self.itself()?);
         let decision = self
             .store
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let Try { account, network, _turn: turn } = &counted;
+                    let others = app.tries.others_under_way(turn.owner());
                     let all = connection.held_sign_in_tries(account, ALL_NETWORKS).await?;
                     let own = connection.held_sign_in_tries(account, network).await?;
                     let (of_all, of_own) = (failures(all, now), failures(own, now));
                     // Those under way have counted already, and may yet be right.
-                    let failed = (of_own - turn.others()).max(0);
+                    let failed = (of_own - others).max(0);
                     let wait_ms = own.last_at + wait_ms(failed) - now;
                     if failed >= FREE_FAILURES && wait_ms > 0 {
                         return Ok(Decision::Refused { wait_ms });

@@ -6,6 +6,7 @@ use std::time::Duration;
 use blockbase_app::schema::{Code, Error, Result, time};
 use blockbase_app::{
     ActionCall, ActionOutcome, App, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock,
+    QuotaOwner,
 };
 use blockbase_telemetry::BlockUse;
 use tokio::time::{Instant, timeout_at};
@@ -19,7 +20,7 @@ use crate::bindings::exports::blockbase::block::{hooks, registry, subscriptions}
 use crate::call::{CallState, Means, Service};
 use crate::limits::{HANDED_BYTES_MAX, LimitHit, RESULT_BYTES_MAX};
 use crate::manifest::invalid;
-use crate::places::Place;
+use crate::places::{CallKind, Place};
 
 /// Time that a block has to report its handlers.
 const REGISTRY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -113,6 +114,9 @@ impl GuestCall for Delivery {
 struct Asked<'a> {
     service: Option<Service>,
     block: &'a str,
+    kind: CallKind,
+    /// Whose share it uses.
+    owner: QuotaOwner,
     call_id: String,
     deadline: Instant,
     /// All of its time, for what is said of it.
@@ -194,8 +198,8 @@ impl Inner {
 
     /// Makes a call in a new instance, once there is a place for it; the instance is gone afterwards. Whoever stops waiting ends it.
     async fn run<C: GuestCall>(&self, loaded: Arc<Loaded>, asked: Asked<'_>, call: C) -> Result<C::Output> {
-        let Asked { service, block, call_id, deadline, timeout, usage } = asked;
-        let place = self.places.take(block, deadline, self.memory_bytes_max).await?;
+        let Asked { service, block, kind, owner, call_id, deadline, timeout, usage } = asked;
+        let place = self.places.take(block, kind, &owner, deadline, self.memory_bytes_max).await?;
         let remaining = deadline.saturating_duration_since(Instant::now());
         let state = CallState::new(service, call_id, self.means(remaining, &place));
         let ticking = self.ticker.keep();
@@ -259,7 +263,16 @@ impl Inner {
     /// What a component says that it handles: names and kinds.
     pub(super) async fn handlers(&self, loaded: &Arc<Loaded>, block: &str) -> Result<Vec<registry::Handler>> {
         let (deadline, timeout) = (Instant::now() + REGISTRY_TIMEOUT, REGISTRY_TIMEOUT);
-        let asked = Asked { service: None, block, call_id: "install".to_owned(), deadline, timeout, usage: None };
+        let asked = Asked {
+            service: None,
+            block,
+            kind: CallKind::Action,
+            owner: QuotaOwner::Service,
+            call_id: "install".to_owned(),
+            deadline,
+            timeout,
+            usage: None,
+        };
         self.run(Arc::clone(loaded), asked, Handlers)
             .await
             .map_err(|error| invalid(format!("The block does not report its handlers: {}", error.message)))
@@ -272,8 +285,9 @@ impl Inner {
         check_registered(loaded.actions.is_some(), "action", &action)?;
         let work = Action { context: context(&call_id, &caller, &block), name: action, input };
         let name = block.name().to_owned();
+        let (kind, owner) = (CallKind::Action, caller.quota_owner().clone());
         let service = Some(Service { app, block, caller });
-        let asked = Asked { service, block: &name, call_id, deadline, timeout, usage: Some(usage) };
+        let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
         let result = self.run(loaded, asked, work).await?.map_err(handler_error)?;
         if result.len() > RESULT_BYTES_MAX {
             return Err(Failed::Limit(LimitHit::Result).error(timeout));
@@ -293,8 +307,9 @@ impl Inner {
         let request = hooks::Request { method, path, query, headers, body: body.into(), remote_address };
         let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
         let name = block.name().to_owned();
+        let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
         let service = Some(Service { app, block, caller });
-        let asked = Asked { service, block: &name, call_id, deadline, timeout, usage: Some(usage) };
+        let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
         // Whatever code the handler gave it: the sender sees that the hook failed, and nothing else.
         let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
         let response = self.run(loaded, asked, work).await?.map_err(failed)?;
@@ -319,8 +334,9 @@ impl Inner {
         };
         let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
         let name = block.name().to_owned();
+        let (kind, owner) = (CallKind::EventHandler, caller.quota_owner().clone());
         let service = Some(Service { app, block, caller });
-        let asked = Asked { service, block: &name, call_id, deadline, timeout, usage: Some(usage) };
+        let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
         self.run(loaded, asked, work).await?.map_err(handler_error)
     }
 }

@@ -175,7 +175,7 @@ impl Graphql {
     /// Reserves a connection: its token.
     pub(crate) fn reserve(self: &Arc<Self>, asked: &Asked) -> Response<Body> {
         let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
-        let place = allowed.and_then(|()| self.app.stream_place(asked.caller.payer()));
+        let place = allowed.and_then(|()| self.app.stream_place(asked.caller.quota_owner()));
         match place.and_then(|place| self.sse.reserve(Owner::of(&asked.caller), place)) {
             Ok(token) => {
                 let (graphql, reserved) = (Arc::downgrade(self), token.clone());

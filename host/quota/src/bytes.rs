@@ -1,0 +1,219 @@
+//! Memory that owners share: bytes that wait to be taken, in all and of each owner.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{Busy, QuotaOwner};
+
+/// How bytes are shared.
+#[derive(Clone, Copy, Debug)]
+pub struct BytesRule {
+    /// Bytes of all owners together.
+    pub all: usize,
+    /// Bytes of one owner.
+    pub each: usize,
+    /// How many may wait for room, of one owner and of all.
+    pub waiting_each: usize,
+    pub waiting: usize,
+    /// How long one waits.
+    pub wait: Duration,
+}
+
+/// Bytes that are shared by owners.
+///
+/// How many bytes something has is often known only when they are there. So [`ByteQuota::room`] is asked before they are made, and
+/// [`ByteQuota::hold`] counts them when they are. An owner goes past its share by what it makes at the same time, and gets no further room
+/// until it is below its share again.
+#[derive(Debug)]
+pub struct ByteQuota {
+    rule: BytesRule,
+    state: Mutex<State>,
+    freed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: usize,
+    waiting: usize,
+    owners: HashMap<QuotaOwner, Share>,
+}
+
+#[derive(Debug, Default)]
+struct Share {
+    bytes: usize,
+    waiting: usize,
+}
+
+impl State {
+    fn forget(&mut self, owner: &QuotaOwner) {
+        if self.owners.get(owner).is_some_and(|share| share.bytes == 0 && share.waiting == 0) {
+            self.owners.remove(owner);
+        }
+    }
+}
+
+/// Bytes that are counted, until this is dropped.
+#[derive(Debug)]
+pub struct BytesHeld {
+    quota: Arc<ByteQuota>,
+    owner: QuotaOwner,
+    bytes: usize,
+}
+
+impl BytesHeld {
+    /// Gives back some of the bytes.
+    pub fn give_back(&mut self, bytes: usize) {
+        let bytes = bytes.min(self.bytes);
+        self.bytes -= bytes;
+        self.quota.give_back(&self.owner, bytes);
+    }
+}
+
+impl Drop for BytesHeld {
+    fn drop(&mut self) {
+        self.quota.give_back(&self.owner, self.bytes);
+    }
+}
+
+impl ByteQuota {
+    pub fn new(rule: BytesRule) -> Arc<ByteQuota> {
+        Arc::new(ByteQuota { rule, state: Mutex::default(), freed: Notify::new() })
+    }
+
+    /// Bytes that are counted, of all owners.
+    pub fn bytes(&self) -> usize {
+        self.state.lock().bytes
+    }
+
+    fn has_room(&self, owner: &QuotaOwner) -> bool {
+        let state = self.state.lock();
+        let own = state.owners.get(owner).map_or(0, |share| share.bytes);
+        // Whoever has nothing is let in, whatever others have.
+        own == 0 || (own < self.rule.each && state.bytes < self.rule.all)
+    }
+
+    /// Waits until an owner is below its share.
+    ///
+    /// # Errors
+    /// [`Busy`] where too many wait, or the wait is too long.
+    pub async fn room(&self, owner: &QuotaOwner) -> Result<(), Busy> {
+        if owner.is_service() || self.has_room(owner) {
+            return Ok(());
+        }
+        let _waits = Waits::begin(self, owner)?;
+        let deadline = Instant::now() + self.rule.wait;
+        loop {
+            let freed = self.freed.notified();
+            tokio::pin!(freed);
+            // From here on no notification is lost.
+            freed.as_mut().enable();
+            if self.has_room(owner) {
+                return Ok(());
+            }
+            timeout_at(deadline, freed).await.map_err(|_| Busy)?;
+        }
+    }
+
+    /// Counts bytes that are there.
+    pub fn hold(self: &Arc<Self>, owner: &QuotaOwner, bytes: usize) -> BytesHeld {
+        let mut state = self.state.lock();
+        state.bytes += bytes;
+        state.owners.entry(owner.clone()).or_default().bytes += bytes;
+        drop(state);
+        BytesHeld { quota: Arc::clone(self), owner: owner.clone(), bytes }
+    }
+
+    fn give_back(&self, owner: &QuotaOwner, bytes: usize) {
+        let mut state = self.state.lock();
+        state.bytes -= bytes;
+        if let Some(share) = state.owners.get_mut(owner) {
+            share.bytes -= bytes;
+        }
+        state.forget(owner);
+        let others_wait = state.waiting > 0;
+        drop(state);
+        if others_wait {
+            self.freed.notify_waiters();
+        }
+    }
+}
+
+/// One who waits for room.
+struct Waits<'q> {
+    quota: &'q ByteQuota,
+    owner: &'q QuotaOwner,
+}
+
+impl<'q> Waits<'q> {
+    fn begin(quota: &'q ByteQuota, owner: &'q QuotaOwner) -> Result<Waits<'q>, Busy> {
+        let mut state = quota.state.lock();
+        let all = state.waiting;
+        let share = state.owners.entry(owner.clone()).or_default();
+        if all >= quota.rule.waiting || share.waiting >= quota.rule.waiting_each {
+            state.forget(owner);
+            return Err(Busy);
+        }
+        share.waiting += 1;
+        state.waiting += 1;
+        Ok(Waits { quota, owner })
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.quota.state.lock();
+        state.waiting -= 1;
+        if let Some(share) = state.owners.get_mut(self.owner) {
+            share.waiting -= 1;
+        }
+        state.forget(self.owner);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    fn owner(number: u8) -> QuotaOwner {
+        QuotaOwner::at(std::net::IpAddr::from([192, 0, 2, number]))
+    }
+
+    fn quota(all: usize, each: usize) -> Arc<ByteQuota> {
+        ByteQuota::new(BytesRule { all, each, waiting_each: 1, waiting: 2, wait: Duration::from_secs(3600) })
+    }
+
+    #[tokio::test]
+    async fn an_owner_gets_room_again_below_its_share() {
+        let quota = quota(800, 100);
+        let (busy, other) = (owner(1), owner(2));
+        quota.room(&busy).await.expect("nothing is counted");
+        let mut large = quota.hold(&busy, 300);
+        let mut waits = Box::pin(quota.room(&busy));
+        assert!(poll!(waits.as_mut()).is_pending(), "past its share");
+        assert_eq!(quota.room(&busy).await, Err(Busy), "one waits already");
+        quota.room(&other).await.expect("the share of another");
+        large.give_back(200);
+        assert!(poll!(waits.as_mut()).is_pending(), "its share is used up");
+        large.give_back(1);
+        waits.await.expect("room");
+        drop(large);
+        assert!(quota.bytes() == 0 && quota.state.lock().owners.is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_has_nothing_is_let_in_past_the_bound_of_all() {
+        let quota = quota(100, 90);
+        let busy = owner(1);
+        let _held = (quota.hold(&busy, 80), quota.hold(&owner(2), 20));
+        let mut waits = Box::pin(quota.room(&busy));
+        assert!(poll!(waits.as_mut()).is_pending());
+        quota.room(&owner(3)).await.expect("they have nothing");
+    }
+}

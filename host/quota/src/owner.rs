@@ -1,0 +1,59 @@
+//! Who pays for a request.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+/// The network whose requests count together: an IPv4 address, or a /64 of IPv6, because a single host may use all of it. An
+/// IPv4 address that is written as IPv6 is the same one.
+pub fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => IpAddr::from((u128::from(address) >> 64 << 64).to_be_bytes()),
+    }
+}
+
+/// Whose share a request uses.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum QuotaOwner {
+    /// The service itself: background work and reads of its own tables. It has places of its own.
+    Service,
+    /// A signed-in user, whatever the number of their sessions, and of the keys that they made for themselves.
+    User(Arc<str>),
+    /// An API key that somebody else made for its user, or that has no maker.
+    Key(Arc<str>),
+    /// A guest or a caller without a credential, by network address.
+    Address(IpAddr),
+    /// A block that runs without an invoker: it handles events.
+    Block(Arc<str>),
+}
+
+impl QuotaOwner {
+    /// The owner at a network address: its network.
+    pub fn at(address: IpAddr) -> QuotaOwner {
+        QuotaOwner::Address(network_of(address))
+    }
+
+    /// As [`QuotaOwner::at`]. Requests whose address is unknown share one place.
+    pub fn of_address(address: Option<IpAddr>) -> QuotaOwner {
+        QuotaOwner::at(address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED)))
+    }
+
+    pub fn is_service(&self) -> bool {
+        *self == QuotaOwner::Service
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_of_ipv6_counts_as_one() {
+        let network_of = |text: &str| network_of(text.parse().expect("an address")).to_string();
+        assert_eq!(network_of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
+        assert_eq!(network_of("2001:db8:1:2:ffff::1"), network_of("2001:db8:1:2::"));
+        assert_ne!(network_of("2001:db8:1:3::1"), network_of("2001:db8:1:2::1"));
+        assert_ne!(network_of("192.0.2.1"), network_of("192.0.2.2"));
+        assert_eq!(network_of("::ffff:192.0.2.1"), "192.0.2.1");
+    }
+}

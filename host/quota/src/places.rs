@@ -1,0 +1,326 @@
+//! Places that owners share: a number in all, a share for each, and a bounded queue that serves owners in turn.
+//!
+//! Where an owner may have all places, an eighth is left to others: somebody who comes later is served at once and does not wait until a
+//! place is given back. While others wait, an owner gets further places only below half of all.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+use tokio::time::{Instant, timeout_at};
+
+use crate::{QuotaOwner, Turns};
+
+/// How places are shared.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacesRule {
+    /// Places of all owners together.
+    pub all: usize,
+    /// Places of one owner, whoever else is there.
+    pub each: usize,
+    /// How many may wait, of one owner and of all.
+    pub waiting_each: usize,
+    pub waiting: usize,
+    /// How long one waits.
+    pub wait: Duration,
+}
+
+impl PlacesRule {
+    /// Places that an owner may have while others wait.
+    fn half(&self) -> usize {
+        (self.all / 2).max(1)
+    }
+
+    /// Places that are left to owners who have less than half.
+    fn kept_free(&self) -> usize {
+        self.all / 8
+    }
+}
+
+/// There is no place: too many wait, or the wait was too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+/// Places that are shared by owners.
+#[derive(Debug)]
+pub struct Places<K = QuotaOwner>
+where
+    K: Clone + Eq + Hash,
+{
+    rule: PlacesRule,
+    state: Mutex<State<K>>,
+}
+
+#[derive(Debug)]
+struct State<K: Clone + Eq + Hash> {
+    free: usize,
+    /// Places that each owner has.
+    held: HashMap<K, usize>,
+    waiting: Turns<K, Waiting<K>>,
+    /// The number of the next one that waits.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Waiting<K: Clone + Eq + Hash> {
+    number: u64,
+    place: oneshot::Sender<Place<K>>,
+}
+
+/// A place, until it is dropped.
+#[derive(Debug)]
+pub struct Place<K = QuotaOwner>
+where
+    K: Clone + Eq + Hash,
+{
+    places: Arc<Places<K>>,
+    owner: K,
+}
+
+impl<K: Clone + Eq + Hash> Place<K> {
+    /// Whose place it is.
+    pub fn owner(&self) -> &K {
+        &self.owner
+    }
+}
+
+impl<K: Clone + Eq + Hash> Drop for Place<K> {
+    fn drop(&mut self) {
+        let mut state = self.places.state.lock();
+        state.give_back(&self.owner);
+        Places::serve(&self.places, state);
+    }
+}
+
+impl<K: Clone + Eq + Hash> State<K> {
+    /// Whether an owner may have one more place now.
+    fn may_have(&self, owner: &K, rule: &PlacesRule) -> bool {
+        let held = self.held.get(owner).copied().unwrap_or(0);
+        if self.free == 0 || held >= rule.each {
+            return false;
+        }
+        if rule.each < rule.all {
+            return true;
+        }
+        let others_wait = self.waiting.owners() > usize::from(self.waiting.len_of(owner) > 0);
+        held < rule.half() || (!others_wait && self.free > rule.kept_free())
+    }
+
+    fn take(&mut self, owner: &K) {
+        self.free -= 1;
+        *self.held.entry(owner.clone()).or_default() += 1;
+    }
+
+    fn give_back(&mut self, owner: &K) {
+        self.free += 1;
+        if let Some(held) = self.held.get_mut(owner) {
+            *held -= 1;
+            if *held == 0 {
+                self.held.remove(owner);
+            }
+        }
+    }
+}
+
+impl<K: Clone + Eq + Hash> Places<K> {
+    pub fn new(rule: PlacesRule) -> Arc<Places<K>> {
+        let state = State { free: rule.all, held: HashMap::new(), waiting: Turns::default(), next: 0 };
+        Arc::new(Places { rule, state: Mutex::new(state) })
+    }
+
+    /// Places that nobody has.
+    pub fn free(&self) -> usize {
+        self.state.lock().free
+    }
+
+    /// Places that an owner has.
+    pub fn held(&self, owner: &K) -> usize {
+        self.state.lock().held.get(owner).copied().unwrap_or(0)
+    }
+
+    /// Whether nobody has a place or waits for one.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state.lock();
+        state.held.is_empty() && state.waiting.is_empty()
+    }
+
+    /// A place, without a wait.
+    ///
+    /// # Errors
+    /// [`Busy`] where the owner may have none now.
+    pub fn try_take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
+        let mut state = self.state.lock();
+        // Whoever came before has their turn first.
+        if state.waiting.len_of(owner) > 0 || !state.may_have(owner, &self.rule) {
+            return Err(Busy);
+        }
+        state.take(owner);
+        Ok(Place { places: Arc::clone(self), owner: owner.clone() })
+    }
+
+    /// Waits for a place, as long as the rule says.
+    ///
+    /// # Errors
+    /// [`Busy`] where too many wait, or the wait is too long.
+    pub async fn take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
+        self.take_until(owner, Instant::now() + self.rule.wait).await
+    }
+
+    /// The same until a deadline.
+    ///
+    /// # Errors
+    /// As [`Places::take`].
+    pub async fn take_until(self: &Arc<Self>, owner: &K, deadline: Instant) -> Result<Place<K>, Busy> {
+        if let Ok(place) = self.try_take(owner) {
+            return Ok(place);
+        }
+        let mut waits = {
+            let mut state = self.state.lock();
+            if state.waiting.len() >= self.rule.waiting || state.waiting.len_of(owner) >= self.rule.waiting_each {
+                return Err(Busy);
+            }
+            let number = state.next;
+            state.next += 1;
+            let (place, promised) = oneshot::channel();
+            state.waiting.push(owner.clone(), Waiting { number, place });
+            // A place may have been given back in between.
+            Places::serve(self, state);
+            Waits { places: Arc::clone(self), owner: owner.clone(), number, promised }
+        };
+        match timeout_at(deadline, &mut waits.promised).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) | Err(_) => Err(Busy),
+        }
+    }
+
+    /// Gives free places to those who wait. Each is handed over without the lock: where nobody takes it any more, it is dropped and
+    /// given back.
+    fn serve(self: &Arc<Self>, mut state: parking_lot::MutexGuard<'_, State<K>>) {
+        let mut served = Vec::new();
+        while state.free > 0 && !state.waiting.is_empty() {
+            let Some(owner) = self.next_owner(&state) else { break };
+            let Some((owner, waiting)) = state.waiting.pop_where(|other| *other == owner) else { break };
+            state.take(&owner);
+            served.push((waiting.place, owner));
+        }
+        drop(state);
+        for (place, owner) in served {
+            drop(place.send(Place { places: Arc::clone(self), owner }));
+        }
+    }
+
+    fn next_owner(&self, state: &State<K>) -> Option<K> {
+        state.waiting.first_where(|owner| state.may_have(owner, &self.rule)).cloned()
+    }
+}
+
+/// One who waits for a place, and is forgotten when they leave.
+struct Waits<K: Clone + Eq + Hash> {
+    places: Arc<Places<K>>,
+    owner: K,
+    number: u64,
+    promised: oneshot::Receiver<Place<K>>,
+}
+
+impl<K: Clone + Eq + Hash> Drop for Waits<K> {
+    fn drop(&mut self) {
+        let mut state = self.places.state.lock();
+        state.waiting.remove_where(&self.owner, |waiting| waiting.number == self.number);
+        // While this one waited, others may have been kept below half.
+        Places::serve(&self.places, state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::poll;
+
+    use super::*;
+
+    fn rule(all: usize, each: usize) -> PlacesRule {
+        PlacesRule { all, each, waiting_each: 4, waiting: 6, wait: Duration::from_secs(3600) }
+    }
+
+    macro_rules! waits {
+        ($places:expr, $owner:expr) => {{
+            let mut waits = Box::pin($places.take(&$owner));
+            assert!(poll!(waits.as_mut()).is_pending());
+            waits
+        }};
+    }
+
+    #[tokio::test]
+    async fn an_owner_has_a_share_and_others_theirs() {
+        let places = Places::new(rule(3, 2));
+        let held = [places.take(&"a").await, places.take(&"a").await];
+        let third = waits!(places, "a");
+        let other = places.take(&"b").await.expect("a place of their own");
+        drop(held);
+        let third = third.await.expect("the place that is free again");
+        drop((third, other));
+        assert!(places.is_idle() && places.free() == 3);
+    }
+
+    #[tokio::test]
+    async fn one_alone_leaves_an_eighth_to_those_who_come_later() {
+        let places = Places::new(rule(16, 16));
+        let mut held = Vec::new();
+        for _ in 0..14 {
+            held.push(places.take(&"busy").await.expect("a place"));
+        }
+        let further = waits!(places, "busy");
+        let _other = places.take(&"other").await.expect("at once");
+        let _other = places.take(&"other").await.expect("at once");
+        let _waits = waits!(places, "other");
+        drop(held.pop());
+        assert_eq!(places.held(&"other"), 3, "a place that is given back goes to whoever has less than half");
+        held.truncate(7);
+        drop(further.await.expect("a place"));
+    }
+
+    #[tokio::test]
+    async fn owners_who_wait_are_served_in_turn() {
+        let places = Places::new(rule(1, 1));
+        let first = places.take(&"a").await.expect("a place");
+        let (second, third) = (waits!(places, "a"), waits!(places, "a"));
+        let other = waits!(places, "b");
+        drop(first);
+        let place = second.await.expect("a place");
+        let mut third = third;
+        assert!(poll!(third.as_mut()).is_pending());
+        drop(place);
+        let place = other.await.expect("before a third place of the first owner");
+        drop(place);
+        third.await.expect("a place");
+        assert!(places.is_idle());
+    }
+
+    #[tokio::test]
+    async fn the_queue_is_bounded_and_whoever_leaves_it_is_forgotten() {
+        let places = Places::new(rule(1, 1));
+        let held = places.take(&"a").await.expect("a place");
+        let mut of_a = Vec::new();
+        for _ in 0..4 {
+            of_a.push(waits!(places, "a"));
+        }
+        assert_eq!(places.take(&"a").await.err(), Some(Busy), "four wait");
+        let (of_b, of_c) = (waits!(places, "b"), waits!(places, "c"));
+        assert_eq!(places.take(&"d").await.err(), Some(Busy), "six wait in all");
+        drop(of_a);
+        drop(of_b);
+        drop(held);
+        drop(of_c.await.expect("a place"));
+        assert!(places.is_idle() && places.free() == 1);
+    }
+
+    #[tokio::test]
+    async fn a_wait_ends_at_its_deadline() {
+        let places = Places::new(PlacesRule { wait: Duration::from_millis(1), ..rule(1, 1) });
+        let _held = places.take(&"a").await.expect("a place");
+        assert_eq!(places.take(&"b").await.err(), Some(Busy));
+        assert_eq!(places.take_until(&"b", Instant::now()).await.err(), Some(Busy));
+    }
+}
