@@ -231,7 +231,12 @@ impl App {
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
             let turns = (self.scan_permit(&caller).await?, self.exports.turn(place.owner()).await?);
-            let snapshot = Snapshot { schema, tables: vec![plan.list.object.name().to_owned()], time_max: SNAPSHOT_MAX };
+            let snapshot = Snapshot {
+                owner: caller.quota_owner().clone(),
+                schema,
+                tables: vec![plan.list.object.name().to_owned()],
+                time_max: SNAPSHOT_MAX,
+            };
             self.store
                 .read_snapshot(snapshot, turns, move |connection| {
                     let _ = start.send(());

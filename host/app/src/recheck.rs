@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, Maker, ReadCost, Writer};
 use futures_util::future::BoxFuture;
@@ -250,6 +251,7 @@ impl Judged {
 /// A caller as the writer of a transaction.
 pub(crate) struct By {
     app: Weak<App>,
+    owner: QuotaOwner,
     judged: Judged,
     /// Whether the transaction changes accounts. One such transaction runs at a time, and its caller is always judged in it: then no
     /// other can have taken their rights since.
@@ -276,6 +278,10 @@ impl By {
 }
 
 impl Writer for By {
+    fn owner(&self) -> QuotaOwner {
+        self.owner.clone()
+    }
+
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         if self.is_current() { None } else { Some(self.judge_again(connection)) }
     }
@@ -290,12 +296,12 @@ impl Writer for By {
 impl App {
     /// The writer of a transaction that a caller asked for.
     pub(crate) fn by(&self, caller: &Caller) -> By {
-        By { app: self.weak(), judged: caller.judged.clone(), changes_accounts: false }
+        By { app: self.weak(), owner: caller.quota_owner().clone(), judged: caller.judged.clone(), changes_accounts: false }
     }
 
-    /// The same of a change of accounts.
+    /// The same of a change of accounts, which never waits behind callers' writes: it may be what ends their rights.
     pub(crate) fn accounts_by(&self, judged: Judged) -> By {
-        By { app: self.weak(), judged, changes_accounts: true }
+        By { app: self.weak(), owner: QuotaOwner::Service, judged, changes_accounts: true }
     }
 
     /// Makes sure that the caller still is who they were, where that may have changed since they were judged.

@@ -64,6 +64,7 @@ impl App {
             let bytes_max = self.answer_bytes_left(caller);
             let has_several = !plan.expand.is_empty() || (plan.with_count && !plan.knows_total(self.store.dialect()));
             let read = Read {
+                owner: caller.quota_owner().clone(),
                 schema: registry.version,
                 cost: cost(&plan.selection),
                 tables_of_one_moment: has_several.then(|| tables(&plan.object, &plan.expand)),
@@ -91,7 +92,7 @@ impl App {
             if expand.is_empty() {
                 return self
                     .store
-                    .read_rows(registry.version, move |connection| {
+                    .read_rows(caller.quota_owner(), registry.version, move |connection| {
                         Box::pin(async move {
                             let statement = sql::get(connection.dialect(), &plan, false);
                             let record = connection.fetch_record(statement, &plan.object.columns).await;
@@ -104,7 +105,12 @@ impl App {
             let bytes_max = self.answer_bytes_left(caller);
             let tables = Some(tables(&object, &expand));
             let plan = Arc::new((plan, expand));
-            let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: tables };
+            let read = Read {
+                owner: caller.quota_owner().clone(),
+                schema: registry.version,
+                cost: Cost::Unknown,
+                tables_of_one_moment: tables,
+            };
             let record = self
                 .store
                 .read_metered(read, self.scan_permit(caller), move |connection| {
@@ -153,7 +159,12 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let plan = Arc::new(AggregatePlan::new(&object, &access, request.clone())?);
-            let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
+            let read = Read {
+                owner: caller.quota_owner().clone(),
+                schema: registry.version,
+                cost: cost(&plan.selection),
+                tables_of_one_moment: None,
+            };
             self.store
                 .read_metered(read, self.scan_permit(caller), move |connection| {
                     let plan = Arc::clone(&plan);

@@ -267,7 +267,7 @@ impl App {
             // It writes nothing, so it does not count as a write.
             let stamp = stamp(&self.context_of(caller, &registry, false));
             run_sized(changes.bytes(), || Change::new(&object, &access, changes, stamp))?;
-            self.reached(&registry, object, access, ids).await
+            self.reached(caller, &registry, object, access, ids).await
         })
         .await
     }
@@ -280,15 +280,22 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Delete)?;
             self.check_bulk_size(ids.len())?;
-            self.reached(&registry, object, access, parse_ids(ids)?).await
+            self.reached(caller, &registry, object, access, parse_ids(ids)?).await
         })
         .await
     }
 
     /// Those of `ids` that are there and within the caller's reach.
-    async fn reached(&self, registry: &Registry, object: Arc<Object>, access: Access, ids: Vec<Uuid>) -> Result<BulkAnswer> {
+    async fn reached(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: Arc<Object>,
+        access: Access,
+        ids: Vec<Uuid>,
+    ) -> Result<BulkAnswer> {
         self.store
-            .read_rows(registry.version, move |connection| {
+            .read_rows(caller.quota_owner(), registry.version, move |connection| {
                 Box::pin(async move {
                     let statement = sql::visible(connection.dialect(), &object, access.scope(), ids.clone());
                     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?;

@@ -59,7 +59,7 @@ struct State {
 pub(crate) struct Session {
     pub(crate) id: String,
     pub(crate) owner: Owner,
-    owner: QuotaOwner,
+    quota_owner: QuotaOwner,
     state: Mutex<State>,
     /// Turns true when it ends.
     ended: watch::Sender<bool>,
@@ -166,7 +166,7 @@ impl Sessions {
         let (owner, now) = (Owner::of(caller), Instant::now());
         let mut sessions = self.0.lock();
         sessions.retain(|_, session| !session.is_idle(now));
-        let of_one = sessions.values().filter(|session| session.owner == *caller.quota_owner()).count();
+        let of_one = sessions.values().filter(|session| session.quota_owner == *caller.quota_owner()).count();
         if sessions.len() >= SESSIONS_MAX || of_one >= SESSIONS_OF_ONE_MAX {
             return None;
         }
@@ -175,7 +175,7 @@ impl Sessions {
         let session = Arc::new(Session {
             id: id.clone(),
             owner,
-            owner: caller.quota_owner().clone(),
+            quota_owner: caller.quota_owner().clone(),
             state: Mutex::new(state),
             ended: watch::Sender::new(false),
         });

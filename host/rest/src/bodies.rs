@@ -210,7 +210,7 @@ mod tests {
         Arc::new(Bodies { bytes_max, of_one_max, wait_max: Duration::from_millis(50), ..Bodies::default() })
     }
 
-    fn quota_owner(number: u8) -> QuotaOwner {
+    fn owner(number: u8) -> QuotaOwner {
         QuotaOwner::at(std::net::IpAddr::from([192, 0, 2, number]))
     }
 

@@ -29,6 +29,8 @@ pub(crate) enum Inner {
 pub(crate) struct Effects {
     /// Events to hand to the feed.
     pub(crate) events: Vec<Arc<CommittedEvent>>,
+    /// How many bytes these have.
+    pub(crate) event_bytes: usize,
     /// The topics of all events.
     pub(crate) topics: Vec<String>,
     /// The consumer groups that get something of them.

@@ -297,6 +297,7 @@ impl Connection {
             .await?;
         }
         let text = EventText { id: &id, topic: &event.topic, payload: &event.payload, occurred_at: event.occurred_at };
+        self.effects.event_bytes += event.payload.len();
         self.effects.events.push(Arc::new(CommittedEvent::new(seq, &text, event.object, event.owner, event.depth)));
         Ok(())
     }

@@ -34,6 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::Dialect;
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Result};
 use futures_util::future::BoxFuture;
 
@@ -95,6 +96,8 @@ pub enum Cost {
 /// A read by a caller.
 #[derive(Clone, Debug)]
 pub struct Read {
+    /// Whose share of connections it uses.
+    pub owner: QuotaOwner,
     /// The version of the schema that its statements were planned on.
     pub schema: i64,
     pub cost: Cost,
@@ -105,6 +108,8 @@ pub struct Read {
 /// A read of one snapshot that may take long.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
+    /// Whose share of connections it uses.
+    pub owner: QuotaOwner,
     /// The version of the schema that its statements were planned on.
     pub schema: i64,
     /// The tables that its statements read.
@@ -177,7 +182,7 @@ impl Store {
         }
     }
 
-    /// Runs `body` on a connection that reads.
+    /// Runs `body` on a connection that reads, for the service itself: it waits for no caller.
     pub async fn read<T, F>(&self, cost: ReadCost, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -185,15 +190,36 @@ impl Store {
     {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(cost, None, body).await,
-            Engine::Postgres(postgres) => postgres.read((cost == ReadCost::Scan).then_some(&[]), body).await,
+            Engine::Postgres(postgres) => {
+                postgres.read(&QuotaOwner::Service, (cost == ReadCost::Scan).then_some(&[]), body).await
+            }
         }
     }
 
-    /// As [`Store::read`] of a few rows, for statements that were planned on version `schema` of the schema.
+    /// As [`Store::read`] for a caller, who uses their share of connections. A scan needs a permit, and holds it as long as it runs.
+    pub async fn read_for<T, F, P>(&self, owner: &QuotaOwner, scan_permit: Option<P>, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        match (&self.engine, scan_permit) {
+            (Engine::Sqlite(sqlite), None) => sqlite.read(ReadCost::Rows, None, body).await,
+            (Engine::Sqlite(sqlite), Some(permit)) => sqlite.scan(permit, None, body).await,
+            (Engine::Postgres(postgres), permit) => {
+                let one_moment: Option<&[String]> = permit.as_ref().map(|_| &[][..]);
+                let answer = postgres.read(owner, one_moment, body).await;
+                drop(permit);
+                answer
+            }
+        }
+    }
+
+    /// As [`Store::read_for`] of a few rows, for statements that were planned on version `schema` of the schema.
     ///
     /// # Errors
     /// One to retry where the schema is another by now.
-    pub async fn read_rows<T, F>(&self, schema: i64, body: F) -> Result<T>
+    pub async fn read_rows<T, F>(&self, owner: &QuotaOwner, schema: i64, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -201,7 +227,7 @@ impl Store {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, Some(schema), body).await,
             // Its statements name columns, and rows are checked for their types.
-            Engine::Postgres(postgres) => postgres.read(None, body).await,
+            Engine::Postgres(postgres) => postgres.read(owner, None, body).await,
         }
     }
 
@@ -287,10 +313,10 @@ impl Store {
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        let body = admitted(writer, body);
+        let (owner, body) = (writer.owner(), admitted(writer, body));
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(false, body).await,
-            Engine::Postgres(postgres) => postgres.write(false, body).await,
+            Engine::Sqlite(sqlite) => sqlite.write(owner, false, body).await,
+            Engine::Postgres(postgres) => postgres.write(&owner, false, body).await,
         }
     }
 
@@ -301,10 +327,10 @@ impl Store {
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        let body = admitted(writer, body);
+        let (owner, body) = (writer.owner(), admitted(writer, body));
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.write(true, body).await,
-            Engine::Postgres(postgres) => postgres.write(true, body).await,
+            Engine::Sqlite(sqlite) => sqlite.write(owner, true, body).await,
+            Engine::Postgres(postgres) => postgres.write(&owner, true, body).await,
         }
     }
 
@@ -383,6 +409,9 @@ impl Store {
 ///
 /// Every write names its writer, so that none can be written that does not ask whether its caller may still do it.
 pub trait Writer: Send + 'static {
+    /// Whose share of the writer and of connections the transaction uses.
+    fn owner(&self) -> QuotaOwner;
+
     /// A check that has to pass, or `None` where nothing can have changed since the writer was judged.
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 
@@ -395,6 +424,10 @@ pub trait Writer: Send + 'static {
 pub struct Service;
 
 impl Writer for Service {
+    fn owner(&self) -> QuotaOwner {
+        QuotaOwner::Service
+    }
+
     fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         None
     }

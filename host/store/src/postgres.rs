@@ -1,4 +1,7 @@
-//! Postgres: a pool; a write is a transaction on one of its connections.
+//! Postgres: connections of the service and of callers; a write is a transaction on one of them.
+//!
+//! The service's own reads and writes never wait behind those of callers. Callers share theirs: each has a place first, and whoever waits
+//! is served in turn.
 
 mod statement;
 
@@ -8,7 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::Statement;
-use blockbase_schema::{Column, Result};
+use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
+use blockbase_schema::{Code, Column, Error, Result};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryStreamExt};
 use sqlx::pool::PoolConnection;
@@ -23,6 +27,16 @@ use crate::spool::{Spool, Unwanted};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
+/// The service's connections of every eight: deliveries take four at a time. There is at least one.
+const OWN_OF_EIGHT: u32 = 3;
+/// Callers' reads and writes that wait for a connection, of one caller and of all, and how long.
+const WAITING_OF_A_CALLER_MAX: usize = 1_000;
+const WAITING_MAX: usize = 10_000;
+const PLACE_WAIT: Duration = Duration::from_secs(5);
+/// When a caller whose request had no connection may try again, in seconds.
+const RETRY_AFTER_S: u16 = 5;
+/// How long a statement of a caller waits for a lock, so that those who want the same rows do not keep connections from others.
+const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned ones do not hold the pool.
 const STATEMENT_TIMEOUT: &str = "60s";
 /// How long a transaction may wait for its instance, so that one that was stopped in the middle holds no lock for ever.
@@ -44,8 +58,12 @@ const SCHEMA_LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '5s'; SET LOCAL stat
 
 #[derive(Clone)]
 pub(crate) struct Postgres {
-    pool: PgPool,
-    connections_max: u32,
+    /// Connections of the service itself.
+    own: PgPool,
+    /// Connections of callers, and the places on them.
+    callers: PgPool,
+    places: Arc<Places>,
+    callers_connections_max: u32,
     /// For connections that are not of the pool. It may hold a password.
     url: Arc<str>,
     on_commit: OnCommit,
@@ -59,6 +77,8 @@ pub(crate) struct Session {
     /// Whether a statement is under way or has rows left that nobody read.
     is_busy: bool,
     in_transaction: bool,
+    /// The caller's place, which is free again when the connection is.
+    _place: Option<Place>,
 }
 
 /// Reads the URL of a database.
@@ -94,14 +114,20 @@ impl Postgres {
             Err(_) => return Err(explain("no answer in time".to_owned())),
         }
         let connections_max = connections_max.unwrap_or(CONNECTIONS_DEFAULT);
-        let pool = PgPoolOptions::new()
-            .max_connections(connections_max)
-            .acquire_timeout(ACQUIRE_WAIT)
-            // A dead connection shows at its first statement; a ping before each would cost a round trip a request.
-            .test_before_acquire(false)
-            .connect_lazy_with(options);
-        migrate::postgres(&pool).await?;
-        let has_trigrams = match migrate::postgres_trigrams(&pool).await {
+        let own_connections_max = (connections_max * OWN_OF_EIGHT / 8).max(1);
+        let callers_connections_max = connections_max.saturating_sub(own_connections_max).max(1);
+        let pool = |connections_max: u32, options: PgConnectOptions| {
+            PgPoolOptions::new()
+                .max_connections(connections_max)
+                .acquire_timeout(ACQUIRE_WAIT)
+                // A dead connection shows at its first statement; a ping before each would cost a round trip a request.
+                .test_before_acquire(false)
+                .connect_lazy_with(options)
+        };
+        let callers = pool(callers_connections_max, options.clone().options([("lock_timeout", LOCK_TIMEOUT)]));
+        let own = pool(own_connections_max, options);
+        migrate::postgres(&own).await?;
+        let has_trigrams = match migrate::postgres_trigrams(&own).await {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(
@@ -112,29 +138,48 @@ impl Postgres {
                 false
             }
         };
-        Ok(Postgres { pool, connections_max, url: url.into(), on_commit, has_trigrams })
+        let connections = callers_connections_max as usize;
+        let places = Places::new(PlacesRule {
+            all: connections,
+            each: connections,
+            waiting_each: WAITING_OF_A_CALLER_MAX,
+            waiting: WAITING_MAX,
+            wait: PLACE_WAIT,
+        });
+        Ok(Postgres { own, callers, places, callers_connections_max, url: url.into(), on_commit, has_trigrams })
     }
 
     pub(crate) fn has_trigrams(&self) -> bool {
         self.has_trigrams
     }
 
-    /// Half of the pool: the service's own reads, and writes, never wait behind scans of callers.
+    /// Half of the callers' connections: the rest is for short reads, and writes.
     pub(crate) fn callers_scans_max(&self) -> usize {
-        (self.connections_max as usize / 2).max(1)
+        (self.callers_connections_max as usize / 2).max(1)
     }
 
-    async fn session(&self) -> Result<Session> {
-        let connection = self.pool.acquire().await.map_err(statement::db_error)?;
-        Ok(Session { connection: Some(connection), is_busy: false, in_transaction: false })
+    /// A connection of the service's own, or a caller's.
+    async fn session(&self, owner: &QuotaOwner) -> Result<Session> {
+        let (pool, place) = match owner.is_service() {
+            true => (&self.own, None),
+            false => {
+                let place = self.places.take(owner).await.map_err(|_| {
+                    let message = "Too many requests wait for the database, or too many of yours. Try again later.";
+                    Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+                })?;
+                (&self.callers, Some(place))
+            }
+        };
+        let connection = pool.acquire().await.map_err(statement::db_error)?;
+        Ok(Session { connection: Some(connection), is_busy: false, in_transaction: false, _place: place })
     }
 
     /// Runs a body that reads; in one view of the database where it has several statements, on tables named by `one_moment`.
-    pub(crate) async fn read<T, F>(&self, one_moment: Option<&[String]>, body: F) -> Result<T>
+    pub(crate) async fn read<T, F>(&self, owner: &QuotaOwner, one_moment: Option<&[String]>, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        read_on(self.session().await?, one_moment, body).await
+        read_on(self.session(owner).await?, one_moment, body).await
     }
 
     pub(crate) async fn read_metered<T, F, P, W>(&self, read: Read, permit: W, body: F) -> Result<T>
@@ -145,7 +190,7 @@ impl Postgres {
         let mut permit = pin!(permit);
         let one_moment = read.tables_of_one_moment.as_deref();
         if read.cost == Cost::Unknown {
-            let session = self.session().await?;
+            let session = self.session(&read.owner).await?;
             let mut attempt = pin!(read_on(session, one_moment, &body));
             if let Ok(answer) = tokio::time::timeout(CHEAP_READ, &mut attempt).await {
                 return answer;
@@ -157,7 +202,7 @@ impl Postgres {
             // Too many scans run: this one gives up its connection, and begins anew when it may.
         }
         let _permit = permit.await?;
-        self.read(one_moment, body).await
+        self.read(&read.owner, one_moment, body).await
     }
 
     /// Runs a body on one snapshot for as long as it may take. Its tables are locked against changes of the schema before the
@@ -166,8 +211,8 @@ impl Postgres {
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let mut session = self.session().await?;
-        let Snapshot { schema, tables, time_max } = snapshot;
+        let Snapshot { owner, schema, tables, time_max } = snapshot;
+        let mut session = self.session(&owner).await?;
         session.begin(format!("{}; SET LOCAL statement_timeout = {}", begin_snapshot(&tables), time_max.as_millis())).await?;
         let mut connection = Connection::new(Inner::Postgres(session));
         let answer = match connection.version("schema").await {
@@ -184,11 +229,11 @@ impl Postgres {
         answer
     }
 
-    pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, owner: &QuotaOwner, is_schema: bool, body: F) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
-        let mut session = self.session().await?;
+        let mut session = self.session(owner).await?;
         session.begin("BEGIN").await?;
         if is_schema {
             // While it waits for a table, everybody else waits behind it.
@@ -221,7 +266,7 @@ impl Postgres {
     }
 
     pub(crate) async fn close(&self) {
-        self.pool.close().await;
+        tokio::join!(self.own.close(), self.callers.close());
     }
 }
 

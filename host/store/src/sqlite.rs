@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Result};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -147,7 +148,7 @@ impl Sqlite {
 
     /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is held as long as it runs, which may be
     /// a moment longer than its caller is there.
-    async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
+    pub(crate) async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -252,12 +253,12 @@ impl Sqlite {
         }
     }
 
-    pub(crate) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
+    pub(crate) async fn write<T, F>(&self, owner: QuotaOwner, is_schema: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        self.writer.write(is_schema, body).await
+        self.writer.write(owner, is_schema, body).await
     }
 
     /// Copies the write-ahead log into the file and cuts it. Where readers are in the way, the log is cut at a later checkpoint.

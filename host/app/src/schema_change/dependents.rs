@@ -82,7 +82,12 @@ impl App {
                 {
                     return Err(Error::new(Code::NotFound, format!("`{name}` has no field `{field}`.")));
                 }
-                let read = Read { schema: registry.version, cost: Cost::Scan, tables_of_one_moment: None };
+                let read = Read {
+                    owner: caller.quota_owner().clone(),
+                    schema: registry.version,
+                    cost: Cost::Scan,
+                    tables_of_one_moment: None,
+                };
                 let permit = self.scan_permit(&caller);
                 self.store
                     .read_metered(read, permit, move |connection| {

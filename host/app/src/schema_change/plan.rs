@@ -65,7 +65,12 @@ impl App {
             let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&self.blocks.read()));
             async move {
                 let schema = registry.version;
-                let read = Read { schema, cost: Cost::Scan, tables_of_one_moment: Some(tables(&registry, objects)) };
+                let read = Read {
+                    owner: caller.quota_owner().clone(),
+                    schema,
+                    cost: Cost::Scan,
+                    tables_of_one_moment: Some(tables(&registry, objects)),
+                };
                 let permit = self.scan_permit(&caller);
                 self.store
                     .read_metered(read, permit, move |connection| {

@@ -1,17 +1,26 @@
 //! The one writer: it takes what is queued, runs each job in a savepoint, commits once, then answers all.
 //!
-//! While one commit waits for the disk the next batch gathers, so `synchronous=FULL` costs one sync a batch.
+//! While one commit waits for the disk the next batch gathers, so `synchronous=FULL` costs one sync a batch. Callers are served in turn,
+//! and the service's own jobs alternate with theirs: a caller with many or large writes delays its own. A commit takes what waited when it
+//! began, and ends early once its jobs have written much or taken long.
+
+mod queue;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use std::time::{Duration, Instant};
+
 use blockbase_query::{Param, Statement};
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Result};
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
+
+use queue::Queue;
 
 use super::statement::{batch, db_error, execute};
 use super::{SchemaState, run_now};
@@ -19,10 +28,12 @@ use crate::OnCommit;
 use crate::connection::{Connection, Effects, Inner, SearchChange};
 use crate::error::DbError;
 
-/// Jobs that may wait; a caller past it waits for a place.
-const QUEUE_MAX: usize = 4096;
 /// Jobs of one commit.
 const JOBS_A_COMMIT_MAX: usize = 256;
+/// Bytes of events that a commit holds, after which no further job begins in it.
+const EVENT_BYTES_A_COMMIT: usize = 64 * 1024 * 1024;
+/// How long the jobs of a commit may take, after which no further one begins in it: whoever is answered with it waits for all of them.
+const JOBS_TIME_A_COMMIT: Duration = Duration::from_millis(50);
 
 /// A caller's write, on its way through the writer.
 trait Job: Send {
@@ -99,36 +110,37 @@ where
 }
 
 pub(super) struct Writer {
-    queue: Mutex<Option<mpsc::Sender<Box<dyn Job>>>>,
+    queue: Arc<Queue>,
     thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
 impl Writer {
     pub(super) fn start(connection: Connection, on_commit: OnCommit, schema: Arc<SchemaState>) -> Result<Writer, String> {
-        let (queue, jobs) = mpsc::channel(QUEUE_MAX);
+        let queue = Arc::new(Queue::new());
+        let jobs = Arc::clone(&queue);
         let thread = std::thread::Builder::new()
             .name("sqlite-writer".to_owned())
-            .spawn(move || work(connection, jobs, &on_commit, &schema))
+            .spawn(move || work(connection, &jobs, &on_commit, &schema))
             .map_err(|error| format!("The writer thread cannot be started: {error}"))?;
-        Ok(Writer { queue: Mutex::new(Some(queue)), thread: Mutex::new(Some(thread)) })
+        Ok(Writer { queue, thread: Mutex::new(Some(thread)) })
     }
 
-    pub(super) async fn write<T, F>(&self, is_schema: bool, body: F) -> Result<T>
+    pub(super) async fn write<T, F>(&self, owner: QuotaOwner, is_schema: bool, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
-        let queue = self.queue.lock().clone().ok_or_else(|| crate::unavailable("the server is shutting down"))?;
+        // Kept until the answer is there.
+        let _place = self.queue.place(&owner).await?;
         let (reply, answer) = oneshot::channel();
         let job: Box<dyn Job> = Box::new(BodyJob { is_schema, body: Some(body), result: None, reply });
-        queue.send(job).await.map_err(|_| crate::unavailable("the writer has ended"))?;
-        drop(queue);
+        self.queue.push(owner, job)?;
         answer.await.map_err(|_| crate::unavailable("the writer has ended"))?
     }
 
     /// Lets the queued writes finish and ends the thread.
     pub(super) async fn close(&self) {
-        self.queue.lock().take();
+        self.queue.close();
         let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             let _ = tokio::task::spawn_blocking(move || thread.join()).await;
@@ -136,20 +148,18 @@ impl Writer {
     }
 }
 
-fn work(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, on_commit: &OnCommit, schema: &SchemaState) {
-    let mut gathered: Vec<Box<dyn Job>> = Vec::with_capacity(JOBS_A_COMMIT_MAX);
-    while jobs.blocking_recv_many(&mut gathered, JOBS_A_COMMIT_MAX) > 0 {
-        let mut batch: Vec<Box<dyn Job>> = Vec::with_capacity(gathered.len());
-        for job in gathered.drain(..).filter(|job| job.is_wanted()) {
-            match job.is_schema() {
-                false => batch.push(job),
-                true => {
-                    commit(&mut connection, std::mem::take(&mut batch), on_commit, schema);
-                    change_schema(&mut connection, job, on_commit, schema);
-                }
-            }
+fn work(mut connection: Connection, queue: &Queue, on_commit: &OnCommit, schema: &SchemaState) {
+    // However the thread ends, nobody waits for it any longer.
+    let _closed = queue.close_on_drop();
+    let mut held_back = None;
+    while let Some(job) = held_back.take().or_else(|| queue.wait()) {
+        if !job.is_wanted() {
+            continue;
         }
-        commit(&mut connection, batch, on_commit, schema);
+        match job.is_schema() {
+            false => held_back = commit(&mut connection, job, Some(queue), on_commit, schema),
+            true => change_schema(&mut connection, job, on_commit, schema),
+        }
     }
     // The last connection to close folds the log into the file.
     drop(connection);
@@ -159,7 +169,7 @@ fn work(mut connection: Connection, mut jobs: mpsc::Receiver<Box<dyn Job>>, on_c
 fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnCommit, schema: &SchemaState) {
     let off = batch(connection, "PRAGMA foreign_keys = OFF");
     match off {
-        Ok(()) => commit(connection, vec![job], on_commit, schema),
+        Ok(()) => drop(commit(connection, job, None, on_commit, schema)),
         Err(error) => job.answer(Some(&NotCommitted::new("foreign keys cannot be turned off", &error))),
     }
     let on = batch(connection, "PRAGMA foreign_keys = ON").and_then(|()| match &mut connection.inner {
@@ -173,13 +183,19 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
     }
 }
 
-fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &OnCommit, schema: &SchemaState) {
-    if jobs.is_empty() {
-        return;
-    }
+/// Commits a job with those that wait in the queue, where it may have company. Returns a job that needs a commit of its own, if one was
+/// met.
+fn commit(
+    connection: &mut Connection,
+    first: Box<dyn Job>,
+    queue: Option<&Queue>,
+    on_commit: &OnCommit,
+    schema: &SchemaState,
+) -> Option<Box<dyn Job>> {
     connection.effects = Effects::default();
     let before = schema.0.load(Ordering::Relaxed);
-    let outcome = run_all(connection, &mut jobs, schema);
+    let (mut jobs, mut held_back) = (vec![first], None);
+    let outcome = run_all(connection, &mut jobs, queue, &mut held_back, schema);
     let effects = std::mem::take(&mut connection.effects);
     let failure = match outcome {
         Ok(()) => {
@@ -205,30 +221,40 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &
     for job in jobs {
         job.answer(failure.as_ref());
     }
+    held_back
 }
 
-fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &SchemaState) -> Result<(), DbError> {
+/// Runs the first job, and then those that waited when it began.
+fn run_all(
+    connection: &mut Connection,
+    jobs: &mut Vec<Box<dyn Job>>,
+    queue: Option<&Queue>,
+    held_back: &mut Option<Box<dyn Job>>,
+    schema: &SchemaState,
+) -> Result<(), DbError> {
     batch(connection, "BEGIN IMMEDIATE")?;
-    for job in jobs {
-        batch(connection, "SAVEPOINT svc_job")?;
-        let effects = &connection.effects;
-        let (events, topics) = (effects.events.len(), effects.topics.len());
-        let (counts, search) = (effects.counts.len(), effects.search.len());
-        if !job.run(connection) {
-            connection.effects.events.truncate(events);
-            // A group that has nothing to get after all is looked at in vain, and that is all.
-            connection.effects.topics.truncate(topics);
-            connection.effects.counts.truncate(counts);
-            connection.effects.search.truncate(search);
-            connection.effects.schema_version = None;
-            // Fails where the engine gave up the whole transaction (disk full, I/O error): then nothing of the batch stands.
-            // The error then says that the savepoint is gone; only the job knows that there was no room.
-            batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
-                true => DbError::StorageFull(format!("{error:?}").into()),
-                false => error,
-            })?;
+    let begun = Instant::now();
+    let mut further = queue.map_or(0, Queue::len).min(JOBS_A_COMMIT_MAX - 1);
+    if let [first, ..] = jobs.as_mut_slice() {
+        run_one(connection, first.as_mut())?;
+    }
+    while let Some(queue) = queue
+        && further > 0
+        && connection.effects.event_bytes < EVENT_BYTES_A_COMMIT
+        && begun.elapsed() < JOBS_TIME_A_COMMIT
+        && let Some(mut job) = queue.next()
+    {
+        further -= 1;
+        if job.is_schema() {
+            *held_back = Some(job);
+            break;
         }
-        batch(connection, "RELEASE svc_job")?;
+        if !job.is_wanted() {
+            continue;
+        }
+        let ran = run_one(connection, job.as_mut());
+        jobs.push(job);
+        ran?;
     }
     apply_counts(connection)?;
     apply_search(connection)?;
@@ -236,6 +262,30 @@ fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &Sche
         schema.0.store(version * 2 - 1, Ordering::Release);
     }
     batch(connection, "COMMIT")
+}
+
+/// Runs a job in a savepoint, and leaves nothing of one that fails.
+fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<(), DbError> {
+    batch(connection, "SAVEPOINT svc_job")?;
+    let effects = &connection.effects;
+    let (events, topics, event_bytes) = (effects.events.len(), effects.topics.len(), effects.event_bytes);
+    let (counts, search) = (effects.counts.len(), effects.search.len());
+    if !job.run(connection) {
+        connection.effects.events.truncate(events);
+        connection.effects.event_bytes = event_bytes;
+        // A group that has nothing to get after all is looked at in vain, and that is all.
+        connection.effects.topics.truncate(topics);
+        connection.effects.counts.truncate(counts);
+        connection.effects.search.truncate(search);
+        connection.effects.schema_version = None;
+        // Fails where the engine gave up the whole transaction (disk full, I/O error): then nothing of the batch stands.
+        // The error then says that the savepoint is gone; only the job knows that there was no room.
+        batch(connection, "ROLLBACK TO svc_job").map_err(|error| match job.found_no_room() {
+            true => DbError::StorageFull(format!("{error:?}").into()),
+            false => error,
+        })?;
+    }
+    batch(connection, "RELEASE svc_job")
 }
 
 /// The search indexes once a commit and in the order of rows: each savepoint, and each step back, would end a segment of theirs.
@@ -312,16 +362,17 @@ mod tests {
         session.execute_batch("CREATE TABLE t (b BLOB)").expect("a table");
         session.pragma_update(None, "max_page_count", 50).expect("a bound");
         let ((small, first), (large, second), (other, third)) = (storing(1), storing(1_000_000), storing(1));
-        let (queue, jobs) = mpsc::channel(3);
+        let queue = Queue::new();
         for job in [small, large, other] {
-            assert!(queue.try_send(job).is_ok());
+            assert!(queue.push(QuotaOwner::Service, job).is_ok());
         }
-        drop(queue);
+        queue.close();
         let on_commit: OnCommit = Arc::new(|_| {});
-        work(Connection::new(Inner::Sqlite(session)), jobs, &on_commit, &SchemaState(AtomicI64::new(2)));
-        for answer in [first, second, third] {
+        work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &SchemaState(AtomicI64::new(2)));
+        for answer in [first, second] {
             let error = answer.blocking_recv().expect("an answer").expect_err("no room");
             assert_eq!(error.code, Code::StorageFull);
         }
+        assert_eq!(third.blocking_recv().expect("an answer").expect("room for what is small"), 1);
     }
 }

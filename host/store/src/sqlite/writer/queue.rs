@@ -1,0 +1,150 @@
+//! What waits for the writer: the service's jobs, and those of callers, who are served in turn.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner, Turns};
+use blockbase_schema::{Code, Error, Result};
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::Job;
+
+/// Jobs of callers that may wait; a caller past it waits for a place.
+const CALLERS_JOBS_MAX: usize = 4096;
+/// Callers' jobs that wait for a place, of one caller and of all, and how long.
+const WAITING_OF_A_CALLER_MAX: usize = 1_000;
+const WAITING_MAX: usize = 10_000;
+const PLACE_WAIT: Duration = Duration::from_secs(5);
+/// Jobs of the service that may wait.
+const OWN_JOBS_MAX: usize = 4096;
+/// When a caller whose write had no place may try again, in seconds.
+const RETRY_AFTER_S: u16 = 5;
+
+pub(super) struct Queue {
+    places: Arc<Places>,
+    own_places: Arc<Semaphore>,
+    state: Mutex<State>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    own: VecDeque<Box<dyn Job>>,
+    callers: Turns<QuotaOwner, Box<dyn Job>>,
+    /// Whether the last job that was taken was the service's own.
+    was_own: bool,
+    is_closed: bool,
+}
+
+impl State {
+    /// The service's jobs and callers' alternate.
+    fn next(&mut self) -> Option<Box<dyn Job>> {
+        let own = if self.was_own && !self.callers.is_empty() { None } else { self.own.pop_front() };
+        self.was_own = own.is_some();
+        own.or_else(|| self.callers.pop().map(|(_, job)| job))
+    }
+}
+
+/// A place in the queue.
+pub(super) enum QueuePlace {
+    Own { _permit: OwnedSemaphorePermit },
+    Caller { _place: Place },
+}
+
+impl Queue {
+    pub(super) fn new() -> Queue {
+        Queue {
+            places: Places::new(PlacesRule {
+                all: CALLERS_JOBS_MAX,
+                each: CALLERS_JOBS_MAX,
+                waiting_each: WAITING_OF_A_CALLER_MAX,
+                waiting: WAITING_MAX,
+                wait: PLACE_WAIT,
+            }),
+            own_places: Arc::new(Semaphore::new(OWN_JOBS_MAX)),
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+        }
+    }
+
+    /// Waits for a place in the queue.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`, where none comes in time.
+    pub(super) async fn place(&self, owner: &QuotaOwner) -> Result<QueuePlace> {
+        if owner.is_service() {
+            let permit = Arc::clone(&self.own_places).acquire_owned().await.map_err(crate::unavailable)?;
+            return Ok(QueuePlace::Own { _permit: permit });
+        }
+        let place = self.places.take(owner).await.map_err(|_| {
+            Error::new(Code::Unavailable, "Too many writes wait for their turn. Try again later.").with_retry_after(RETRY_AFTER_S)
+        })?;
+        Ok(QueuePlace::Caller { _place: place })
+    }
+
+    /// # Errors
+    /// `unavailable` once the queue is closed.
+    pub(super) fn push(&self, owner: QuotaOwner, job: Box<dyn Job>) -> Result<()> {
+        let mut state = self.state.lock();
+        if state.is_closed {
+            return Err(crate::unavailable("the server is shutting down"));
+        }
+        match owner.is_service() {
+            true => state.own.push_back(job),
+            false => state.callers.push(owner, job),
+        }
+        drop(state);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// How many jobs wait.
+    pub(super) fn len(&self) -> usize {
+        let state = self.state.lock();
+        state.own.len() + state.callers.len()
+    }
+
+    /// The next job, if one is there.
+    pub(super) fn next(&self) -> Option<Box<dyn Job>> {
+        self.state.lock().next()
+    }
+
+    /// Waits for the next job; `None` once the queue is closed and empty.
+    pub(super) fn wait(&self) -> Option<Box<dyn Job>> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(job) = state.next() {
+                return Some(job);
+            }
+            if state.is_closed {
+                return None;
+            }
+            self.arrived.wait(&mut state);
+        }
+    }
+
+    /// Takes no further jobs. Those that wait are still run.
+    pub(super) fn close(&self) {
+        self.state.lock().is_closed = true;
+        self.arrived.notify_all();
+    }
+
+    /// Closes the queue and forgets its jobs when what is returned is dropped, so that their callers learn that nobody runs them.
+    pub(super) fn close_on_drop(&self) -> impl Drop + use<'_> {
+        Closing(self)
+    }
+}
+
+struct Closing<'q>(&'q Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.is_closed = true;
+        let forgotten = (std::mem::take(&mut state.own), std::mem::take(&mut state.callers));
+        drop(state);
+        drop(forgotten);
+    }
+}
