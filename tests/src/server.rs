@@ -383,9 +383,14 @@ impl Server {
 
     /// Keeps everybody else from a table of Postgres until the test releases it.
     pub async fn lock_table(&self, table: &str) -> TableLock {
+        self.lock_rows(&format!("LOCK TABLE \"{table}\" IN ACCESS EXCLUSIVE MODE")).await
+    }
+
+    /// Runs a statement of Postgres that takes locks, and keeps them until the test releases them.
+    pub async fn lock_rows(&self, statement: &str) -> TableLock {
         let url = self.builder.database.as_ref().expect("a Postgres URL");
         let mut connection = PgConnection::connect(url).await.expect("a connection");
-        let lock = format!("BEGIN; LOCK TABLE \"{table}\" IN ACCESS EXCLUSIVE MODE");
+        let lock = format!("BEGIN; {statement}");
         sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut connection).await.expect("a lock");
         TableLock(connection)
     }
@@ -424,7 +429,7 @@ impl Server {
     }
 }
 
-/// A table of Postgres that nobody else reads or writes.
+/// A table, or rows, of Postgres that nobody else reads or writes.
 pub struct TableLock(PgConnection);
 
 impl TableLock {

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::App;
 
 /// Bytes of the frames that wait for a client; one larger frame may wait alone.
 const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
@@ -12,40 +15,60 @@ const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
 /// Where frames are put.
 #[derive(Clone)]
 pub struct FrameSender {
-    sender: mpsc::Sender<(Bytes, OwnedSemaphorePermit)>,
+    sender: mpsc::Sender<Waiting>,
     room: Arc<Semaphore>,
+    /// Where they are counted too, while they wait for room and while they wait for the client.
+    quota: Arc<ByteQuota>,
+    owner: QuotaOwner,
+}
+
+/// A frame that waits for the client.
+struct Waiting {
+    frame: Bytes,
+    _room: OwnedSemaphorePermit,
+    _held: BytesHeld,
 }
 
 /// Where the client's connection takes them.
-pub struct Frames(mpsc::Receiver<(Bytes, OwnedSemaphorePermit)>);
+pub struct Frames(mpsc::Receiver<Waiting>);
 
-/// A queue of at most `frames_max` frames.
-pub fn frames(frames_max: usize) -> (FrameSender, Frames) {
+/// A queue of at most `frames_max` frames, whose bytes count among those of the owner's responses.
+fn frames(frames_max: usize, quota: Arc<ByteQuota>, owner: QuotaOwner) -> (FrameSender, Frames) {
     let (sender, receiver) = mpsc::channel(frames_max);
-    (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)) }, Frames(receiver))
+    (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)), quota, owner }, Frames(receiver))
+}
+
+impl App {
+    /// A queue of at most `frames_max` frames, whose bytes count among those of the owner's responses.
+    pub fn frames(&self, frames_max: usize, owner: &QuotaOwner) -> (FrameSender, Frames) {
+        frames(frames_max, Arc::clone(&self.response_bytes), owner.clone())
+    }
 }
 
 /// Room for one frame.
 pub struct FramePlace<'s> {
-    slot: mpsc::Permit<'s, (Bytes, OwnedSemaphorePermit)>,
-    bytes: OwnedSemaphorePermit,
+    slot: mpsc::Permit<'s, Waiting>,
+    room: OwnedSemaphorePermit,
+    held: BytesHeld,
 }
 
 impl FramePlace<'_> {
     pub fn send(self, frame: Bytes) {
-        self.slot.send((frame, self.bytes));
+        self.slot.send(Waiting { frame, _room: self.room, _held: self.held });
     }
 }
 
 impl FrameSender {
     /// Waits until there is room for a frame of `bytes` bytes; `None` once the client is gone.
     pub async fn room(&self, bytes: usize) -> Option<FramePlace<'_>> {
+        // The frame is there already.
+        let held = self.quota.hold(&self.owner, bytes);
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(BYTES_AHEAD_MAX);
-        let bytes = tokio::select! {
-            bytes = Arc::clone(&self.room).acquire_many_owned(bytes) => bytes.ok()?,
+        let room = tokio::select! {
+            room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.ok()?,
             () = self.sender.closed() => return None,
         };
-        Some(FramePlace { slot: self.sender.reserve().await.ok()?, bytes })
+        Some(FramePlace { slot: self.sender.reserve().await.ok()?, room, held })
     }
 
     /// Sends a frame once there is room; whether the client is still there.
@@ -68,11 +91,11 @@ impl FrameSender {
 impl Frames {
     /// The next frame; `None` at the end.
     pub async fn next(&mut self) -> Option<Bytes> {
-        self.0.recv().await.map(|(frame, _)| frame)
+        self.0.recv().await.map(|waiting| waiting.frame)
     }
 
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
-        self.0.poll_recv(context).map(|next| next.map(|(frame, _)| frame))
+        self.0.poll_recv(context).map(|next| next.map(|waiting| waiting.frame))
     }
 }
 
@@ -84,11 +107,13 @@ mod tests {
 
     #[tokio::test]
     async fn few_bytes_wait_for_a_slow_client() {
-        let (sender, mut frames) = frames(16);
+        let quota = crate::quota::response_bytes();
+        let (sender, mut frames) = frames(16, Arc::clone(&quota), QuotaOwner::Service);
         let large = Bytes::from(vec![0; 3 * BYTES_AHEAD_MAX as usize]);
         let waits = async |bytes| tokio::time::timeout(Duration::from_millis(50), sender.room(bytes)).await.is_err();
         assert!(sender.send(large.clone()).await);
         assert!(waits(1).await, "a larger frame waits alone");
+        assert_eq!(quota.bytes(), large.len());
         assert_eq!(frames.next().await.map(|frame| frame.len()), Some(large.len()));
         for _ in 0..16 {
             assert!(sender.send(Bytes::from_static(b"x")).await);
@@ -97,5 +122,6 @@ mod tests {
         assert!(waits(large.len()).await);
         drop(frames);
         assert!(!sender.send(large).await);
+        assert_eq!(quota.bytes(), 0);
     }
 }

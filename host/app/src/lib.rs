@@ -63,7 +63,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
 use blockbase_outbound::AddressPolicy;
-use blockbase_quota::Places;
+use blockbase_quota::{ByteQuota, Places};
 use blockbase_schema::{Error, Registry, Result};
 use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
@@ -89,7 +89,7 @@ pub use clock::Clock;
 pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
 pub use export::{Export, ExportForm};
 pub use feed::{EventsRequest, Feed, FeedPump, FeedReader, TopicFilter};
-pub use frames::{FramePlace, FrameSender, Frames, frames};
+pub use frames::{FramePlace, FrameSender, Frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use judge::Judge;
 pub use links::LinkChange;
@@ -192,6 +192,7 @@ pub struct App {
     pub(crate) task_runs_under_way: tasks::RunsUnderWay,
     feed: Feed,
     pub(crate) scans: Arc<Places>,
+    pub(crate) response_bytes: Arc<ByteQuota>,
     pub(crate) streams: Arc<Places>,
     pub(crate) exports: Arc<export::Exports>,
     pub(crate) writes: AtomicU64,
@@ -237,6 +238,7 @@ impl App {
         let process = instance::Process { id: clock.id(started_at).to_string(), started_at };
         let app = Arc::new(App {
             scans,
+            response_bytes: quota::response_bytes(),
             exports,
             store,
             hasher: PasswordHasher::new().map_err(Error::internal)?,

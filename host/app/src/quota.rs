@@ -1,11 +1,11 @@
-//! What callers have a share of in this crate: scans, so that nobody uses the server up for all.
+//! What callers have a share of: scans, and bytes of responses that wait for their reader. So nobody uses the server up for all.
 //!
-//! Streams, exports and tries of passwords have their places where they begin; bodies and responses are counted by the surface.
+//! Streams, exports and tries of passwords have their places where they begin; bodies of requests are counted by the surface.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
+use blockbase_quota::{ByteQuota, BytesRule, Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Code, Error, Result};
 
 use crate::App;
@@ -21,6 +21,11 @@ const WAITING_MAX: usize = 1000;
 const SCAN_WAIT: Duration = Duration::from_secs(5);
 /// When a caller whose scan had no turn may try again.
 const RETRY_AFTER_S: u16 = 5;
+
+/// Bytes of all responses that wait for their reader.
+const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Those of one owner.
+const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
 
 impl Caller {
     /// Whose share the caller's requests use.
@@ -43,20 +48,53 @@ pub(crate) fn scan_places(scans_max: usize) -> Arc<Places> {
     })
 }
 
+/// Bytes of responses that wait for their reader.
+pub(crate) fn response_bytes() -> Arc<ByteQuota> {
+    ByteQuota::new(BytesRule {
+        all: RESPONSE_BYTES_MAX,
+        each: RESPONSE_BYTES_EACH,
+        waiting_each: WAITING_EACH_MAX,
+        waiting: WAITING_MAX,
+        wait: SCAN_WAIT,
+    })
+}
+
 impl App {
-    /// Waits for a place for a scan of the caller's.
+    /// The bytes of responses that wait for their reader. A surface counts each response here until it is sent.
+    pub fn response_bytes(&self) -> &Arc<ByteQuota> {
+        &self.response_bytes
+    }
+
+    /// Waits until an owner may have a further response: while it does not read those that it has, none is made.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
+    pub async fn response_room(&self, owner: &QuotaOwner) -> Result<()> {
+        response_room(&self.response_bytes, owner).await
+    }
+
+    /// Waits for a place for a scan of the caller's. What a scan finds may be large, so there has to be room for a response too.
     ///
     /// # Errors
     /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
     pub(crate) fn scan_permit(&self, caller: &Caller) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
-        let (places, owner) = (Arc::clone(&self.scans), caller.quota_owner.clone());
+        let (places, bytes, owner) = (Arc::clone(&self.scans), Arc::clone(&self.response_bytes), caller.quota_owner.clone());
         async move {
             if owner.is_service() {
                 return Ok(ScanPermit(None));
             }
-            places.take(&owner).await.map(|place| ScanPermit(Some(place))).map_err(|_| too_many_scans())
+            let place = places.take(&owner).await.map_err(|_| too_many_scans())?;
+            response_room(&bytes, &owner).await?;
+            Ok(ScanPermit(Some(place)))
         }
     }
+}
+
+async fn response_room(bytes: &ByteQuota, owner: &QuotaOwner) -> Result<()> {
+    bytes.room(owner).await.map_err(|_| {
+        let message = "Responses that wait to be read take up the room for them, or your share of it. Read what you asked for, or try again later.";
+        Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+    })
 }
 
 fn too_many_scans() -> Error {

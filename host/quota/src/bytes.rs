@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -32,6 +33,8 @@ pub struct BytesRule {
 #[derive(Debug)]
 pub struct ByteQuota {
     rule: BytesRule,
+    /// The bytes of all owners once more: while they are few, nobody's share has to be looked at.
+    total: AtomicUsize,
     state: Mutex<State>,
     freed: Notify,
 }
@@ -65,15 +68,6 @@ pub struct BytesHeld {
     bytes: usize,
 }
 
-impl BytesHeld {
-    /// Gives back some of the bytes.
-    pub fn give_back(&mut self, bytes: usize) {
-        let bytes = bytes.min(self.bytes);
-        self.bytes -= bytes;
-        self.quota.give_back(&self.owner, bytes);
-    }
-}
-
 impl Drop for BytesHeld {
     fn drop(&mut self) {
         self.quota.give_back(&self.owner, self.bytes);
@@ -82,7 +76,7 @@ impl Drop for BytesHeld {
 
 impl ByteQuota {
     pub fn new(rule: BytesRule) -> Arc<ByteQuota> {
-        Arc::new(ByteQuota { rule, state: Mutex::default(), freed: Notify::new() })
+        Arc::new(ByteQuota { rule, total: AtomicUsize::new(0), state: Mutex::default(), freed: Notify::new() })
     }
 
     /// Bytes that are counted, of all owners.
@@ -91,6 +85,9 @@ impl ByteQuota {
     }
 
     fn has_room(&self, owner: &QuotaOwner) -> bool {
+        if self.total.load(Ordering::Relaxed) < self.rule.each.min(self.rule.all) {
+            return true;
+        }
         let state = self.state.lock();
         let own = state.owners.get(owner).map_or(0, |share| share.bytes);
         // Whoever has nothing is let in, whatever others have.
@@ -123,6 +120,7 @@ impl ByteQuota {
     pub fn hold(self: &Arc<Self>, owner: &QuotaOwner, bytes: usize) -> BytesHeld {
         let mut state = self.state.lock();
         state.bytes += bytes;
+        self.total.store(state.bytes, Ordering::Relaxed);
         state.owners.entry(owner.clone()).or_default().bytes += bytes;
         drop(state);
         BytesHeld { quota: Arc::clone(self), owner: owner.clone(), bytes }
@@ -131,6 +129,7 @@ impl ByteQuota {
     fn give_back(&self, owner: &QuotaOwner, bytes: usize) {
         let mut state = self.state.lock();
         state.bytes -= bytes;
+        self.total.store(state.bytes, Ordering::Relaxed);
         if let Some(share) = state.owners.get_mut(owner) {
             share.bytes -= bytes;
         }
@@ -194,16 +193,16 @@ mod tests {
         let quota = quota(800, 100);
         let (busy, other) = (owner(1), owner(2));
         quota.room(&busy).await.expect("nothing is counted");
-        let mut large = quota.hold(&busy, 300);
+        let (large, rest, last) = (quota.hold(&busy, 200), quota.hold(&busy, 99), quota.hold(&busy, 1));
         let mut waits = Box::pin(quota.room(&busy));
         assert!(poll!(waits.as_mut()).is_pending(), "past its share");
         assert_eq!(quota.room(&busy).await, Err(Busy), "one waits already");
         quota.room(&other).await.expect("the share of another");
-        large.give_back(200);
-        assert!(poll!(waits.as_mut()).is_pending(), "its share is used up");
-        large.give_back(1);
-        waits.await.expect("room");
         drop(large);
+        assert!(poll!(waits.as_mut()).is_pending(), "its share is used up");
+        drop(last);
+        waits.await.expect("room");
+        drop(rest);
         assert!(quota.bytes() == 0 && quota.state.lock().owners.is_empty());
     }
 

@@ -10,7 +10,7 @@ use ipnet::IpNet;
 pub struct TrustedProxies(pub Vec<IpNet>);
 
 impl TrustedProxies {
-    fn trusts(&self, address: IpAddr) -> bool {
+    pub fn trusts(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(&address))
     }
 

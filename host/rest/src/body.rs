@@ -64,7 +64,7 @@ pub(crate) async fn read_body(
         Ok(body) => {
             let body = body?;
             if let Some(info) = parts.extensions.get::<RequestInfo>() {
-                *info.body_place.lock() = Some(place);
+                *info.quota.body_place.lock() = Some(place);
             }
             Ok(body)
         }

@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::header;
 use axum::http::request::Parts;
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{Caller, Credentials, ListRequest, Paging, PrincipalSlot, RenewalSlot};
+use blockbase_app::{Caller, Credentials, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -29,8 +29,36 @@ pub(crate) struct RequestInfo {
     pub(crate) renewal: RenewalSlot,
     /// Learns who the caller is, for the log.
     pub(crate) principal: PrincipalSlot,
-    /// The place of its body among those in flight, for as long as the request is under way.
-    pub(crate) body_place: Arc<Mutex<Option<BodyPlace>>>,
+    /// Whose share it uses, and what of it.
+    pub(crate) quota: Arc<RequestQuota>,
+}
+
+/// Whose share a request uses, and what of it.
+#[derive(Debug, Default)]
+pub(crate) struct RequestQuota {
+    /// The caller's, once it is known; else that of the address.
+    owner: OnceLock<QuotaOwner>,
+    /// The place of the request's body among those in flight, for as long as the request is under way.
+    pub(crate) body_place: Mutex<Option<BodyPlace>>,
+}
+
+impl RequestInfo {
+    /// Whose share the response uses.
+    pub(crate) fn quota_owner(&self) -> QuotaOwner {
+        self.quota.owner.get().cloned().unwrap_or_else(|| QuotaOwner::at(self.address))
+    }
+}
+
+/// Lets a caller's request go on when there is room for a response: before anything is done for it.
+///
+/// # Errors
+/// `unavailable` where the caller's responses are not read.
+pub(crate) async fn response_room(parts: &Parts, state: &AppState, caller: &Caller) -> Result<(), Error> {
+    let owner = caller.quota_owner();
+    if let Some(info) = parts.extensions.get::<RequestInfo>() {
+        let _ = info.quota.owner.set(owner.clone());
+    }
+    state.app.response_room(owner).await
 }
 
 /// The caller, authenticated.
@@ -40,7 +68,9 @@ impl FromRequestParts<AppState> for Authenticated {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
-        Ok(Authenticated(state.app.authenticate(&credentials(parts)).await?))
+        let caller = state.app.authenticate(&credentials(parts)).await?;
+        response_room(parts, state, &caller).await?;
+        Ok(Authenticated(caller))
     }
 }
 

@@ -32,6 +32,7 @@ mod precondition;
 mod protect;
 mod relationships;
 mod render;
+mod responses;
 mod roles;
 mod schema_change;
 mod settings;

@@ -27,6 +27,7 @@ use crate::host::{HostProblem, NamedHost};
 use crate::lingering::lingering;
 use crate::observe::Observed;
 use crate::origin::{OriginProblem, TrustedOrigins};
+use crate::responses::counted;
 use crate::{AppState, Settings, protect};
 
 /// The rate limiters.
@@ -115,7 +116,7 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         request_id,
         address,
         renewal: RenewalSlot::listening(),
-        body_place: Arc::default(),
+        quota: Arc::default(),
         principal: if state.settings.log_requests { PrincipalSlot::listening() } else { PrincipalSlot::default() },
     };
     let route = request.extensions().get::<MatchedPath>().cloned();
@@ -155,7 +156,11 @@ pub(crate) async fn around(State(state): State<AppState>, mut request: Request, 
         state.app.count_answer(response.status().is_server_error());
     }
     observed.answered(&response, begun.elapsed());
-    response
+    // The console's files are in memory once, whoever reads them.
+    match is_file(&path) {
+        true => response,
+        false => counted(response, state.app.response_bytes(), || info.quota_owner()),
+    }
 }
 
 /// What the log shows as the route of a path that no route has. The path itself may hold anything.

@@ -18,7 +18,7 @@ use http_body_util::combinators::BoxBody;
 use crate::AppState;
 use crate::body;
 use crate::error::{ApiError, no_route};
-use crate::extract::{RequestInfo, credentials};
+use crate::extract::{RequestInfo, credentials, response_room};
 
 /// Where the console is.
 const CONSOLE: &str = "/admin";
@@ -49,7 +49,10 @@ async fn answer(surface: &Surface, state: &AppState, request: Request) -> Respon
     let (parts, incoming) = request.into_parts();
     let credentials = credentials(&parts);
     let invoker = Invoker {
-        caller: state.app.authenticate(&credentials).await,
+        caller: match state.app.authenticate(&credentials).await {
+            Ok(caller) => response_room(&parts, state, &caller).await.map(|()| caller),
+            Err(refused) => Err(refused),
+        },
         request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.clone()).unwrap_or_default(),
         credentials,
     };

@@ -51,6 +51,7 @@ pub(crate) struct Config {
     pub(crate) answer_bytes_max: usize,
     pub(crate) bulk_records_max: usize,
     pub(crate) streams_of_one_max: usize,
+    pub(crate) connections_of_an_address_max: usize,
     pub(crate) requests_per_minute: u32,
     pub(crate) auth_requests_per_minute: u32,
     pub(crate) trusted_proxies: Vec<IpNet>,
@@ -310,6 +311,8 @@ impl Config {
             answer_bytes_max: size("SVC_MAX_ANSWER_BYTES")?,
             bulk_records_max: usize::try_from(source.number("SVC_MAX_BULK", 1, 100_000)?).unwrap_or(1000),
             streams_of_one_max: usize::try_from(source.number("SVC_MAX_STREAMS_PER_PRINCIPAL", 1, 10_000)?).unwrap_or(100),
+            connections_of_an_address_max: usize::try_from(source.number("SVC_MAX_CONNECTIONS_PER_ADDRESS", 1, 1_000_000)?)
+                .unwrap_or(2000),
             requests_per_minute: rate("SVC_RATE_LIMIT_RPM")?,
             auth_requests_per_minute: rate("SVC_AUTH_RATE_LIMIT_RPM")?,
             trusted_proxies: source.list("SVC_TRUSTED_PROXIES", "networks like 10.0.0.0/8", |text| {
@@ -435,6 +438,7 @@ mod tests {
             ("SVC_REQUIRE_AUTH", "maybe"),
             ("SVC_MAX_BULK", "0"),
             ("SVC_MAX_STREAMS_PER_PRINCIPAL", "0"),
+            ("SVC_MAX_CONNECTIONS_PER_ADDRESS", "0"),
             ("SVC_RATE_LIMIT_RPM", "-1"),
             ("SVC_TRUSTED_PROXIES", "10.0.0.0/99"),
             ("SVC_TRUSTED_ORIGINS", "app"),

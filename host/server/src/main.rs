@@ -5,6 +5,7 @@
 
 mod cli;
 mod config;
+mod connection;
 mod data_dir;
 mod secret;
 mod serve;

@@ -29,6 +29,7 @@ use tokio::sync::watch;
 use tower::ServiceExt;
 
 use crate::config::{AdminPair, Config, SetupToken};
+use crate::connection::{Connections, Watched};
 use crate::data_dir::{DataDir, Unusable};
 use crate::secret::Kept;
 use crate::{cli, secret, telemetry};
@@ -185,21 +186,23 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     }
 
     let connections = GracefulShutdown::new();
+    let proxies = TrustedProxies(config.trusted_proxies.clone());
+    let limits = Connections::new(config.connections_of_an_address_max, move |address| proxies.trusts(address));
     let mut scrapes = Box::pin(async {
         match metrics_listener.zip(metrics_router) {
-            Some(((listener, _), router)) => accept(&listener, router, &connections).await,
+            Some(((listener, _), router)) => accept(&listener, router, &limits, &connections).await,
             None => std::future::pending().await,
         }
     });
     tokio::select! {
-        () = accept(&listener, router.clone(), &connections) => {}
+        () = accept(&listener, router.clone(), &limits, &connections) => {}
         () = &mut scrapes => {}
         name = signals.next() => tracing::info!(server.signal = name, "draining"),
     }
     let _ = leave.send(true);
     // A balancer needs this time to see that the server is not ready any more; until then its requests are served.
     tokio::select! {
-        () = accept(&listener, router, &connections) => {}
+        () = accept(&listener, router, &limits, &connections) => {}
         () = &mut scrapes => {}
         () = tokio::time::sleep(config.drain_delay) => {}
         _ = signals.next() => {
@@ -427,8 +430,9 @@ fn surfaces(app: &Arc<App>, console: Console, draining: watch::Receiver<bool>) -
     }
 }
 
-/// Accepts connections until it is dropped. Each connection is a task that the drain waits for.
-async fn accept(listener: &TcpListener, router: axum::Router, connections: &GracefulShutdown) {
+/// Accepts connections until it is dropped. Each connection is a task that the drain waits for. One too many of an address is closed at
+/// once.
+async fn accept(listener: &TcpListener, router: axum::Router, limits: &Connections, connections: &GracefulShutdown) {
     loop {
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -437,6 +441,10 @@ async fn accept(listener: &TcpListener, router: axum::Router, connections: &Grac
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
+        };
+        let Some(place) = limits.place(address) else {
+            tracing::debug!(client.address = %address, "the address has as many connections as it may have");
+            continue;
         };
         let _ = stream.set_nodelay(true);
         let router = router.clone();
@@ -448,9 +456,10 @@ async fn accept(listener: &TcpListener, router: axum::Router, connections: &Grac
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIMEOUT)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Watched::new(stream)), service);
         let connection = connections.watch(connection);
         tokio::spawn(async move {
+            let _place = place;
             if let Err(error) = connection.await {
                 tracing::debug!(error.cause = %error, "a connection ended");
             }

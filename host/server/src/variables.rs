@@ -94,6 +94,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_MAX_ANSWER_BYTES", Is("67108864"), "largest answer of a request that lists"),
     plain("SVC_MAX_BULK", Is("1000"), "records of one bulk call"),
     plain("SVC_MAX_STREAMS_PER_PRINCIPAL", Is("100"), "open event streams of one user, key or address"),
+    plain("SVC_MAX_CONNECTIONS_PER_ADDRESS", Is("2000"), "open connections of one address; trusted proxies have any number"),
     plain("SVC_RATE_LIMIT_RPM", Is("6000"), "requests a minute and address; 0 is off"),
     plain("SVC_AUTH_RATE_LIMIT_RPM", Is("60"), "the same for /api/auth"),
     plain("SVC_TRUSTED_PROXIES", Told("none"), "CIDRs whose X-Forwarded-For is believed"),

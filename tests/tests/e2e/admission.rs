@@ -5,6 +5,7 @@ mod documents;
 mod memory;
 mod shares;
 mod streams;
+mod turns;
 
 use blockbase_tests::{Admin, Server};
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
 use blockbase_app::schema::{Code, Error, Result};
-use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, Standing, StreamPlace, frames};
+use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, Standing, StreamPlace};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
@@ -101,7 +101,7 @@ impl Connections {
         of_header.or_else(|| parameter(query, "token")).filter(|token| !token.is_empty())
     }
 
-    fn reserve(&self, owner: Owner, place: StreamPlace) -> Result<String> {
+    fn reserve(&self, owner: Owner, place: StreamPlace, (frames, waiting): (FrameSender, Frames)) -> Result<String> {
         let mut by_token = self.by_token.lock();
         if by_token.values().filter(|known| known.owner == owner).count() >= CONNECTIONS_OF_ONE_MAX {
             let message = format!("One caller has {CONNECTIONS_OF_ONE_MAX} event streams of this kind at most.");
@@ -112,7 +112,6 @@ impl Connections {
             return Err(Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S));
         }
         let token = uuid::Uuid::new_v4().to_string();
-        let (frames, waiting) = frames(FRAMES_AHEAD);
         let waiting = Some(waiting);
         let operations = HashMap::new();
         by_token.insert(token.clone(), Connection { owner, frames, waiting, _place: place, operations });
@@ -176,7 +175,11 @@ impl Graphql {
     pub(crate) fn reserve(self: &Arc<Self>, asked: &Asked) -> Response<Body> {
         let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
         let place = allowed.and_then(|()| self.app.stream_place(asked.caller.quota_owner()));
-        match place.and_then(|place| self.sse.reserve(Owner::of(&asked.caller), place)) {
+        let reserve = |place| {
+            let frames = self.app.frames(FRAMES_AHEAD, asked.caller.quota_owner());
+            self.sse.reserve(Owner::of(&asked.caller), place, frames)
+        };
+        match place.and_then(reserve) {
             Ok(token) => {
                 let (graphql, reserved) = (Arc::downgrade(self), token.clone());
                 tokio::spawn(async move {
@@ -198,7 +201,7 @@ impl Graphql {
         let Some(waiting) = waiting else {
             return told(StatusCode::CONFLICT, Code::Conflict, "This event stream is open already.");
         };
-        let (sender, receiver) = frames(1);
+        let (sender, receiver) = self.app.frames(1, asked.caller.quota_owner());
         let open = Open {
             graphql: Arc::clone(self),
             token: token.to_owned(),
@@ -278,7 +281,12 @@ impl Graphql {
                 }
             }
         } else {
-            let _ = frames.send(framing.next(&operation.run().await)).await;
+            // A result is made when those before it have been read, as far as the caller's share goes.
+            let result = match self.app.response_room(operation.asked.caller.quota_owner()).await {
+                Ok(()) => operation.run().await,
+                Err(error) => crate::error::refused(&[error.into()]),
+            };
+            let _ = frames.send(framing.next(&result)).await;
         }
         let _ = frames.send(framing.complete()).await;
     }

@@ -148,3 +148,56 @@ impl Drop for Closing<'_> {
         drop(forgotten);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection::Connection;
+    use crate::sqlite::writer::NotCommitted;
+
+    /// A job that says whose it is.
+    struct Named(&'static str, Arc<Mutex<Vec<&'static str>>>);
+
+    impl Job for Named {
+        fn is_schema(&self) -> bool {
+            false
+        }
+
+        fn is_wanted(&self) -> bool {
+            true
+        }
+
+        fn run(&mut self, _connection: &mut Connection) -> bool {
+            true
+        }
+
+        fn found_no_room(&self) -> bool {
+            false
+        }
+
+        fn answer(self: Box<Self>, _not_committed: Option<&NotCommitted>) {
+            self.1.lock().push(self.0);
+        }
+    }
+
+    #[test]
+    fn callers_are_served_in_turn_and_the_service_between_them() {
+        let (queue, served) = (Queue::new(), Arc::default());
+        let owner = |name: &str| QuotaOwner::User(name.into());
+        let push =
+            |owner: QuotaOwner, name| queue.push(owner, Box::new(Named(name, Arc::clone(&served)))).expect("an open queue");
+        for _ in 0..3 {
+            push(owner("busy"), "busy");
+        }
+        push(owner("other"), "other");
+        push(QuotaOwner::Service, "service");
+        push(QuotaOwner::Service, "service");
+        assert_eq!(queue.len(), 6);
+        queue.close();
+        assert!(queue.push(owner("late"), Box::new(Named("late", Arc::clone(&served)))).is_err());
+        while let Some(job) = queue.wait() {
+            job.answer(None);
+        }
+        assert_eq!(*served.lock(), ["service", "busy", "service", "other", "busy", "busy"]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Connections of clients: how many an address has, and how slowly they may read.
+
+use std::io::{Error, ErrorKind, IoSlice, Result};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use blockbase_quota::{Place, Places, PlacesRule, network_of};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// How long a client may read nothing of what is there for it.
+const STALLED_MAX: Duration = Duration::from_secs(30);
+/// Time of waiting for the client, over which it has to read at least as much as below.
+const SLOW_MAX: Duration = Duration::from_secs(60);
+/// Bytes that a client reads over that time: 1 KiB a second.
+const READ_BYTES_MIN: u64 = 60 * 1024;
+
+/// The open connections of each address.
+#[derive(Clone)]
+pub(crate) struct Connections {
+    by_network: Arc<Places<IpAddr>>,
+    /// Whether an address speaks for many clients.
+    is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
+}
+
+impl Connections {
+    /// At most `each` connections of one address; those of trusted proxies are not counted.
+    pub(crate) fn new(each: usize, is_trusted_proxy: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Connections {
+        let rule = PlacesRule { all: usize::MAX, each, waiting_each: 0, waiting: 0, wait: Duration::ZERO };
+        Connections { by_network: Places::new(rule), is_trusted_proxy: Arc::new(is_trusted_proxy) }
+    }
+
+    /// A place for one more connection; `None` where its address has as many as it may have.
+    pub(crate) fn place(&self, address: SocketAddr) -> Option<ConnectionPlace> {
+        let address = address.ip().to_canonical();
+        if (self.is_trusted_proxy)(address) {
+            return Some(ConnectionPlace { _place: None });
+        }
+        self.by_network.try_take(&network_of(address)).ok().map(|place| ConnectionPlace { _place: Some(place) })
+    }
+}
+
+/// The place of one connection, until it is dropped.
+pub(crate) struct ConnectionPlace {
+    _place: Option<Place<IpAddr>>,
+}
+
+/// How fast a client reads while there is something for it.
+#[derive(Default)]
+struct Progress {
+    /// How long writes waited for the client, and what it took meanwhile.
+    waited: Duration,
+    taken: u64,
+}
+
+impl Progress {
+    /// Counts what a client took after a wait. Returns whether it reads fast enough.
+    fn took(&mut self, waited: Duration, bytes: u64) -> bool {
+        self.waited += waited;
+        self.taken += bytes;
+        if self.taken >= READ_BYTES_MIN {
+            *self = Progress::default();
+        }
+        self.waited < SLOW_MAX
+    }
+}
+
+/// A connection that ends when its client does not read what is written to it, or hardly.
+pub(crate) struct Watched<S> {
+    stream: S,
+    stalled_max: Duration,
+    /// Since when the client has taken nothing, and when that has been too long.
+    stalled: Option<(Instant, Pin<Box<Sleep>>)>,
+    progress: Progress,
+}
+
+impl<S> Watched<S> {
+    pub(crate) fn new(stream: S) -> Watched<S> {
+        Watched { stream, stalled_max: STALLED_MAX, stalled: None, progress: Progress::default() }
+    }
+
+    /// What becomes of a write, as the client reads.
+    fn watch(&mut self, written: Poll<Result<usize>>, context: &mut Context<'_>) -> Poll<Result<usize>> {
+        let Poll::Ready(written) = written else {
+            let stalled_max = self.stalled_max;
+            let (_, end) = self.stalled.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(stalled_max))));
+            ready!(end.as_mut().poll(context));
+            return Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client does not read")));
+        };
+        let waited = self.stalled.take().map_or(Duration::ZERO, |(since, _)| since.elapsed());
+        let bytes = written.as_ref().map_or(0, |bytes| *bytes as u64);
+        match self.progress.took(waited, bytes) {
+            true => Poll::Ready(written),
+            false => Poll::Ready(Err(Error::new(ErrorKind::TimedOut, "the client reads too slowly"))),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.watch(written, context)
+    }
+
+    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, slices: &[IoSlice<'_>]) -> Poll<Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.watch(written, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_reads_nothing_is_cut_off() {
+        let (server, mut client) = duplex(1024);
+        let mut server = Watched { stalled_max: Duration::from_millis(20), ..Watched::new(server) };
+        server.write_all(&[0; 1024]).await.expect("room");
+        let error = server.write_all(&[0; 1024]).await.expect_err("nobody reads");
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        let mut bytes = Vec::new();
+        drop(server);
+        assert_eq!(client.read_to_end(&mut bytes).await.expect("the end"), 1024);
+    }
+
+    #[test]
+    fn a_client_that_hardly_reads_is_cut_off_and_a_slow_one_is_not() {
+        let seconds_read = |bytes_a_second: u64| {
+            let mut progress = Progress::default();
+            (0..600).take_while(|_| progress.took(Duration::from_secs(1), bytes_a_second)).count()
+        };
+        assert_eq!(seconds_read(100), 59);
+        assert_eq!(seconds_read(READ_BYTES_MIN / 60), 600);
+        let mut idle = Progress::default();
+        assert!((0..10_000).all(|_| idle.took(Duration::ZERO, 1)), "time in which nothing waits for the client does not count");
+    }
+
+    #[test]
+    fn an_address_has_so_many_connections_and_a_proxy_any_number() {
+        let proxy = IpAddr::from([192, 0, 2, 9]);
+        let connections = Connections::new(2, move |address| address == proxy);
+        let from = |address: [u8; 4]| connections.place(SocketAddr::from((address, 1)));
+        let held = [from([192, 0, 2, 1]), from([192, 0, 2, 1])];
+        assert!(held.iter().all(Option::is_some));
+        assert!(from([192, 0, 2, 1]).is_none());
+        assert!(from([192, 0, 2, 2]).is_some());
+        let of_proxy: Vec<_> = (0..5).map(|_| from([192, 0, 2, 9])).collect();
+        assert!(of_proxy.iter().all(Option::is_some));
+        drop(held);
+        assert!(from([192, 0, 2, 1]).is_some());
+    }
+}
