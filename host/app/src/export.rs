@@ -322,11 +322,11 @@ mod tests {
         let one = user("a".to_owned());
         let first = exports.open(&one).expect("a place");
         let _second = exports.open(&one).expect("a second place");
-        assert_eq!(exports.open(&one).err().expect("no third place").code, Code::RateLimited);
+        assert_eq!(exports.open(&one).expect_err("no third place").code, Code::RateLimited);
         drop(first);
         let _third = exports.open(&one).expect("the place that is free again");
         let _others: Vec<_> = (0..62).map(|number| exports.open(&user(number.to_string())).expect("a place")).collect();
-        assert_eq!(exports.open(&user("late".to_owned())).err().expect("no place").code, Code::Unavailable);
+        assert_eq!(exports.open(&user("late".to_owned())).expect_err("no place").code, Code::Unavailable);
     }
 
     #[tokio::test]
