@@ -100,7 +100,7 @@ pub use manifest::{
 };
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
-pub use preferences::PREFERENCES_BYTES_MAX;
+pub use preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{
