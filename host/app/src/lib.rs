@@ -275,6 +275,7 @@ impl App {
             log_loss_told_at: AtomicI64::new(0),
         });
         app.seal_stored_headers().await?;
+        app.seal_stored_files().await?;
         app.refresh().await?;
         match app.ensure_search_indexes().await {
             Err(error) if app.is_shared() => {
