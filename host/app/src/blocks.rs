@@ -9,6 +9,7 @@ mod install;
 mod logs;
 mod names;
 mod replay;
+mod sealed_package;
 mod secrets;
 mod usage;
 
@@ -404,14 +405,9 @@ impl App {
     /// # Errors
     /// `unavailable` where the block was uninstalled or upgraded meanwhile.
     pub async fn block_file(&self, block: &InstalledBlock) -> Result<Vec<u8>> {
-        let (name, version) = (block.manifest.name.clone(), block.manifest.version.clone());
-        self.store
-            .read(ReadCost::Scan, move |connection| {
-                Box::pin(async move { Ok(connection.block_component(&name, &version).await?) })
-            })
-            .await?
-            .ok_or_else(|| {
-                Error::new(Code::Unavailable, "The block was uninstalled or replaced while the call waited. Try again.")
-            })
+        let file = self.stored_file(&block.manifest.name, &block.manifest.version, &block.digest).await?;
+        file.ok_or_else(|| {
+            Error::new(Code::Unavailable, "The block was uninstalled or replaced while the call waited. Try again.")
+        })
     }
 }

@@ -4,7 +4,7 @@
 //! be run again: what another run has erased is not there any more. What is found by the user's address goes together with the
 //! account, because nobody knows the address afterwards.
 
-use blockbase_query::{Action, sql};
+use blockbase_query::{Action, ddl, sql};
 use blockbase_schema::{Code, Error, Result, Retry};
 use blockbase_store::ReadCost;
 use serde_json::{Value, json};
@@ -34,6 +34,8 @@ struct ErasedAccount {
 
 /// Records deleted in one transaction.
 const RECORDS_AT_ONCE: usize = 500;
+/// Merges of one search index. Writes of others end a merge early that has two parts left to join, and a new one goes on.
+const MERGES_MAX: usize = 5;
 
 impl App {
     /// Demands what an erasure needs: to delete users and events, all of them.
@@ -68,6 +70,7 @@ impl App {
                 })
             })
             .await?;
+        self.erase_from_search(caller).await?;
         self.store.forget_deleted().await?;
         Ok(json!({
             "user": account.is_deleted,
@@ -176,6 +179,48 @@ impl App {
                 .await?;
         }
         Ok(changed)
+    }
+
+    /// Merges the search indexes that still have something of deleted records, or of texts that were changed.
+    async fn erase_from_search(&self, caller: &Caller) -> Result<()> {
+        let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
+        for name in &names {
+            for _ in 0..MERGES_MAX {
+                let mut begins = true;
+                let mut began = std::time::Instant::now();
+                while self.merge_search(caller, name, begins).await? {
+                    begins = false;
+                    // Others write as well: it rests as long as it works.
+                    tokio::time::sleep(began.elapsed()).await;
+                    began = std::time::Instant::now();
+                }
+                if begins {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of it: whether there is more to do.
+    async fn merge_search(&self, caller: &Caller, name: &str, begins: bool) -> Result<bool> {
+        self.on_schema(caller, move |registry| async move {
+            let object = registry.object(name);
+            let Some(merge) = object.and_then(|object| ddl::merge_search_index(self.store.dialect(), object)) else {
+                return Ok(false);
+            };
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        if connection.version("schema").await? != registry.version {
+                            return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                        }
+                        Ok(connection.merge_search(merge, begins).await?)
+                    })
+                })
+                .await
+        })
+        .await
     }
 
     /// Deletes the events that are of the user's records or name the user, and that nobody still has to get: how many, and how

@@ -100,7 +100,7 @@ pub use manifest::{
 };
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
-pub use preferences::PREFERENCES_BYTES_MAX;
+pub use preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
 pub use records::ListAnswer;
 pub use roles::RoleChanges;
 pub use schema_change::{
@@ -276,6 +276,7 @@ impl App {
             log_loss_told_at: AtomicI64::new(0),
         });
         app.seal_stored_headers().await?;
+        app.seal_stored_files().await?;
         app.refresh().await?;
         match app.ensure_search_indexes().await {
             Err(error) if app.is_shared() => {

@@ -189,6 +189,11 @@ impl Manifest {
         manifest
     }
 
+    /// Whether a webhook is declared with headers, whose values are secret.
+    pub fn has_header_values(&self) -> bool {
+        self.webhooks.iter().any(|webhook| !webhook.headers.is_empty())
+    }
+
     /// Whether a handler of this name is declared, of whatever kind.
     pub fn declares(&self, name: &str) -> bool {
         self.actions.iter().any(|action| action.name == name)

@@ -15,6 +15,8 @@ use crate::sized::run_sized;
 
 /// Most bytes that one user keeps, as they are stored: JSON without spaces.
 pub const PREFERENCES_BYTES_MAX: usize = 64 * 1024;
+/// The same of a guest. Anybody can become any number of guests, so what one keeps has to be little.
+pub const GUEST_PREFERENCES_BYTES_MAX: usize = 4 * 1024;
 /// Most keys at the top.
 const KEYS_MAX: usize = 1000;
 
@@ -49,10 +51,11 @@ impl App {
     /// Sets the keys of `changes`, removes those that are null, and answers with all preferences as JSON text.
     ///
     /// # Errors
-    /// `payload_too_large` where they would have more than [`PREFERENCES_BYTES_MAX`] bytes or too many keys; `invalid_request` for
-    /// a value that nests too deeply.
+    /// `payload_too_large` where they would have more than [`PREFERENCES_BYTES_MAX`] bytes ([`GUEST_PREFERENCES_BYTES_MAX`] of a
+    /// guest) or too many keys; `invalid_request` for a value that nests too deeply.
     pub async fn change_preferences(&self, caller: &Caller, changes: Members) -> Result<String> {
         let user_id = self.require_person(caller)?.to_owned();
+        let is_guest = caller.identity().is_some_and(|identity| identity.user.is_anonymous);
         let changes = run_sized(changes.bytes(), || read_changes(changes))?;
         let now = self.clock.now();
         self.until_uncontended(move || {
@@ -64,7 +67,7 @@ impl App {
                         return Err(Error::new(Code::Unauthorized, "The session has ended. Sign in again."));
                     }
                     let stored = connection.held_preferences(&user_id, now).await?;
-                    let merged = merged(&stored, changes)?;
+                    let merged = merged(&stored, changes, is_guest)?;
                     connection.store_preferences(&user_id, &merged, now).await?;
                     Ok(merged)
                 })
@@ -98,7 +101,7 @@ fn read_changes(changes: Members) -> Result<Vec<(String, Option<String>)>> {
     changes.0.into_iter().map(read).collect()
 }
 
-fn merged(stored: &str, changes: Vec<(String, Option<String>)>) -> Result<String> {
+fn merged(stored: &str, changes: Vec<(String, Option<String>)>, is_guest: bool) -> Result<String> {
     let mut members = parse_members(stored).map_err(Error::internal)?.0;
     for (key, value) in changes {
         let place = members.iter().position(|(known, _)| *known == key);
@@ -119,9 +122,13 @@ fn merged(stored: &str, changes: Vec<(String, Option<String>)>) -> Result<String
         return too_large(format!("Preferences have {KEYS_MAX} keys at most. Remove some by setting them to null."));
     }
     let text = Members(members).text();
-    match text.len() > PREFERENCES_BYTES_MAX {
+    let (whose, bytes_max) = match is_guest {
+        true => ("Preferences of a guest", GUEST_PREFERENCES_BYTES_MAX),
+        false => ("Preferences", PREFERENCES_BYTES_MAX),
+    };
+    match text.len() > bytes_max {
         true => too_large(format!(
-            "Preferences have {PREFERENCES_BYTES_MAX} bytes at most, and these would have {}. Remove some by setting them to null.",
+            "{whose} have {bytes_max} bytes at most, and these would have {}. Remove some by setting them to null.",
             text.len()
         )),
         false => Ok(text),
@@ -133,7 +140,7 @@ mod tests {
     use super::*;
 
     fn change(stored: &str, changes: &str) -> Result<String> {
-        merged(stored, read_changes(parse_members(changes)?)?)
+        merged(stored, read_changes(parse_members(changes)?)?, false)
     }
 
     #[test]

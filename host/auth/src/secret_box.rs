@@ -55,11 +55,42 @@ impl SecretBox {
     /// # Errors
     /// The machine gives no randomness.
     pub fn seal(&self, purpose: &str, secret: &str) -> Result<Sealed, String> {
+        Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(self.encrypted(purpose, secret.as_bytes())?) })
+    }
+
+    /// The same of something large: the key's id, the nonce and the ciphertext with its tag, as bytes.
+    ///
+    /// # Errors
+    /// The machine gives no randomness.
+    pub fn seal_bytes(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
+        Ok([self.key_id.as_bytes(), &self.encrypted(purpose, secret)?].concat())
+    }
+
+    /// What [`SecretBox::seal_bytes`] sealed.
+    ///
+    /// # Errors
+    /// As [`SecretBox::open`].
+    pub fn open_bytes(&self, purpose: &str, sealed: &[u8]) -> Result<Vec<u8>, Unsealed> {
+        let (key_id, encrypted) = sealed.split_at_checked(self.key_id.len()).ok_or(Unsealed::Broken)?;
+        if key_id != self.key_id.as_bytes() {
+            return Err(Unsealed::OtherKey);
+        }
+        self.decrypted(purpose, encrypted)
+    }
+
+    /// The nonce and the ciphertext with its tag.
+    fn encrypted(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).map_err(|error| error.to_string())?;
-        let payload = Payload { msg: secret.as_bytes(), aad: purpose.as_bytes() };
+        let payload = Payload { msg: secret, aad: purpose.as_bytes() };
         let encrypted = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|error| error.to_string())?;
-        Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode([&nonce[..], &encrypted].concat()) })
+        Ok([&nonce[..], &encrypted].concat())
+    }
+
+    fn decrypted(&self, purpose: &str, bytes: &[u8]) -> Result<Vec<u8>, Unsealed> {
+        let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealed::Broken)?;
+        let payload = Payload { msg: encrypted, aad: purpose.as_bytes() };
+        self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Unsealed::Broken)
     }
 
     /// # Errors
@@ -69,10 +100,7 @@ impl SecretBox {
             return Err(Unsealed::OtherKey);
         }
         let bytes = hex::decode(&sealed.ciphertext).map_err(|_| Unsealed::Broken)?;
-        let (nonce, encrypted) = bytes.split_first_chunk::<NONCE_BYTES>().ok_or(Unsealed::Broken)?;
-        let payload = Payload { msg: encrypted, aad: purpose.as_bytes() };
-        let opened = self.cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| Unsealed::Broken)?;
-        String::from_utf8(opened).map_err(|_| Unsealed::Broken)
+        String::from_utf8(self.decrypted(purpose, &bytes)?).map_err(|_| Unsealed::Broken)
     }
 }
 
@@ -96,6 +124,13 @@ mod tests {
         for broken in ["", "zz", "00"] {
             changed.ciphertext = broken.to_owned();
             assert_eq!(here.open("webhook:1", &changed), Err(Unsealed::Broken));
+        }
+        let sealed = here.seal_bytes("package:1", b"\0asm").expect("randomness");
+        assert_eq!(here.open_bytes("package:1", &sealed).as_deref(), Ok(&b"\0asm"[..]));
+        assert_eq!(here.open_bytes("package:2", &sealed), Err(Unsealed::Broken));
+        assert_eq!(elsewhere.open_bytes("package:1", &sealed), Err(Unsealed::OtherKey));
+        for broken in [&sealed[..10], &sealed[..30], &sealed[..sealed.len() - 1]] {
+            assert_eq!(here.open_bytes("package:1", broken), Err(Unsealed::Broken));
         }
     }
 }

@@ -100,6 +100,32 @@ pub fn drop_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
     }
 }
 
+/// How a search index of SQLite is rid of what deleted rows left in it.
+#[derive(Clone, Debug)]
+pub struct SearchMerge {
+    /// Finds a row where the index has anything of deleted rows.
+    pub leftovers: String,
+    /// Merges as many pages as are bound; with a negative number it begins a merge of the whole index.
+    pub merge: String,
+}
+
+/// Where the marks of deleted rows begin among the pages of an FTS5 table: the format gives the segments of marks numbers from
+/// 65,536, and a page's id has its segment's number above 37 bits.
+const FIRST_MARK_OF_DELETED: i64 = 65_536 << 37;
+
+/// The statements that merge an object's search index; `None` where there is nothing to merge. FTS5 only marks a deleted row of
+/// such a table, and keeps its trigrams until a merge. Its option `secure-delete` does not reach them: it needs the row's text.
+pub fn merge_search_index(dialect: Dialect, object: &Object) -> Option<SearchMerge> {
+    if dialect == Dialect::Postgres || !object.is_searchable() {
+        return None;
+    }
+    let index = search_table(object);
+    Some(SearchMerge {
+        leftovers: format!("SELECT 1 FROM {index}_data WHERE id >= {FIRST_MARK_OF_DELETED} LIMIT 1"),
+        merge: format!("INSERT INTO {index} ({index}, rank) VALUES ('merge', ?1)"),
+    })
+}
+
 /// Drops the search index that held the text in upper case, before the fold was [`blockbase_schema::fold`]. An index has another
 /// name since, so that one that was made for another fold is never asked.
 pub fn drop_upper_case_index(dialect: Dialect, object: &Object) -> String {

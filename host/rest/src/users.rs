@@ -47,8 +47,10 @@ pub(crate) async fn sessions(
     State(state): State<AppState>,
     Granted(caller, ..): Granted<(Users, Read)>,
     PathParts(id): PathParts<String>,
+    query: QueryPairs,
 ) -> Result<Response, ApiError> {
-    Ok(render::data(StatusCode::OK, &state.app.user_sessions(&caller, &id).await?))
+    let paging = query.page_beside(&[])?;
+    Ok(render::json_bytes(StatusCode::OK, state.app.user_sessions(&caller, &id, paging).await?.into_bytes()))
 }
 
 pub(crate) async fn end_sessions(

@@ -176,6 +176,15 @@ impl Connection {
         Ok(!self.fetch(sql, vec![id.into()]).await?.is_empty())
     }
 
+    /// As [`Connection::keep_user`], but one transaction at a time. Writes of the user, which only keep the user, do not wait for it.
+    pub async fn keep_user_alone(&mut self, id: &str) -> Result<bool, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => "SELECT id FROM svc_users WHERE id = $1",
+            Dialect::Postgres => "SELECT id FROM svc_users WHERE id = $1 FOR NO KEY UPDATE",
+        };
+        Ok(!self.fetch(sql, vec![id.into()]).await?.is_empty())
+    }
+
     /// Stores the name, the image, the ban and the time of the change.
     pub async fn update_user(&mut self, user: &UserRow) -> Result<bool, DbError> {
         let changed = self

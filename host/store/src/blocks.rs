@@ -175,7 +175,25 @@ impl Connection {
         Ok(self.run(sql, vec![block.into(), version.into(), manifest.into()]).await? == 1)
     }
 
-    /// The packed file of an installed version.
+    /// All versions that are kept: `(block, version, digest, manifest)`.
+    pub async fn block_versions(&mut self) -> Result<Vec<(String, String, String, String)>, DbError> {
+        let sql = "SELECT block, version, digest, manifest FROM svc_block_versions ORDER BY block, version";
+        let rows = self.fetch(sql, Vec::new()).await?;
+        rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?, row.text(3)?))).collect()
+    }
+
+    /// Stores the file of a version that is kept in another form. `false` where there is none of this digest.
+    pub async fn set_block_component(
+        &mut self,
+        block: &str,
+        (version, digest): (&str, &str),
+        component: Vec<u8>,
+    ) -> Result<bool, DbError> {
+        let sql = "UPDATE svc_block_versions SET component = $4 WHERE block = $1 AND version = $2 AND digest = $3";
+        Ok(self.run(sql, vec![block.into(), version.into(), digest.into(), component.into()]).await? == 1)
+    }
+
+    /// The packed file of an installed version, as it is stored.
     pub async fn block_component(&mut self, block: &str, version: &str) -> Result<Option<Vec<u8>>, DbError> {
         let rows = self
             .fetch(

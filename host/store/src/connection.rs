@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use blockbase_query::ddl::SearchMerge;
 use blockbase_query::{Dialect, Param, Statement};
 use blockbase_schema::Column;
 
@@ -12,6 +13,9 @@ use crate::record::{Page, Record, SpooledRows};
 use crate::row::Row;
 use crate::spool::Spool;
 use crate::{Commit, postgres, sqlite};
+
+/// Pages of SQLite's search index, of 4 KB, that one step of a merge writes. It takes some tens of milliseconds.
+const MERGED_PAGES: i64 = 500;
 
 /// A connection. Its methods are async for Postgres; on SQLite they never wait.
 pub struct Connection {
@@ -197,6 +201,21 @@ impl Connection {
             self.index_new_row(object_id, document);
         }
         Ok(())
+    }
+
+    /// A step of a merge of SQLite's search index: whether there is more to do. A merge that `begins` takes in the whole index, where
+    /// that has anything of deleted rows.
+    pub async fn merge_search(&mut self, merge: SearchMerge, begins: bool) -> Result<bool, DbError> {
+        let SearchMerge { leftovers, merge } = merge;
+        if begins && self.fetch_rows(Statement { sql: leftovers, params: Vec::new() }).await?.is_empty() {
+            return Ok(false);
+        }
+        let pages = if begins { -MERGED_PAGES } else { MERGED_PAGES };
+        let changes = || Statement { sql: "SELECT total_changes()".to_owned(), params: Vec::new() };
+        let before = self.fetch_integer(changes()).await?;
+        self.execute(Statement { sql: merge, params: vec![pages.into()] }).await?;
+        // FTS5 says so: a step that finds nothing to merge counts as one change.
+        Ok(self.fetch_integer(changes()).await? - before > 1)
     }
 
     /// Tells SQLite's search index what the row that was just inserted contains.

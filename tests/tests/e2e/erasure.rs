@@ -106,6 +106,40 @@ on_both_engines! {
         assert_eq!((&again["eventsWaiting"], count(&server, &format!("SELECT count(*) FROM svc_events WHERE payload LIKE '%{id}%'")).await), (&json!(0), "0".to_owned()));
     }
 
+    async fn the_search_index_forgets_what_an_erasure_deletes(engine: Engine) {
+        // Characters that are one trigram of nine bytes, which the index stores as it is.
+        const DELETED: &str = "\u{3299}\u{329b}\u{329c}";
+        const CHANGED: &str = "\u{3301}\u{3302}\u{3303}";
+        const KEPT: &str = "\u{32d0}\u{32d1}\u{32d2}";
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        notes(&admin).await;
+        let (id, token) = writer(&admin, "gone").await;
+        let theirs = server.with_token(token);
+        theirs.make("note", json!({ "text": format!("of the person {DELETED}") })).await;
+        let changed = theirs.make("note", json!({ "text": CHANGED })).await;
+        theirs.patch(&format!("/api/v1/data/note/{changed}"), json!({ "text": "something else" })).await.data();
+        admin.make("note", json!({ "text": format!("of the admin {KEPT}") })).await;
+        let holds = |marker: &str| ["svc.db", "svc.db-wal"].iter().any(|file| {
+            let bytes = std::fs::read(server.directory().join("svc-data").join(file)).unwrap_or_default();
+            bytes.windows(marker.len()).any(|window| window == marker.as_bytes())
+        });
+        assert!(engine == Engine::Postgres || [DELETED, CHANGED, KEPT].iter().all(|marker| holds(marker)));
+        let result = erase(&admin, "erase-gone", json!({ "userId": id, "records": "delete" })).await;
+        assert_eq!(result["recordsDeleted"], 2, "{result}");
+        let found = async |text: &str| admin.get(&format!("/api/v1/data/note?search={text}")).await.json()["pagination"]["totalCount"].clone();
+        assert_eq!([found(DELETED).await, found(CHANGED).await, found(KEPT).await], [0, 0, 1]);
+        if engine == Engine::Sqlite {
+            assert!(!holds(DELETED) && !holds(CHANGED) && holds(KEPT));
+            // A second erasure finds nothing to merge, and leaves the index as it is.
+            let object = count(&server, "SELECT id FROM svc_objects WHERE name = 'note'").await;
+            let pages = async || server.sql(&format!("SELECT count(*), max(id) FROM svc_ft_{object}_data")).await;
+            let before = pages().await;
+            assert_eq!(admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["status"], "succeeded");
+            assert_eq!(pages().await, before);
+        }
+    }
+
     async fn an_erasure_that_fails_has_erased_the_address(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let admin = server.admin().await;

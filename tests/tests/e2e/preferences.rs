@@ -121,6 +121,24 @@ on_both_engines! {
         assert_eq!(who.get(PREFERENCES).await.data().as_object().unwrap().len(), 1000);
     }
 
+    async fn a_guest_keeps_little(engine: Engine) {
+        const GUEST_BYTES_MAX: usize = 4 * 1024;
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        server.admin().await;
+        let who = guest(&server).await;
+        assert_eq!(send(&who, "application/json", of_size(GUEST_BYTES_MAX)).await.status, 200);
+        for more in [of_size(GUEST_BYTES_MAX + 1), r#"{"b":1}"#.to_owned()] {
+            let refused = send(&who, "application/json", more).await.expect_error(413, "payload_too_large");
+            assert!(refused["message"].as_str().unwrap().contains("of a guest have 4096 bytes"), "{refused}");
+        }
+        let kept = who.get(PREFERENCES).await.data();
+        assert_eq!((kept["a"].as_str().unwrap().len(), kept.as_object().unwrap().len()), (GUEST_BYTES_MAX - 8, 1));
+        // Who signs up is a guest no longer.
+        let ann = server.with_token(signed(&who, "sign-up", "ann").await);
+        assert_eq!(ann.get(PREFERENCES).await.data(), kept);
+        assert_eq!(send(&ann, "application/json", of_size(BYTES_MAX)).await.status, 200);
+    }
+
     async fn changes_at_the_same_time_are_all_kept(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let who = server.admin().await;

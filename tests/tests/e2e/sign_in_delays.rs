@@ -136,6 +136,49 @@ on_both_engines! {
         assert!(known < unknown, "{known:?} {unknown:?}");
     }
 
+    async fn guesses_of_the_setup_token_wait_too(engine: Engine) {
+        const TOKEN: &str = "of-the-operator-1";
+        let server = behind_proxy(engine).env("SVC_SETUP_TOKEN", TOKEN).start().await;
+        let sign_up = async |name: &str, token: Option<&str>, address: &str| {
+            let body = json!({ "name": name, "email": format!("{name}@example.com"), "password": PASSWORD });
+            let request = server.request("POST", "/api/auth/sign-up/email").header("x-forwarded-for", address).json(&body);
+            server.send(match token {
+                Some(token) => request.header("x-setup-token", token),
+                None => request,
+            })
+            .await
+        };
+        // Each guess comes for another account; they count together.
+        for number in 0..10 {
+            let refused = sign_up(&format!("eve{number}"), Some("of-the-operator-2"), "192.0.2.1").await;
+            refused.expect_error(403, "setup_token_required");
+        }
+        let failures = server.sql("SELECT failures FROM svc_sign_in_tries WHERE network = '192.0.2.1'").await;
+        assert_eq!(failures, [["10"]]);
+        set_tries(&server, "192.0.2.1", 20, Duration::ZERO).await;
+        // The right one waits as well: else the answer would tell which one it is.
+        for token in ["of-the-operator-2", TOKEN] {
+            let refused = sign_up("ada", Some(token), "192.0.2.1").await;
+            let seconds = wait_of(&refused);
+            assert!((30..=61).contains(&seconds), "{seconds}");
+            refused.expect_error(429, "rate_limited");
+        }
+        // A sign-up that sends none tries nothing, and other networks are not kept from trying.
+        sign_up("ada", None, "192.0.2.1").await.expect_error(403, "setup_token_required");
+        sign_up("ada", Some("of-the-operator-2"), "192.0.2.2").await.expect_error(403, "setup_token_required");
+        assert_eq!(server.sql("SELECT count(*) FROM svc_users").await, [["0"]]);
+        let log = server.log();
+        assert!(!log.contains(TOKEN) && !log.contains("of-the-operator-2"), "{log}");
+        // After the wait the right one is taken.
+        set_tries(&server, "192.0.2.1", 20, Duration::from_secs(61)).await;
+        let first = sign_up("ada", Some(TOKEN), "192.0.2.1").await;
+        assert_eq!(first.status, 200, "{}", first.text);
+        let ada = server.with_token(first.json()["token"].as_str().unwrap().to_owned());
+        assert_eq!(ada.get("/api/v1/me").await.json()["roles"], json!(["admin"]));
+        // Nobody needs one from then on, and none is looked at.
+        assert_eq!(sign_up("bob", Some("of-the-operator-2"), "192.0.2.1").await.status, 200);
+    }
+
     async fn guesses_of_the_current_password_count_too(engine: Engine) {
         let server = ServerBuilder::new(engine).start().await;
         let admin = server.admin().await;

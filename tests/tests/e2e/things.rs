@@ -1,9 +1,12 @@
 //! What people made has the rights that they hold now, and acting on it takes the rights that it carries: webhooks,
 //! subscriptions, tasks, blocks, and changes of the schema.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Answer, Receiver, Reply, Server, ServerBuilder, example_block, on_both_engines, pack, within};
+use blockbase_tests::{
+    Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, example_block, on_both_engines, pack, within,
+};
 use serde_json::{Value, json};
 
 use crate::roles::key;
@@ -35,6 +38,19 @@ fn own(resource: &str, actions: &[&str]) -> Value {
 async fn told(server: &Server, topic: &str) -> Vec<Value> {
     let rows = server.sql(&format!("SELECT payload FROM svc_events WHERE topic = '{topic}' ORDER BY seq")).await;
     rows.iter().map(|row| serde_json::from_str(&row[0]).unwrap()).collect()
+}
+
+/// The files in a directory and below that hold some bytes.
+fn files_with(directory: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let with = |path: PathBuf| match path.is_dir() {
+        true => files_with(&path, bytes),
+        false => {
+            let content = std::fs::read(&path).unwrap_or_default();
+            if content.windows(bytes.len()).any(|window| window == bytes) { vec![path] } else { Vec::new() }
+        }
+    };
+    entries.flat_map(with).collect()
 }
 
 fn reason(answer: &Answer) -> Value {
@@ -252,6 +268,59 @@ on_both_engines! {
         assert_eq!(admin.get(&format!("/api/v1/webhooks/{webhook}")).await.data()["suspended"], Value::Null);
         admin.make("task", json!({ "title": "c" })).await;
         receiver.wait_for(2).await;
+    }
+
+    async fn header_values_in_the_file_of_a_block_are_sealed(engine: Engine) {
+        let mut server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        let file = async |version: &str| {
+            let manifest = json!({
+                "name": "sender", "version": version, "requires": { "plugins": ["log"] }, "actions": [{ "name": "echo" }],
+                "webhooks": [{ "name": "out", "url": receiver.url, "topics": ["data.task.#"], "headers": { "X-Key": format!("hush-hush-{version}") } }],
+            });
+            pack(example_block("echo").await, manifest).await.unwrap()
+        };
+        // How many files are stored, and how many of them hold a value as it is; then the files of the server that do.
+        let counts = async |server: &Server| match engine {
+            Engine::Sqlite => server.sql("SELECT count(*), coalesce(sum(instr(component, CAST('hush-hush' AS BLOB)) > 0), 0) FROM svc_block_versions").await,
+            Engine::Postgres => server.sql("SELECT count(*)::text, (count(*) FILTER (WHERE position('hush-hush'::bytea IN component) > 0))::text FROM svc_block_versions").await,
+        };
+        let leaks = |server: &Server| files_with(&server.directory(), b"hush-hush");
+        let sent = async |admin: &Admin<'_>, count: usize| {
+            admin.make("task", json!({ "title": "a" })).await;
+            receiver.wait_for(count).await[count - 1].header("x-key").to_owned()
+        };
+        let first = file("1.0.0").await;
+        assert!(first.windows(9).any(|window| window == b"hush-hush"));
+        let installed = admin.install("", first.clone()).await;
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        let digest = installed.data()["digest"].clone();
+        assert_eq!(sent(&admin, 1).await, "hush-hush-1.0.0");
+        let upgraded = admin.install("?upgrade=true&allowNewPermissions=true", file("2.0.0").await).await;
+        assert_eq!(upgraded.status, 200, "{}", upgraded.text);
+        assert_eq!(sent(&admin, 2).await, "hush-hush-2.0.0");
+        assert_eq!((counts(&server).await, leaks(&server)), (vec![vec!["2".to_owned(), "0".to_owned()]], Vec::new()));
+        // A version that serves again declares the value that it had.
+        let back = admin.post("/api/v1/blocks/sender/rollback", json!({})).await.data();
+        assert_eq!((&back["version"], &back["digest"]), (&json!("1.0.0"), &digest));
+        assert_eq!(sent(&admin, 3).await, "hush-hush-1.0.0");
+
+        // What an earlier version stored as it was is sealed at the start. Without the compiled code the file is opened again.
+        let hex: String = first.iter().map(|byte| format!("{byte:02x}")).collect();
+        let literal = if engine == Engine::Sqlite { format!("X'{hex}'") } else { format!("'\\x{hex}'::bytea") };
+        server.sql(&format!("UPDATE svc_block_versions SET component = {literal} WHERE version = '1.0.0'")).await;
+        assert_eq!(counts(&server).await, [["2", "1"]]);
+        let token = admin.token.clone();
+        server.kill();
+        std::fs::remove_dir_all(server.directory().join("svc-data/blocks")).expect("a cache");
+        let server = server.restart().await;
+        let admin = server.with_token(token);
+        assert_eq!((counts(&server).await, leaks(&server)), (vec![vec!["2".to_owned(), "0".to_owned()]], Vec::new()));
+        assert_eq!(admin.post("/api/v1/blocks/sender/actions/echo", json!({ "a": 1 })).await.data(), json!({ "a": 1 }));
+        assert_eq!(sent(&admin, 4).await, "hush-hush-1.0.0");
+        assert_eq!(admin.get("/api/v1/blocks/sender").await.data()["digest"], digest);
     }
 
     async fn acting_on_a_webhook_takes_the_reads_that_it_carries(engine: Engine) {

@@ -1,6 +1,6 @@
 //! Sessions of users as those see and end them who look after users; the users with a role; and what a role gives in effect.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, on_both_engines, until, within};
 use futures_util::future::join_all;
@@ -144,6 +144,68 @@ on_both_engines! {
         assert_eq!(by_key.get(&sessions(&keeper_id)).await.data()[0]["current"], false);
         assert_eq!(by_key.delete(&sessions(&keeper_id)).await.data(), json!({ "count": 1 }));
         assert!(!is_signed_in(&keeper).await);
+    }
+
+    async fn a_user_has_a_hundred_sessions_and_those_used_least_recently_end(server: Server) {
+        let admin = server.admin().await;
+        let (first, id) = user(&admin, "ann", None).await;
+        let idle = sign_in(&server, "ann").await;
+        let path = format!("/api/v1/users/{id}/sessions");
+        let idle_id = ids(&admin.get(&path).await)[0].clone();
+        // What an earlier version of the server let a user have: 150 more, used a second apart, and one that has expired.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        server
+            .sql(&format!(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 150) \
+                 INSERT INTO svc_sessions (id, token_hash, user_id, expires_at, created_at, updated_at, is_bootstrap, last_seen_at) \
+                 SELECT 'old-' || i, 'hash-' || i, '{id}', {now} + 3600000, {now} - 3600000 - 1000 * i, {now} - 3600000, FALSE, \
+                 {now} - 60000 - 1000 * i FROM n"
+            ))
+            .await;
+        server.sql("UPDATE svc_sessions SET expires_at = 1 WHERE id = 'old-1'").await;
+        let page = async |query: &str| admin.get(&format!("{path}{query}")).await;
+        let listed = page("").await;
+        assert_eq!(
+            listed.json()["pagination"],
+            json!({ "page": 1, "pageSize": 25, "totalCount": 151, "totalPages": 7, "hasNextPage": true, "hasPreviousPage": false })
+        );
+        assert_eq!((ids(&listed).len(), &ids(&listed)[0]), (25, &idle_id));
+        assert_eq!(ids(&page("?limit=1000").await).len(), 100);
+        let last = page("?page=7").await;
+        assert_eq!((ids(&last)[0].as_str(), last.json()["pagination"]["hasNextPage"].clone()), ("old-150", json!(false)));
+        assert_eq!(ids(&page("?limit=2&offset=3").await), ["old-3", "old-4"]);
+        for wrong in ["?page=0", "?limit=x", "?search=a", "?current=true"] {
+            page(wrong).await.expect_error(400, "invalid_request");
+        }
+        let own = first.get("/api/auth/list-sessions").await.json();
+        assert_eq!((own.as_array().unwrap().len(), own[0]["id"].as_str()), (100, Some(idle_id.as_str())));
+
+        // The next sign-in brings them down to a hundred, itself among them. What ends does so at once, with its streams.
+        assert!(is_signed_in(&idle).await);
+        let stream = Stream::open(&idle, "").await;
+        server.sql(&format!("UPDATE svc_sessions SET last_seen_at = 1000 WHERE id = '{idle_id}'")).await;
+        let newest = sign_in(&server, "ann").await;
+        assert!(!is_signed_in(&idle).await && is_signed_in(&first).await && is_signed_in(&newest).await);
+        ends(stream).await;
+        let kept = page("?limit=100").await;
+        assert_eq!(kept.json()["pagination"]["totalCount"], 100);
+        let mut old: Vec<String> = ids(&kept).into_iter().filter(|id| id.starts_with("old-")).collect();
+        assert_eq!((old.len(), old.pop().as_deref()), (98, Some("old-99")));
+        let stored = async || server.sql(&format!("SELECT count(*) FROM svc_sessions WHERE user_id = '{id}'")).await;
+        assert_eq!(stored().await, [["100"]]);
+        // Several at once count each other.
+        let newer = join_all((0..6).map(|_| sign_in(&server, "ann"))).await;
+        assert_eq!(stored().await, [["100"]]);
+        for who in &newer {
+            assert!(is_signed_in(who).await);
+        }
+        // Where there is room, none ends.
+        assert_eq!(admin.delete(&format!("{path}/old-2")).await.status, 204);
+        sign_in(&server, "ann").await;
+        assert_eq!(stored().await, [["100"]]);
+        assert!(is_signed_in(&first).await);
+        assert_eq!(admin.delete(&path).await.data(), json!({ "count": 100 }));
+        assert!(is_signed_in(&admin).await);
     }
 
     async fn sessions_that_end_together_are_counted_once(server: Server) {

@@ -14,7 +14,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { HandOver } from "./HandOver";
-import { GIVEN_BY_THE_SERVICE, type User, type UserSession, retry, rolesQuery, userQuery } from "./users";
+import { GIVEN_BY_THE_SERVICE, SESSIONS_MAX, type User, type UserSession, retry, rolesQuery, userQuery } from "./users";
 import classes from "./Users.module.css";
 
 /** One account: what it may do, where it is signed in, and what an administrator may do with it. */
@@ -167,7 +167,7 @@ function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
   const path = `/api/v1/users/${user.id}/sessions`;
   const { data: sessions, error, refetch } = useQuery({
     queryKey: ["users", user.id, "sessions"],
-    queryFn: async ({ signal }) => (await request<{ data: UserSession[] }>("GET", path, { signal })).data,
+    queryFn: async ({ signal }) => (await request<{ data: UserSession[] }>("GET", path, { query: { limit: SESSIONS_MAX }, signal })).data,
     retry,
   });
   const end = useMutation({

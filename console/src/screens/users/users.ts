@@ -41,6 +41,8 @@ export interface UserSession {
   current: boolean;
 }
 
+/** Most sessions of one user, and most on a page. */
+export const SESSIONS_MAX = 100;
 export const PAGE = 50;
 export const retry = (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500);
 

@@ -9,10 +9,12 @@ use serde_json::Value;
 
 use super::{AuthProblem, render_session};
 use crate::App;
-use crate::caller::Credentials;
+use crate::caller::{Caller, Credentials};
 use crate::identity::Identity;
 use crate::recheck::Judged;
 
+/// Most sessions of one user. A sign-in past them ends those that were used least recently.
+pub(crate) const SESSIONS_OF_USER_MAX: i64 = 100;
 /// Expired sessions deleted in one transaction.
 const PURGED_AT_ONCE: i64 = 500;
 
@@ -45,13 +47,17 @@ impl App {
         .await
     }
 
-    /// The sessions of the caller's user, the newest first, each with `current`; tokens are not shown.
+    /// The newest sessions of the caller's user, at most [`SESSIONS_OF_USER_MAX`], each with `current`; tokens are not shown.
     pub async fn list_sessions(&self, credentials: &Credentials) -> Result<Vec<Value>, AuthProblem> {
         let identity = self.session(credentials).await?;
         let (user_id, now) = (identity.user.id.clone(), self.clock.now());
+        // An earlier version of the server let a user have any number of sessions.
+        let _permit = self.scan_permit(&Caller::of_identity(Arc::clone(&identity))).await?;
         let sessions = self
             .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.sessions_of(&user_id, now).await?) }))
+            .read(ReadCost::Scan, move |connection| {
+                Box::pin(async move { Ok(connection.sessions_of(&user_id, now, SESSIONS_OF_USER_MAX, 0).await?) })
+            })
             .await?;
         let current = identity.session().map(|session| session.id.as_str());
         let render = |session| {

@@ -4,6 +4,7 @@ use blockbase_schema::Result;
 use serde_json::json;
 
 use super::guests::{Upgrade, carry_over};
+use super::sessions::SESSIONS_OF_USER_MAX;
 use super::{AuthProblem, Client, SignedIn, hash_error, normal_email, render_user};
 use crate::App;
 use crate::caller::Caller;
@@ -17,10 +18,19 @@ pub struct SignIn {
     pub client: Client,
 }
 
+/// What the transaction decided.
+enum Outcome {
+    SignedIn,
+    Refused,
+    /// Other sessions have to end for it, and the transaction was not begun as one that ends any.
+    EndsOthers,
+}
+
 impl App {
     /// Signs in with a password. A wrong one and an unknown user look alike and take the same time.
     ///
-    /// A guest's session among the credentials is ended, and what the guest had is the user's.
+    /// A guest's session among the credentials is ended, and what the guest had is the user's. Where the user has as many sessions as
+    /// one may have, those that were used least recently end.
     pub async fn sign_in(&self, request: SignIn) -> Result<SignedIn, AuthProblem> {
         let SignIn { email, password, remember, client } = request;
         let email = normal_email(&email).ok_or(AuthProblem::InvalidEmail)?;
@@ -43,24 +53,31 @@ impl App {
         let caller = App::as_user(&user.id);
         let now = self.clock.now();
         let (user, session, guest, hash, caller, attempt) = (&user, &session, &guest, &hash, &caller, &attempt);
-        let is_in = self
-            .on_schema(&Caller::system(), move |registry| async move {
+        let system = Caller::system();
+        let sign_in = |ends_others: bool| {
+            self.on_schema(&system, move |registry| async move {
                 let upgraded =
                     guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
                 let attempt = attempt.clone();
                 let announcer = self.announcer(caller);
-                self.add_to_accounts(guest.is_some(), move |connection| {
+                self.add_to_accounts(ends_others, move |connection| {
                     Box::pin(async move {
                         if guest.is_some() {
                             // First, as in every other change that deletes a user.
                             connection.lock_accounts().await?;
                         }
                         // A ban or another password that came meanwhile lets nobody in, and none comes before the end.
-                        let stays = connection.keep_user(&user_id).await?
+                        let stays = connection.keep_user_alone(&user_id).await?
                             && connection.user(&user_id).await?.is_some_and(|user| !user.banned);
                         if !stays || connection.password_hash(&user_id).await?.as_ref() != Some(&hash) {
-                            return Ok(false);
+                            return Ok(Outcome::Refused);
+                        }
+                        if connection.sessions_count(&user_id, now).await? >= SESSIONS_OF_USER_MAX {
+                            if !ends_others {
+                                return Ok(Outcome::EndsOthers);
+                            }
+                            connection.delete_oldest_sessions(&user_id, now, SESSIONS_OF_USER_MAX - 1).await?;
                         }
                         session.is_bootstrap = connection.awaits_claim(&user_id).await?;
                         if let Some(guest) = &guest
@@ -71,18 +88,22 @@ impl App {
                         }
                         connection.insert_session(session).await?;
                         connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
-                        Ok(true)
+                        Ok(Outcome::SignedIn)
                     })
                 })
                 .await
             })
-            .await?;
+        };
+        let mut outcome = sign_in(guest.is_some()).await?;
+        if matches!(outcome, Outcome::EndsOthers) {
+            outcome = sign_in(true).await?;
+        }
         if guest.is_some() {
             self.follow_carry_over().await;
         }
-        match is_in {
-            true => Ok(SignedIn { token, user: render_user(user), remember }),
-            false => Err(AuthProblem::InvalidEmailOrPassword),
+        match outcome {
+            Outcome::SignedIn => Ok(SignedIn { token, user: render_user(user), remember }),
+            Outcome::Refused | Outcome::EndsOthers => Err(AuthProblem::InvalidEmailOrPassword),
         }
     }
 }

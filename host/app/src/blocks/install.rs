@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, ReadCost, SubscriptionRow, WebhookRow};
+use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
@@ -131,15 +131,11 @@ impl App {
         let present = self.installed(name)?;
         let serving = present.versions.iter().position(|(version, _)| *version == present.manifest.version);
         let before = serving.and_then(|place| present.versions.get(place + 1));
-        let Some((version, _)) = before else {
+        let Some((version, digest)) = before else {
             let message = format!("No version of the block `{name}` before {} is kept.", present.manifest.version);
             return Err(Error::new(Code::Conflict, message));
         };
-        let (key, wanted) = (name.to_owned(), version.clone());
-        let file = self
-            .store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.block_component(&key, &wanted).await?) }))
-            .await?;
+        let file = self.stored_file(name, version, digest).await?;
         let file = Bytes::from(file.ok_or_else(|| Error::internal("a kept version has no file"))?);
         let PreparedBlock { manifest, digest, kept: _kept } = self.runtime()?.prepare(file).await?;
         self.check_grantable(caller, &manifest)?;
@@ -246,8 +242,11 @@ impl App {
     }
 
     /// Stores a version and lets it serve: the block, and the report of its webhooks.
-    async fn apply(self: &Arc<Self>, caller: &Caller, change: Change) -> Result<(Value, Vec<Value>)> {
+    async fn apply(self: &Arc<Self>, caller: &Caller, mut change: Change) -> Result<(Value, Vec<Value>)> {
         let name = change.manifest.name.clone();
+        if let Some(file) = change.file.take() {
+            change.file = Some(self.file_to_store(&change.manifest, &change.digest, file).await?);
+        }
         let report = self
             .store
             .write(self.by(caller), move |connection| Box::pin(async move { store_change(connection, change).await }))

@@ -1,6 +1,6 @@
 //! Sessions of a user as those see and end them who look after users.
 
-use blockbase_query::Action;
+use blockbase_query::{Action, Paging};
 use blockbase_schema::{Error, Result, time};
 use blockbase_store::{ReadCost, SessionRow};
 use serde_json::{Value, json};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{USERS, within};
 use crate::App;
 use crate::caller::Caller;
+use crate::records::pagination_json;
 
 /// `{ id, createdAt, expiresAt, lastSeenAt, ipAddress, userAgent, current }`: never the token, nor its hash.
 fn render(session: &SessionRow, current: Option<&str>) -> Value {
@@ -23,29 +24,36 @@ fn render(session: &SessionRow, current: Option<&str>) -> Value {
 }
 
 impl App {
-    /// The sessions of a user that have not expired, the newest first. `current` marks the one that asks.
+    /// A page of a user's sessions that have not expired, the newest first: `{ data, pagination }`. `current` marks the one that asks.
     ///
     /// # Errors
     /// `not_found` for a user whom the caller may not see.
-    pub async fn user_sessions(&self, caller: &Caller, id: &str) -> Result<Vec<Value>> {
+    pub async fn user_sessions(&self, caller: &Caller, id: &str, paging: Paging) -> Result<String> {
         let access = caller.access(USERS, Action::Read)?;
         let missing = || Error::not_found("user");
         if access.only().is_some_and(|only| only != id) {
             return Err(missing());
         }
         let (id, now) = (id.to_owned(), self.clock.now());
-        let sessions = self
+        let (limit, offset) = (paging.limit as i64, paging.offset as i64);
+        // An earlier version of the server let a user have any number of sessions.
+        let _permit = self.scan_permit(caller).await?;
+        let (sessions, total) = self
             .store
-            .read(ReadCost::Rows, move |connection| {
+            .read(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
                     connection.user(&id).await?.ok_or_else(missing)?;
-                    Ok(connection.sessions_of(&id, now).await?)
+                    let total = connection.sessions_count(&id, now).await?;
+                    Ok((connection.sessions_of(&id, now, limit, offset).await?, total))
                 })
             })
             .await?;
         let identity = caller.identity();
         let current = identity.and_then(|identity| identity.session()).map(|session| session.id.as_str());
-        Ok(sessions.iter().map(|session| render(session, current)).collect())
+        let total = u64::try_from(total).unwrap_or(0);
+        let has_next = paging.offset + (sessions.len() as u64) < total;
+        let sessions = Value::Array(sessions.iter().map(|session| render(session, current)).collect());
+        Ok(format!("{{\"data\":{sessions},\"pagination\":{}}}", pagination_json(paging, Some(total), has_next)))
     }
 
     /// Ends all sessions of a user, the caller's own too where it is one of them: how many.
@@ -62,7 +70,7 @@ impl App {
                 let user = within(connection, &access, &id).await?;
                 app.require_strength_over_user(connection, &caller, &user).await?;
                 // Those that have expired are no sessions any more; they go along, and are not counted.
-                let ended = connection.sessions_of(&id, now).await?.len();
+                let ended = connection.sessions_count(&id, now).await?;
                 connection.delete_sessions_of(&id, None).await?;
                 u64::try_from(ended).map_err(Error::internal)
             })

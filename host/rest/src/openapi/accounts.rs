@@ -270,8 +270,18 @@ fn users(paths: &mut Paths) {
         .answers_nothing(204, "The user is gone.");
     paths.add("delete", base, delete);
     let sessions = "/api/v1/users/{id}/sessions";
-    let list = operation("users", "listSessions", "List a user's sessions, newest first").parameter(user()).problems(&[400, 404]);
-    paths.add("get", sessions, list.answers_data(200, "The sessions that have not expired.", list_of(schema("SvcUserSession"))));
+    let page = json!({
+        "type": "object",
+        "properties": { "data": list_of(schema("SvcUserSession")), "pagination": schema("SvcPagination") },
+        "required": ["data", "pagination"],
+        "additionalProperties": false,
+    });
+    let list = operation("users", "listSessions", "List a user's sessions, newest first")
+        .parameter(user())
+        .parameters(paging_parameters())
+        .problems(&[400, 404])
+        .answers(200, "A page of the sessions that have not expired. A user has 100 at most.", page);
+    paths.add("get", sessions, list);
     let end_all = operation("users", "endSessions", "End all sessions of a user")
         .describe(
             "The caller's own too, where it is one of them. Open streams end with them. Needs update on `users`; a user who holds more than \

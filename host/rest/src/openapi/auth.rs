@@ -176,7 +176,7 @@ fn sessions(paths: &mut Paths) {
     let listed = json!({ "type": "array", "items": schema("SvcListedSession") });
     let list = operation("listSessions", "List the sessions of one's user", Caller::Session)
         .describe("Each has `current`; tokens are not shown.");
-    paths.add("get", "/api/auth/list-sessions", list.answers(200, "The sessions, newest first.", listed));
+    paths.add("get", "/api/auth/list-sessions", list.answers(200, "The sessions, newest first, 100 at most.", listed));
     let maybe = json!({ "type": ["string", "null"] });
     let revoke = operation("revokeSession", "End one session of one's user", Caller::Session)
         .describe("By its id or its token. One that there is not is ended already.")

@@ -43,8 +43,8 @@ pub(super) fn describe(paths: &mut Paths) {
     let change = Operation::new("auth.updatePreferences", "auth", "Change what the user keeps")
         .describe(
             "Members at the top are replaced one by one; the others stay. All of them together have 64 KiB at most as JSON without \
-             spaces, and 1,000 members; past that 413, and nothing is changed. They are deleted with the user. A guest who signs up \
-             takes them along.",
+             spaces, those of a guest 4 KiB, and 1,000 members; past that 413, and nothing is changed. They are deleted with the \
+             user. A guest who signs up takes them along.",
         )
         .called_by(Caller::Session)
         .json_body(changes)

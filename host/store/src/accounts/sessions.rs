@@ -1,5 +1,7 @@
 //! Sessions: only the SHA-256 of a token is stored.
 
+use blockbase_query::Statement;
+
 use super::{RoleRow, UserRow, user, user_columns};
 use crate::connection::Connection;
 use crate::error::DbError;
@@ -107,16 +109,32 @@ impl Connection {
         Ok(Some(SessionHolder { session, user, roles, pending_claim }))
     }
 
-    /// The sessions of a user that have not expired, the newest first.
-    pub async fn sessions_of(&mut self, user_id: &str, now: i64) -> Result<Vec<SessionRow>, DbError> {
+    /// Some of a user's sessions that have not expired, the newest first.
+    pub async fn sessions_of(&mut self, user_id: &str, now: i64, limit: i64, offset: i64) -> Result<Vec<SessionRow>, DbError> {
         let rows = self
             .fetch(
                 "SELECT id, user_id, expires_at, created_at, updated_at, ip_address, user_agent, last_seen_at FROM svc_sessions \
-                 WHERE user_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC",
-                vec![user_id.into(), now.into()],
+                 WHERE user_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC LIMIT $3 OFFSET $4",
+                vec![user_id.into(), now.into(), limit.into(), offset.into()],
             )
             .await?;
         rows.iter().map(session).collect()
+    }
+
+    /// How many sessions a user has that have not expired.
+    pub async fn sessions_count(&mut self, user_id: &str, now: i64) -> Result<i64, DbError> {
+        let sql = self.spell("SELECT count(*) FROM svc_sessions WHERE user_id = $1 AND expires_at > $2");
+        self.fetch_integer(Statement { sql, params: vec![user_id.into(), now.into()] }).await
+    }
+
+    /// Deletes all sessions of a user but those `kept` that were used last; those that have expired are never kept.
+    pub async fn delete_oldest_sessions(&mut self, user_id: &str, now: i64, kept: i64) -> Result<u64, DbError> {
+        self.run(
+            "DELETE FROM svc_sessions WHERE user_id = $1 AND id NOT IN (SELECT id FROM svc_sessions WHERE user_id = $1 AND \
+             expires_at > $2 ORDER BY coalesce(last_seen_at, updated_at) DESC, created_at DESC, id DESC LIMIT $3)",
+            vec![user_id.into(), now.into(), kept.into()],
+        )
+        .await
     }
 
     pub async fn delete_session(&mut self, token_hash: &str) -> Result<u64, DbError> {
