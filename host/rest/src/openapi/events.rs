@@ -142,7 +142,7 @@ fn events(paths: &mut Paths) {
     let topic = "All topics that begin with it; a pattern where it holds `*` or `#`.";
     let limit = json!({ "type": "integer", "minimum": 1, "default": 50 });
     let recent = operation("list", "List recent events, newest first")
-        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 404 where the outbox does not hold the event of `before`.")
+        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 400 `answer_too_large` where they have more bytes than `SVC_MAX_ANSWER_BYTES`: ask with a smaller `limit`. 404 where the outbox does not hold the event of `before`.")
         .parameter(query_parameter("topic", topic, json!({ "type": "string" })))
         .parameter(query_parameter("object", "Only those of this object's records.", json!({ "type": "string" })))
         .parameter(query_parameter("record", "Only those of the record with this id.", json!({ "type": "string" })))
