@@ -196,6 +196,7 @@ on_sqlite_first! {
         let bare = admin.post("/api/v1/data/task", json!({ "title": "nothing else" })).await;
         check("post", "/api/v1/data/task", &bare);
         check("post", "/api/v1/data/task", &admin.post("/api/v1/data/task", json!({ "title": 1 })).await);
+        check("post", "/api/v1/data/task", &admin.post("/api/v1/data/task", json!({ "title": 1, "colour": 2 })).await);
         let id = created.data()["id"].as_str().unwrap().to_owned();
         let one = format!("/api/v1/data/task/{id}");
         let linked = admin.post(&format!("{one}/links/tags"), json!({ "ids": [tag] })).await;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Issue, Result};
 use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, ReadCost, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -228,7 +228,14 @@ impl App {
                 return Err(error);
             }
             let first_part = |path: &str| Some(path.strip_prefix('/')?.split('/').next()?.replace("~1", "/").replace("~0", "~"));
-            let at_fault: Vec<String> = error.issues.iter().filter_map(|issue| first_part(&issue.path)).collect();
+            let at_fault: Vec<String> = error
+                .issues
+                .iter()
+                .filter_map(|issue| match issue {
+                    Issue::Document { path, .. } => first_part(path),
+                    Issue::Field { .. } => None,
+                })
+                .collect();
             let without = |gone: &dyn Fn(&String) -> bool| -> Map<String, Value> {
                 set.iter().filter(|(key, _)| !gone(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
             };
