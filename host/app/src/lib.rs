@@ -76,7 +76,7 @@ pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
     Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters,
-    Related, RowPolicy, expand_paths,
+    Related, RowPolicy, SEARCH_CHARACTERS_MAX, expand_paths,
 };
 pub use blockbase_schema as schema;
 pub use blockbase_store::{Incomplete, SpoolReader};

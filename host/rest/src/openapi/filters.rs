@@ -1,5 +1,6 @@
 //! The parameters of lists and aggregates: search, sort, page, and each filter that a column takes.
 
+use blockbase_app::SEARCH_CHARACTERS_MAX;
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object};
 use serde_json::{Value, json};
 
@@ -123,7 +124,7 @@ fn search_parameters(object: &Object) -> [Value; 2] {
         true => "Text that a record contains. This object has no field to search in, so that nothing is found.".to_owned(),
         false => format!("Text that one of {} contains, whatever the case.", columns.join(", ")),
     };
-    let schema = json!({ "type": "string", "maxLength": 1000 });
+    let schema = json!({ "type": "string", "maxLength": SEARCH_CHARACTERS_MAX });
     [query_parameter("search", &text, schema.clone()), query_parameter("q", "Another name of `search`.", schema)]
 }
 
