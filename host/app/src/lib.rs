@@ -101,7 +101,7 @@ pub use manifest::{
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
 pub use preferences::PREFERENCES_BYTES_MAX;
-pub use records::ListAnswer;
+pub use records::{ListAnswer, write_warnings};
 pub use roles::RoleChanges;
 pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,

@@ -83,6 +83,16 @@ pub(super) fn data_of_record() -> Value {
     data(record())
 }
 
+/// `schema` of an answer that `expand` shapes.
+pub(super) fn with_warnings(mut schema: Value) -> Value {
+    schema["properties"]["warnings"] = json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "description": "Which expand keys there are not.",
+    });
+    schema
+}
+
 pub(super) fn page() -> Value {
     let whole = json!({ "type": "integer" });
     let maybe = json!({ "type": ["integer", "null"], "description": "Null with `count` of `none`." });

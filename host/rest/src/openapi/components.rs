@@ -176,6 +176,11 @@ pub(super) fn shared(cookie_name: &str) -> Components {
             "count": { "type": "integer", "minimum": 0 },
             "ids": { "type": "array", "items": { "type": "string", "format": "uuid" } },
         })),
+        "SvcWarnings": {
+            "type": "array",
+            "items": { "type": "string" },
+            "description": "There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none.",
+        },
         "SvcNumericText": {
             "type": "string",
             "description": "A number as text: read as the number that it shows.",

@@ -212,7 +212,7 @@ pub(super) fn expand(relations: &[&str]) -> Value {
         false => format!("Here: {}.", relations.join(", ")),
     };
     let text = format!(
-        "Relation keys whose records come along, separated by commas; dots lead up to three levels deep. Unknown keys are ignored. {keys}"
+        "Relation keys whose records come along, separated by commas; dots lead up to three levels deep. Unknown keys are left out, and `warnings` says so. {keys}"
     );
     query_parameter("expand", &text, json!({ "type": "string", "pattern": "^[^.,]*(\\.[^.,]*){0,2}(,[^.,]*(\\.[^.,]*){0,2})*$" }))
 }
