@@ -42,6 +42,12 @@ export class ApiError extends Error {
   get issues(): Issue[] {
     return this.details.issues ?? [];
   }
+  /** What is wrong with which field, where fields are at fault. */
+  get byField(): Record<string, string> {
+    const several = this.issues.map(({ path, message }) => [path, message]);
+    if (several.length > 0) return Object.fromEntries(several);
+    return this.field === undefined ? {} : { [this.field]: this.message };
+  }
   get isOffline(): boolean {
     return this.status === 0;
   }

@@ -1314,9 +1314,29 @@ export interface paths {
         };
         /**
          * List recent events, newest first
-         * @description Needs read on `events`, and leaves out what the caller may not read. Looks through the newest 100,000 events. `limit` is 500 at most.
+         * @description Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 400 `answer_too_large` where they have more bytes than `SVC_MAX_ANSWER_BYTES`: ask with a smaller `limit`. 404 where the outbox does not hold the event of `before`.
          */
         get: operations["events.list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/events/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an event
+         * @description Needs read on `events` and on what the event is about. 404 where the outbox does not hold it, or not any more.
+         */
+        get: operations["events.get"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1345,6 +1365,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/events/deliveries/counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count deliveries by consumer group and state
+         * @description Needs read on `events`, and leaves out entries of events that the caller may not read. Groups without entries are left out; 1,000 groups at most, by their names.
+         */
+        get: operations["events.countDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events/deliveries/retry": {
         parameters: {
             query?: never;
@@ -1355,8 +1395,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try a delivery again that failed
-         * @description It is due at once and has all its attempts again. Needs update on `events`, read on the event, and the rights that the consumer group carries. One that did not fail, or whose group is suspended, is 409.
+         * Try deliveries again that failed
+         * @description They are due at once and have all their attempts again. Needs read and update on `events`, read on the event, and the rights that the consumer group carries. One delivery that did not fail, or whose group is disabled or suspended, is 409. With `dead` all dead ones that match, up to 1,000,000: those of events that the caller may not read are passed over, and so are groups that are disabled, suspended or carry rights that the caller does not hold, unless `consumer` names the group. They are delivered in order, at the ordinary pace.
          */
         post: operations["events.retryDelivery"];
         delete?: never;
@@ -1668,12 +1708,18 @@ export interface components {
             message: string;
             /** @description The column at fault, where it is known. */
             field?: string;
-            /** @description Every failure of an action's input. */
-            issues?: {
+            /** @description Every failure of an action's input. Of a record: every field at fault, where there are several; `error`, `message` and `field` are those of the first. */
+            issues?: ({
                 /** @description A JSON Pointer into the input. */
                 path: string;
                 message: string;
-            }[];
+            } | {
+                /** @description The column, or the key that is none. */
+                field: string;
+                /** @description The code that it would have alone. */
+                error: string;
+                message: string;
+            })[];
             /** @description With `new_permissions`: what the version asks for beyond the installed one, by the manifest's keys. */
             newPermissions?: Record<string, never>;
             /** @description With `owns_things`: what the user made, the first hundred. */
@@ -1698,6 +1744,8 @@ export interface components {
             hasNextPage: boolean;
             hasPreviousPage: boolean;
         };
+        /** @description There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none. */
+        SvcWarnings: string[];
         SvcField: {
             name: string;
             /** @enum {string} */
@@ -1886,6 +1934,8 @@ export interface components {
             subscriptions: Record<string, never>[];
             webhooks: Record<string, never>[];
             config: unknown;
+            /** @description JSON Schema of `config`, from the manifest; null where the block takes no configuration. */
+            configSchema: unknown;
             /** Format: date-time */
             installedAt: string;
             installedBy: string | null;
@@ -1903,6 +1953,7 @@ export interface components {
             webhooks: Record<string, never>[];
             /** @description After a dry run of an upgrade: what it asks for beyond the installed version. */
             newPermissions?: Record<string, never>;
+            warnings?: components["schemas"]["SvcWarnings"];
         };
         SvcBlockSecret: {
             name: string;
@@ -2244,6 +2295,22 @@ export interface components {
             /** @description It was settled without being handed over: the group does not get this event any more. */
             skipped: boolean;
         };
+        SvcDeliveryCounts: {
+            consumer: string;
+            /** @description Counted up to 1,000,000. */
+            pending: number;
+            /** @description Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has no more. */
+            delivered: number;
+            /** @description They are tried again. Counted up to 1,000,000. */
+            failed: number;
+            /** @description Counted up to 1,000,000. */
+            dead: number;
+            /**
+             * Format: date-time
+             * @description When the event of the first pending entry happened.
+             */
+            oldestPendingAt: string | null;
+        };
         SvcSubscription: {
             /** @description Topic pattern. */
             event: string;
@@ -2574,7 +2641,10 @@ export interface components {
             content?: never;
         };
     };
-    parameters: never;
+    parameters: {
+        /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+        SvcViewAs: string;
+    };
     requestBodies: never;
     headers: {
         /** @description Names the request in the server's log: the caller's own id where it sent a sane one, else a new one. */
@@ -2601,7 +2671,10 @@ export interface operations {
     "data.discover": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -2625,8 +2698,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2635,7 +2710,10 @@ export interface operations {
     "schema.listObjects": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -2653,8 +2731,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -2715,7 +2795,10 @@ export interface operations {
     "schema.getObject": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The object's name. */
                 name: string;
@@ -2842,7 +2925,10 @@ export interface operations {
                 /** @description Of this field alone, or of the column of a relationship, such as `owner_id`. */
                 field?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The object's name. */
                 name: string;
@@ -3024,7 +3110,10 @@ export interface operations {
     "schema.listRelationships": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3042,8 +3131,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3148,7 +3239,10 @@ export interface operations {
     "schema.get": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3171,8 +3265,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3188,7 +3284,10 @@ export interface operations {
                 /** @description Changes at most; all where it is left out, and never more than 1000 where it is given. */
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3209,6 +3308,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3220,6 +3320,8 @@ export interface operations {
             header?: {
                 /** @description The `ETag` of a document that is there already. */
                 "If-None-Match"?: string;
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
             };
             path?: never;
             cookie?: never;
@@ -3240,8 +3342,10 @@ export interface operations {
                 };
             };
             304: components["responses"]["NotModified"];
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3310,7 +3414,10 @@ export interface operations {
     "service.instance": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3326,7 +3433,9 @@ export interface operations {
                     "application/json": components["schemas"]["SvcInstance"];
                 };
             };
+            400: components["responses"]["BadRequest"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3335,7 +3444,10 @@ export interface operations {
     "service.settings": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3353,8 +3465,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3363,7 +3477,10 @@ export interface operations {
     "service.status": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3381,8 +3498,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3391,7 +3510,10 @@ export interface operations {
     "blocks.list": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3409,8 +3531,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3477,7 +3601,10 @@ export interface operations {
     "blocks.listActions": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -3495,8 +3622,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -3505,7 +3634,10 @@ export interface operations {
     "blocks.get": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The block's name. */
                 block: string;
@@ -3683,7 +3815,10 @@ export interface operations {
     "blocks.listSecrets": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The block's name. */
                 block: string;
@@ -3827,7 +3962,10 @@ export interface operations {
     "blocks.getUsage": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The block's name. */
                 block: string;
@@ -3925,7 +4063,10 @@ export interface operations {
                 /** @description Lines at most; 100 by default, and never more than 1000. */
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The block's name. */
                 block: string;
@@ -4147,7 +4288,10 @@ export interface operations {
                 /** @description A reserved event stream, also as the header `X-GraphQL-Event-Stream-Token`. */
                 token?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -7182,7 +7326,10 @@ export interface operations {
     "roles.list": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -7203,6 +7350,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -7248,7 +7396,10 @@ export interface operations {
     "roles.get": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The role's id, or its name. */
                 id: string;
@@ -7353,7 +7504,10 @@ export interface operations {
     "roles.getPermissions": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The role's id, or its name. */
                 id: string;
@@ -7399,7 +7553,10 @@ export interface operations {
                 /** @description Records to leave out, instead of `page`. */
                 offset?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -7421,6 +7578,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -7429,7 +7587,10 @@ export interface operations {
     "users.get": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The user's id. */
                 id: string;
@@ -7543,7 +7704,10 @@ export interface operations {
     "users.listSessions": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The user's id. */
                 id: string;
@@ -7722,7 +7886,10 @@ export interface operations {
     "apiKeys.list": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -7743,6 +7910,7 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -7871,7 +8039,10 @@ export interface operations {
                 /** @description The id of an event: first comes what the outbox holds after it, then what happens, without a gap. */
                 since?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -7901,10 +8072,19 @@ export interface operations {
             query?: {
                 /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
                 topic?: string;
+                /** @description Only those of this object's records. */
+                object?: string;
+                /** @description Only those of the record with this id. */
+                record?: string;
+                /** @description Only those older than the event with this id. */
+                before?: string;
                 /** @description How many. */
                 limit?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -7925,6 +8105,43 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "events.get": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
+            path: {
+                /** @description The event's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The event. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcEvent"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -7939,6 +8156,14 @@ export interface operations {
                 consumer?: string;
                 /** @description Only those that are dead, or are not. */
                 dead?: boolean;
+                /** @description Only those of one event. */
+                eventId?: string;
+                /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
+                topic?: string;
+                /** @description Only those of events from this instant on. */
+                since?: string;
+                /** @description Only those of events before this instant. */
+                until?: string;
                 /** @description The page, from 1. 1 by default. */
                 page?: number;
                 /** @description Records a page; 25 by default, and never more than 100. */
@@ -7948,7 +8173,10 @@ export interface operations {
                 /** @description Records to leave out, instead of `page`. */
                 offset?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -7970,6 +8198,55 @@ export interface operations {
             400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "events.countDeliveries": {
+        parameters: {
+            query?: {
+                /** @description Only those. */
+                status?: "pending" | "delivered" | "failed";
+                /** @description Only those of one consumer group. */
+                consumer?: string;
+                /** @description Only those that are dead, or are not. */
+                dead?: boolean;
+                /** @description Only those of one event. */
+                eventId?: string;
+                /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
+                topic?: string;
+                /** @description Only those of events from this instant on. */
+                since?: string;
+                /** @description Only those of events before this instant. */
+                until?: string;
+            };
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The groups, by their names. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcDeliveryCounts"][];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -7987,11 +8264,28 @@ export interface operations {
                 "application/json": {
                     eventId: string;
                     consumer: string;
+                } | {
+                    /** @constant */
+                    dead: true;
+                    /** @description Only those of one consumer group. */
+                    consumer?: string | null;
+                    /** @description All topics that begin with it; a pattern where it holds `*` or `#`. */
+                    topic?: string | null;
+                    /**
+                     * Format: date-time
+                     * @description Only those of events from this instant on.
+                     */
+                    since?: string | null;
+                    /**
+                     * Format: date-time
+                     * @description Only those of events before this instant.
+                     */
+                    until?: string | null;
                 };
             };
         };
         responses: {
-            /** @description The delivery. */
+            /** @description The one delivery. */
             200: {
                 headers: {
                     "x-request-id": components["headers"]["RequestId"];
@@ -8000,6 +8294,20 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcDelivery"];
+                    };
+                };
+            };
+            /** @description How many dead deliveries are due again. */
+            202: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: {
+                            count: number;
+                        };
                     };
                 };
             };
@@ -8019,7 +8327,10 @@ export interface operations {
     "events.listSubscriptions": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -8037,8 +8348,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8078,8 +8391,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcSubscription"];
-                        /** @description There where something may not be as it was meant: a topic of an object that does not exist, say. */
-                        warnings?: string[];
+                        warnings?: components["schemas"]["SvcWarnings"];
                     };
                 };
             };
@@ -8164,7 +8476,10 @@ export interface operations {
     "webhooks.list": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -8182,8 +8497,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8230,8 +8547,7 @@ export interface operations {
                         data: components["schemas"]["SvcWebhook"];
                         /** @description Shown this once. */
                         secret: string;
-                        /** @description There where something may not be as it was meant: a topic of an object that does not exist, say. */
-                        warnings?: string[];
+                        warnings?: components["schemas"]["SvcWarnings"];
                     };
                 };
             };
@@ -8250,7 +8566,10 @@ export interface operations {
     "webhooks.get": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The webhook's id. */
                 id: string;
@@ -8346,8 +8665,7 @@ export interface operations {
                 content: {
                     "application/json": {
                         data: components["schemas"]["SvcWebhook"];
-                        /** @description There where something may not be as it was meant: a topic of an object that does not exist, say. */
-                        warnings?: string[];
+                        warnings?: components["schemas"]["SvcWarnings"];
                     };
                 };
             };
@@ -8475,7 +8793,10 @@ export interface operations {
     "tasks.list": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -8493,8 +8814,10 @@ export interface operations {
                     };
                 };
             };
+            400: components["responses"]["BadRequest"];
             401: components["responses"]["Unauthorized"];
             403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
             429: components["responses"]["RateLimited"];
             500: components["responses"]["InternalError"];
             503: components["responses"]["Unavailable"];
@@ -8562,7 +8885,10 @@ export interface operations {
     "tasks.get": {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The task's id, or its name. */
                 id: string;
@@ -8750,7 +9076,10 @@ export interface operations {
                 /** @description Records to leave out, instead of `page`. */
                 offset?: number;
             };
-            header?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
             path: {
                 /** @description The task's id, or its name. */
                 id: string;

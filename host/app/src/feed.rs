@@ -301,12 +301,12 @@ pub(crate) fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>
     }
 }
 
+const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Ask for fewer with a smaller \
+                                `limit`, and for those before them with `before`; `GET /api/v1/events/:id` has one alone.";
 /// Events of the outbox looked through for one answer, at most.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
 /// The same in one statement.
 const HEADS_AT_ONCE: i64 = 2_000;
-/// Bytes of one answer, but for its first event: older ones are left out.
-const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 impl App {
     /// Lets the feed begin after what is there, where this process alone writes. On Postgres whoever follows the outbox does.
@@ -359,7 +359,7 @@ impl App {
     /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
     ///
     /// # Errors
-    /// `not_found` where the event that they are to be older than is not there any more.
+    /// `not_found` where the event that they are to be older than is not there any more; `answer_too_large`.
     pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
         caller.require("events", Action::Read)?;
         let EventsRequest { topic, object, record, before } = request;
@@ -396,6 +396,7 @@ impl App {
             found.extend(seen.take(limit - found.len()).map(|head| head.seq));
         }
         drop(permit);
+        let bytes_max = self.answer_bytes_left(caller);
         let mut list = String::from("[");
         for seq in found {
             let event = self
@@ -403,15 +404,16 @@ impl App {
                 .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
                 .await?;
             let Some(event) = event else { continue };
+            if list.len() + event.envelope().len() > bytes_max {
+                return Err(Error::new(Code::AnswerTooLarge, EVENTS_TOO_LARGE));
+            }
             if list.len() > 1 {
-                if list.len() + event.envelope().len() > ANSWER_BYTES_MAX {
-                    break;
-                }
                 list.push(',');
             }
             list.push_str(event.envelope());
         }
         list.push(']');
+        caller.spend_answer(list.len());
         Ok(list)
     }
 }

@@ -75,7 +75,7 @@ pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
     Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operator, Paging, PagingParameters,
-    Related, RowPolicy, expand_paths,
+    Related, RowPolicy, SEARCH_CHARACTERS_MAX, expand_paths,
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
@@ -101,7 +101,7 @@ pub use manifest::{
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
 pub use preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
-pub use records::ListAnswer;
+pub use records::{ListAnswer, write_warnings};
 pub use roles::RoleChanges;
 pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,

@@ -7,7 +7,7 @@ use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
-use blockbase_schema::{Column, Error, Object, Registry, Result, json};
+use blockbase_schema::{Column, Error, Object, Registry, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
 use uuid::Uuid;
 
@@ -25,10 +25,12 @@ pub struct ListAnswer {
     pub total: Option<u64>,
     pub has_next_page: bool,
     pub paging: Paging,
+    /// Sentences about relation keys that are none.
+    pub warnings: Vec<String>,
 }
 
 impl ListAnswer {
-    /// `{ "data": [ … ], "pagination": { … } }`.
+    /// `{ "data": [ … ], "pagination": { … } }`, with `warnings` where there are any.
     pub fn json(&self) -> Vec<u8> {
         let pagination = pagination_json(self.paging, self.total, self.has_next_page);
         let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 32);
@@ -36,8 +38,20 @@ impl ListAnswer {
         json.extend_from_slice(&self.rows);
         json.extend_from_slice(b"],\"pagination\":");
         json.extend_from_slice(pagination.as_bytes());
+        write_warnings(&mut json, &self.warnings);
         json.push(b'}');
         json
+    }
+}
+
+/// Appends `,"warnings":[ … ]` to the members of an answer, where there are any.
+pub fn write_warnings(json: &mut Vec<u8>, warnings: &[String]) {
+    for (index, warning) in warnings.iter().enumerate() {
+        json.extend_from_slice(if index > 0 { b"," } else { b",\"warnings\":[" });
+        json::write_string(json, warning);
+    }
+    if !warnings.is_empty() {
+        json.push(b']');
     }
 }
 
@@ -69,6 +83,7 @@ impl App {
                 cost: cost(&plan.selection),
                 tables_of_one_moment: has_several.then(|| tables(&plan.object, &plan.expand)),
             };
+            let warnings = warnings_of_expand(&registry, object.name(), &request.expand);
             let answer = self
                 .store
                 .read_metered(read, self.scan_permit(caller), move |connection| {
@@ -77,7 +92,7 @@ impl App {
                 })
                 .await?;
             caller.spend_answer(answer.rows.len());
-            Ok(answer)
+            Ok(ListAnswer { warnings, ..answer })
         })
         .await
     }
@@ -175,6 +190,11 @@ impl App {
         .await
     }
 
+    /// Sentences about relation keys that an answer leaves out because they are none, for a caller who was given the record.
+    pub fn warnings_of_expand(&self, object: &str, related: &[Related]) -> Vec<String> {
+        if related.is_empty() { Vec::new() } else { warnings_of_expand(&self.registry(), object, related) }
+    }
+
     /// What relation keys mean to the caller.
     fn expand_plan(&self, caller: &Caller, registry: &Registry, object: &str, related: &[Related]) -> Result<Vec<ExpandPlan>> {
         if related.is_empty() {
@@ -182,6 +202,17 @@ impl App {
         }
         expand::plan(registry, object, related, &|related| caller.access(related, Action::Read))
     }
+}
+
+fn warnings_of_expand(registry: &Registry, object: &str, related: &[Related]) -> Vec<String> {
+    let unknown = expand::unknown_paths(registry, object, related);
+    let sentence = |(path, of): (String, String)| match path.rsplit('.').next() {
+        Some(key) if key.len() < path.len() => {
+            format!("`{of}` has no relation `{}`, so `{}` of `expand` is left out.", excerpt(key), excerpt(&path))
+        }
+        _ => format!("`{of}` has no relation `{}`, so `expand` leaves it out.", excerpt(&path)),
+    };
+    unknown.into_iter().map(sentence).collect()
 }
 
 /// What the plan tells of a read's cost: texts are as long as their writers made them.
@@ -257,7 +288,7 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize
         }
     };
     if !plan.with_count {
-        return Ok(ListAnswer { rows, total: None, has_next_page: has_more, paging });
+        return Ok(ListAnswer { rows, total: None, has_next_page: has_more, paging, warnings: Vec::new() });
     }
     let total = if let Some(kept) = kept {
         u64::try_from(kept).unwrap_or(0)
@@ -273,7 +304,8 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize
         let statement = sql::count(connection.dialect(), object, &counted);
         u64::try_from(connection.fetch_integer(statement).await.map_err(on)?).unwrap_or(0)
     };
-    Ok(ListAnswer { rows, total: Some(total), has_next_page: paging.offset + paging.limit < total, paging })
+    let has_next_page = paging.offset + paging.limit < total;
+    Ok(ListAnswer { rows, total: Some(total), has_next_page, paging, warnings: Vec::new() })
 }
 
 async fn run_aggregate(connection: &mut Connection, plan: &AggregatePlan) -> Result<Vec<u8>> {

@@ -302,11 +302,11 @@ impl App {
         Arc::clone(&self.subscriptions.read())
     }
 
-    /// Sentences about topic patterns that match nothing at this moment.
-    pub(crate) fn warnings_of_topics(&self, topics: &[String]) -> Vec<String> {
+    /// Sentences about topic patterns that match nothing at this moment, each once.
+    pub(crate) fn warnings_of_topics<'t>(&self, topics: impl IntoIterator<Item = &'t String>) -> Vec<String> {
         let registry = self.registry();
-        let mut warnings = Vec::new();
-        for topic in topics {
+        let (mut warnings, mut seen) = (Vec::new(), HashSet::new());
+        for topic in topics.into_iter().filter(|topic| seen.insert(topic.as_str())) {
             let Ok(pattern) = TopicPattern::parse(topic) else { continue };
             if let Reach::Object(object) = pattern.reach()
                 && registry.object(object).is_none()
@@ -341,7 +341,7 @@ impl App {
     /// read what it would get, or not write where it would go.
     pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered> {
         caller.require(EVENTS, Action::Create)?;
-        let warnings = self.warnings_of_topics(std::slice::from_ref(&new.event));
+        let warnings = self.warnings_of_topics([&new.event]);
         check_consumer(&new.consumer)?;
         let pattern = TopicPattern::parse(&new.event).map_err(|error| refused("event", error.message))?;
         if !is_built_in(&new.handler) {

@@ -14,12 +14,12 @@ use crate::caller::{Authority, Caller};
 use crate::identity::public_role;
 
 impl App {
-    /// The caller with the rights that a session with this role alone would have, as far as the caller has them. `own` means the
+    /// The caller with the rights that a session with the role of the id `role` alone would have, as far as the caller has them. `own` means the
     /// rows of the caller.
     ///
     /// # Errors
     /// `invalid_request` without enforcement, where no role has a meaning; `unauthorized` and `forbidden` without read on `roles`;
-    /// `not_found` for an unknown role.
+    /// `not_found` for an unknown id.
     pub(crate) async fn viewed_as(&self, caller: Caller, role: &str) -> Result<Caller> {
         if !self.settings.require_auth {
             return Err(Error::invalid_request(
@@ -43,7 +43,9 @@ impl App {
                 Box::pin(async move { Ok((connection.role(&sought).await?, public_role(connection).await?)) })
             })
             .await?;
-        let found = found.ok_or_else(|| Error::not_found("role"))?;
+        // The store also finds a role by its name, which is not what a header means that takes an id: a name can be given to
+        // another role.
+        let found = found.filter(|found| found.id == role).ok_or_else(|| Error::not_found("role"))?;
         let user_id = caller.identity().map(|identity| identity.user.id.as_str());
         // Every session has what `public` may do.
         let of_role = self.permissions([&found].into_iter().chain(&public), user_id)?;

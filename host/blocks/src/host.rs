@@ -29,7 +29,7 @@ pub(crate) fn log_cause(error: &Error) {
     }
 }
 
-/// A domain error as the guest sees it; of the inside it sees nothing.
+/// A domain error as the guest sees it; of the inside it sees nothing. Its details are `{ field, issues }`.
 fn guest_error(error: Error) -> types::Error {
     log_cause(&error);
     let details = match (&error.field, error.issues.is_empty()) {

@@ -101,7 +101,7 @@ impl BoundedSchema {
             false => {
                 let failures = self.0.iter_errors(document).take(ISSUES_MAX);
                 failures
-                    .map(|error| Issue {
+                    .map(|error| Issue::Document {
                         path: excerpt(&error.instance_path().to_string()).into_owned(),
                         message: excerpt_of(&error),
                     })

@@ -331,14 +331,21 @@ fn write_object<T>(
 ) -> Result<()> {
     let fields = input.fields().unwrap_or_default();
     let is_record = matches!(input, Input::Create(_) | Input::Update(_) | Input::Increment(_));
-    let refuse = |name: &str, message: String| {
-        let error = Error::invalid_request(message);
-        Err(if is_record { error.with_field(name) } else { error })
+    // Of a record everything that does not fit is told, of anything else what is first.
+    let mut problems = Vec::new();
+    let mut refuse = |problem: Error| match is_record {
+        true => {
+            problems.push(problem);
+            Ok(())
+        }
+        false => Err(problem),
     };
-    if let Some((name, _)) = members.iter().find(|(name, _)| !fields.iter().any(|field| field.name == *name)) {
-        let message = format!("`{}` has no field `{name}`", input.name());
-        let code = if is_record { Code::UnknownField } else { Code::InvalidRequest };
-        return Err(Error { code, ..refuse(name, message).err().unwrap_or_else(|| mismatch(input)) });
+    let of_field = |code: Code, name: &str, message: String| {
+        let error = Error::new(if is_record { code } else { Code::InvalidRequest }, message);
+        if is_record { error.with_field(name) } else { error }
+    };
+    for (name, _) in members.iter().filter(|(name, _)| !fields.iter().any(|field| field.name == *name)) {
+        refuse(of_field(Code::UnknownField, name, format!("`{}` has no field `{name}`", input.name())))?;
     }
     let begun = out.len();
     out.push(b'{');
@@ -347,7 +354,9 @@ fn write_object<T>(
         let Some((_, value)) = member.filter(|(_, value)| field.default.is_none() || !is_left_out(value)) else {
             match (field.default, &field.input) {
                 (Some(default), _) => write_member(out, begun, &field.name, |out| json::write_string(out, default)),
-                (None, Input::Required(_)) => return refuse(&field.name, format!("`{}` is missing", field.name)),
+                (None, Input::Required(_)) => {
+                    refuse(of_field(Code::InvalidRequest, &field.name, format!("`{}` is missing", field.name)))?;
+                }
                 (None, _) => {}
             }
             continue;
@@ -364,12 +373,17 @@ fn write_object<T>(
                 false => error,
             }
         });
-        if written.map_err(|error| error.within(format_args!("`{}`", field.name)))? {
-            write_member(out, begun, &field.name, |out| out.extend_from_slice(&text));
+        match written.map_err(|error| error.within(format_args!("`{}`", field.name))) {
+            Ok(true) => write_member(out, begun, &field.name, |out| out.extend_from_slice(&text)),
+            Ok(false) => {}
+            Err(problem) => refuse(problem)?,
         }
     }
     out.push(b'}');
-    Ok(())
+    match Error::of_record(problems) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
 }
 
 fn write_member(out: &mut Vec<u8>, begun: usize, name: &str, value: impl FnOnce(&mut Vec<u8>)) {

@@ -11,7 +11,6 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
-use serde_json::json;
 
 use crate::Graphql;
 use crate::accept::{Form, Refusal};
@@ -231,8 +230,7 @@ pub(crate) fn refuse(form: Form, refusal: Refusal) -> Response<Body> {
         Refusal::Malformed(error) => refused(&[error.into()]),
         Refusal::Method => {
             let message = format!("Queries go by GET or POST, mutations by POST; {ALLOWED} are answered here.");
-            let error = json!({ "message": message, "extensions": { "code": "method_not_allowed" } });
-            json!({ "errors": [error] }).to_string().into_bytes()
+            refused(&[Error::new(Code::MethodNotAllowed, message).into()])
         }
     };
     let mut response = answer(status, form, body);

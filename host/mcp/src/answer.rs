@@ -80,8 +80,9 @@ pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
 /// The method is none of this path.
 pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
     let message = format!("/api/v1/mcp does not answer {method} here; the header Allow lists what it does answer.");
-    let data = json!({ "error": "method_not_allowed", "message": message });
-    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, REFUSED, &message, Some(data), None);
+    let problem = Error::new(Code::MethodNotAllowed, message);
+    let data = Some(problem.envelope());
+    let mut response = error(StatusCode::METHOD_NOT_ALLOWED, REFUSED, &problem.message, data, None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
 }

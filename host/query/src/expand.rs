@@ -11,6 +11,8 @@ use crate::plan::column_index;
 const LEVELS_MAX: usize = 3;
 /// Most relation keys of one request, over all levels.
 const KEYS_MAX: usize = 50;
+/// Most keys that are none of which a request is told.
+const UNKNOWN_MAX: usize = 50;
 /// Most related records that one key brings, for all records of a page together.
 pub const RECORDS_MAX: usize = 10_000;
 
@@ -60,7 +62,7 @@ pub struct ExpandPlan {
     pub children: Vec<ExpandPlan>,
 }
 
-/// Finds out what `related` means for the records of `object`. Keys that are none are ignored.
+/// Finds out what `related` means for the records of `object`. Keys that are none are ignored; [`unknown_paths`] lists them.
 ///
 /// # Errors
 /// `invalid_request` for more keys than the bound, `unknown_field`; whatever `decide` says of an object that the caller may not
@@ -107,6 +109,25 @@ fn level(
         });
     }
     Ok(plans)
+}
+
+/// The paths of `related` whose last key is no relation of the object that it stands below, with that object; what is below them
+/// is nowhere. The first of them, where they are very many.
+pub fn unknown_paths(registry: &Registry, object: &str, related: &[Related]) -> Vec<(String, String)> {
+    let mut unknown = Vec::new();
+    collect_unknown(registry, object, related, "", &mut unknown);
+    unknown
+}
+
+fn collect_unknown(registry: &Registry, object: &str, related: &[Related], above: &str, unknown: &mut Vec<(String, String)>) {
+    for asked in related {
+        let path = format!("{above}{}", asked.key);
+        match registry.relation(object, &asked.key) {
+            Some(relation) => collect_unknown(registry, &relation.related, &asked.related, &format!("{path}."), unknown),
+            None if unknown.len() < UNKNOWN_MAX => unknown.push((path, object.to_owned())),
+            None => return,
+        }
+    }
 }
 
 /// The named columns, and `id`, which a projection always has.

@@ -21,5 +21,5 @@ pub use aggregate::{AggregateRequest, Function};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
 pub use operator::Operator;
-pub use request::{ExportRequest, Filter, FilterValue, ListRequest, Paging, PagingParameters};
+pub use request::{ExportRequest, Filter, FilterValue, ListRequest, Paging, PagingParameters, SEARCH_CHARACTERS_MAX};
 pub use sql::{Param, Statement};

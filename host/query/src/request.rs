@@ -35,8 +35,8 @@ const PAGE_SIZE_DEFAULT: u64 = 25;
 const PAGE_SIZE_MAX: u64 = 100;
 /// Most filters of one request; each can cost a scan.
 const FILTERS_MAX: usize = 100;
-/// Longest search term in bytes.
-const SEARCH_BYTES_MAX: usize = 1000;
+/// Longest search term in characters.
+pub const SEARCH_CHARACTERS_MAX: usize = 1000;
 /// Greatest offset: beyond it no list of records reaches, and 64-bit arithmetic stays exact.
 const OFFSET_MAX: u64 = 1 << 50;
 
@@ -246,9 +246,9 @@ impl ListRequest {
         }
         self.search = self.search.filter(|term| !term.is_empty());
         match &self.search {
-            Some(term) if term.len() > SEARCH_BYTES_MAX => {
-                Err(Error::invalid_request(format!("A search term has {SEARCH_BYTES_MAX} bytes at most.")))
-            }
+            Some(term) if term.chars().nth(SEARCH_CHARACTERS_MAX).is_some() => Err(Error::invalid_request(format!(
+                "A search term has {SEARCH_CHARACTERS_MAX} characters at most. Search for a part of it."
+            ))),
             Some(term) if term.contains('\0') => Err(Error::invalid_request("A search term cannot hold the NUL character.")),
             _ => Ok(self),
         }

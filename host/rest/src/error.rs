@@ -4,7 +4,6 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error, excerpt};
-use serde_json::json;
 
 use crate::auth::AuthError;
 
@@ -36,6 +35,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
         Code::Forbidden | Code::KeySuspended | Code::SetupTokenRequired => StatusCode::FORBIDDEN,
         Code::NotFound => StatusCode::NOT_FOUND,
+        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::UniqueViolation
         | Code::ForeignKeyViolation
         | Code::ObjectExists
@@ -92,9 +92,5 @@ pub(crate) async fn no_route(uri: Uri) -> Response {
 /// The path has no such method; axum adds `Allow`.
 pub(crate) async fn no_method(method: Method, uri: Uri) -> Response {
     let message = format!("{} does not answer {method}; the header Allow lists what it does answer.", excerpt(uri.path()));
-    let mut body = json!({ "error": "method_not_allowed", "message": message });
-    if is_auth(uri.path()) {
-        body["code"] = body["error"].clone();
-    }
-    (StatusCode::METHOD_NOT_ALLOWED, axum::Json(body)).into_response()
+    unhandled(uri.path(), Error::new(Code::MethodNotAllowed, message))
 }

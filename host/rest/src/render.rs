@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use blockbase_app::{Answered, App, RecordAnswer};
+use blockbase_app::{Answered, App, RecordAnswer, write_warnings};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -26,9 +26,20 @@ pub(crate) fn data_bytes(status: StatusCode, json: &[u8]) -> Response {
     json_bytes(status, bytes)
 }
 
-/// `{ "data": … }` around a record, with its ETag.
-pub(crate) fn record(status: StatusCode, record: &RecordAnswer, app: &App) -> Response {
-    with_etag(data_bytes(status, &record.json), &app.etag(&record.version))
+/// `{ "data": … }` around a record, with its ETag; with `warnings` where there are any.
+pub(crate) fn record(status: StatusCode, record: &RecordAnswer, warnings: &[String], app: &App) -> Response {
+    let mut json = data_begun(record);
+    write_warnings(&mut json, warnings);
+    json.push(b'}');
+    with_etag(json_bytes(status, json), &app.etag(&record.version))
+}
+
+/// `{ "data": …`, to be closed.
+fn data_begun(record: &RecordAnswer) -> Vec<u8> {
+    let mut json = Vec::with_capacity(record.json.len() + 32);
+    json.extend_from_slice(b"{\"data\":");
+    json.extend_from_slice(&record.json);
+    json
 }
 
 /// The same, or 304 where the client has this state of the record already.
@@ -40,11 +51,12 @@ pub(crate) fn record_unless_known(record: &RecordAnswer, known: &IfNoneMatch, ap
     }
 }
 
-/// `{ "data": …, "created": … }` around a record, with its ETag.
-pub(crate) fn upserted(status: StatusCode, record: &RecordAnswer, created: bool, app: &App) -> Response {
-    let mut json = b"{\"data\":".to_vec();
-    json.extend_from_slice(&record.json);
-    json.extend_from_slice(format!(",\"created\":{created}}}").as_bytes());
+/// `{ "data": …, "created": … }` around a record, with its ETag; with `warnings` where there are any.
+pub(crate) fn upserted(status: StatusCode, record: &RecordAnswer, created: bool, warnings: &[String], app: &App) -> Response {
+    let mut json = data_begun(record);
+    json.extend_from_slice(format!(",\"created\":{created}").as_bytes());
+    write_warnings(&mut json, warnings);
+    json.push(b'}');
     with_etag(json_bytes(status, json), &app.etag(&record.version))
 }
 

@@ -29,6 +29,7 @@ pub enum Code {
     KeySuspended,
     SetupTokenRequired,
     NotFound,
+    MethodNotAllowed,
     UniqueViolation,
     ForeignKeyViolation,
     ObjectExists,
@@ -71,6 +72,7 @@ impl Code {
             Code::KeySuspended => "key_suspended",
             Code::SetupTokenRequired => "setup_token_required",
             Code::NotFound => "not_found",
+            Code::MethodNotAllowed => "method_not_allowed",
             Code::UniqueViolation => "unique_violation",
             Code::ForeignKeyViolation => "foreign_key_violation",
             Code::ObjectExists => "object_exists",
@@ -93,11 +95,14 @@ impl Code {
     }
 }
 
-/// One failure of a validated document; `path` is a JSON Pointer into it.
+/// One of several failures.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Issue {
-    pub path: String,
-    pub message: String,
+#[serde(untagged)]
+pub enum Issue {
+    /// Of a document that was checked by a schema; `path` is a JSON Pointer into it.
+    Document { path: String, message: String },
+    /// Of a record: a field at fault, with the code and the message that it would have alone.
+    Field { field: String, error: &'static str, message: String },
 }
 
 /// Why the same operation may succeed when it is tried again at once.
@@ -118,7 +123,7 @@ pub struct Error {
     pub message: String,
     /// The column at fault, when it is known.
     pub field: Option<String>,
-    /// Per-value failures of an action's input.
+    /// Every failure of an action's input; every field at fault of a record that has several.
     pub issues: Vec<Issue>,
     /// A document that says more, under a key of its own beside the message.
     pub details: Option<Box<(&'static str, serde_json::Value)>>,
@@ -200,6 +205,20 @@ impl Error {
 
     pub fn unknown_field(object: &str, field: &str) -> Self {
         Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
+    }
+
+    /// The error of a record of which `errors` says what is wrong, at most one a field: the first of them, which lists all of them
+    /// as its issues where there are several. `None` where nothing is wrong.
+    pub fn of_record(errors: Vec<Error>) -> Option<Error> {
+        let mut issues = Vec::new();
+        if errors.len() > 1 {
+            issues.extend(errors.iter().map(|error| Issue::Field {
+                field: error.field.clone().unwrap_or_default(),
+                error: error.code.as_str(),
+                message: error.message.clone(),
+            }));
+        }
+        Some(Error { issues, ..errors.into_iter().next()? })
     }
 
     /// `{ error, message, field?, issues? }`, and what the error says more under a key of its own: the form that every surface

@@ -141,6 +141,8 @@ const COMMAND_VARIABLES: [&str; 4] = ["SVC_URL", "SVC_API_KEY", "SVC_REGISTRY_US
 
 /// How long one export to a collector may take by default, as OpenTelemetry has it.
 const COLLECTOR_TIMEOUT: Duration = Duration::from_secs(10);
+/// What a collector's own variables may say instead.
+const COLLECTOR_TIMEOUT_MS: (u64, u64) = (1, 600_000);
 /// Shortest master secret in characters.
 const SECRET_CHARS_MIN: usize = 32;
 
@@ -179,8 +181,19 @@ impl<F: Fn(&str) -> Option<String>> Source<F> {
         self.due(name, FLAG_NEED, flag)
     }
 
-    fn number(&self, name: &str, least: u64, most: u64) -> Result<u64, String> {
-        self.due(name, &format!("a whole number from {least} to {most}"), |text| {
+    /// A whole number; the table of variables has the range.
+    fn number(&self, name: &str) -> Result<u64, String> {
+        self.optional_number(name)?.ok_or_else(|| format!("{name} needs a whole number."))
+    }
+
+    /// The same of a variable without a default.
+    fn optional_number(&self, name: &str) -> Result<Option<u64>, String> {
+        let range = variables::named(name).and_then(Variable::range);
+        self.number_within(name, range.unwrap_or((0, u64::MAX)))
+    }
+
+    fn number_within(&self, name: &str, (least, most): (u64, u64)) -> Result<Option<u64>, String> {
+        self.parsed(name, &format!("a whole number from {least} to {most}"), |text| {
             text.parse().ok().filter(|number| (least..=most).contains(number))
         })
     }
@@ -266,13 +279,12 @@ impl Config {
         }
         let admin = admin_pair(&source)?;
         let telemetry = source.flag("SVC_TELEMETRY")?;
-        let megabytes = source.number("SVC_BLOCK_MEMORY_MB", 1, 4096)?;
-        let all_megabytes = source.number("SVC_BLOCK_MEMORY_TOTAL_MB", 1, 1 << 20)?;
-        let size = |name: &str| source.number(name, 1024, 4 << 30).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
-        let rate = |name: &str| source.number(name, 0, u64::from(u32::MAX)).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX));
-        let connections = source.parsed("SVC_DATABASE_MAX_CONNECTIONS", "a whole number from 0 to 10000", |text| {
-            text.parse().ok().filter(|connections: &u32| *connections <= 10_000)
-        })?;
+        let megabytes = source.number("SVC_BLOCK_MEMORY_MB")?;
+        let all_megabytes = source.number("SVC_BLOCK_MEMORY_TOTAL_MB")?;
+        let size = |name: &str| source.number(name).map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+        let rate = |name: &str| source.number(name).map(|rate| u32::try_from(rate).unwrap_or(u32::MAX));
+        let connections = source.optional_number("SVC_DATABASE_MAX_CONNECTIONS")?;
+        let connections = connections.and_then(|connections| u32::try_from(connections).ok());
         Ok(Config {
             listen,
             public_url: source.secretive("SVC_PUBLIC_URL", URL_NEED, public_base_url)?,
@@ -294,25 +306,24 @@ impl Config {
             anonymous_auth: source.flag("SVC_ANONYMOUS_AUTH")?,
             signup_role: source.text("SVC_SIGNUP_ROLE"),
             events_enabled: source.flag("SVC_EVENTS_ENABLED")?,
-            events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS", 0, 36_500)?).unwrap_or(30),
+            events_retention_days: u32::try_from(source.number("SVC_EVENTS_RETENTION_DAYS")?).unwrap_or(30),
             events_bytes_max: source.parsed("SVC_EVENTS_MAX_BYTES", "a whole number of bytes", |text| {
                 text.parse().ok().filter(|bytes: &i64| *bytes >= 0 && !text.starts_with('+'))
             })?,
-            events_poll: Duration::from_millis(source.number("SVC_EVENTS_POLL_INTERVAL_MS", 10, 3_600_000)?),
-            retry_base_ms: i64::try_from(source.number("SVC_RETRY_BASE_MS", 1, 3_600_000)?).unwrap_or(5000),
-            webhook_timeout: Duration::from_millis(source.number("SVC_WEBHOOK_TIMEOUT_MS", 1, 600_000)?),
+            events_poll: Duration::from_millis(source.number("SVC_EVENTS_POLL_INTERVAL_MS")?),
+            retry_base_ms: i64::try_from(source.number("SVC_RETRY_BASE_MS")?).unwrap_or(5000),
+            webhook_timeout: Duration::from_millis(source.number("SVC_WEBHOOK_TIMEOUT_MS")?),
             allow_private_network: source.flag("SVC_ALLOW_PRIVATE_NETWORK")?,
-            action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS", 1, 3_600_000)?),
+            action_timeout: Duration::from_millis(source.number("SVC_ACTION_TIMEOUT_MS")?),
             block_memory_bytes: usize::try_from(megabytes << 20).unwrap_or(usize::MAX),
             blocks_memory_bytes: usize::try_from(all_megabytes << 20).unwrap_or(usize::MAX),
             body_bytes_max: size("SVC_MAX_BODY_BYTES")?,
             block_bytes_max: size("SVC_MAX_BLOCK_BYTES")?,
             text_bytes_max: size("SVC_MAX_TEXT_BYTES")?,
             answer_bytes_max: size("SVC_MAX_ANSWER_BYTES")?,
-            bulk_records_max: usize::try_from(source.number("SVC_MAX_BULK", 1, 100_000)?).unwrap_or(1000),
-            streams_of_one_max: usize::try_from(source.number("SVC_MAX_STREAMS_PER_PRINCIPAL", 1, 10_000)?).unwrap_or(100),
-            connections_of_an_address_max: usize::try_from(source.number("SVC_MAX_CONNECTIONS_PER_ADDRESS", 1, 1_000_000)?)
-                .unwrap_or(2000),
+            bulk_records_max: usize::try_from(source.number("SVC_MAX_BULK")?).unwrap_or(1000),
+            streams_of_one_max: usize::try_from(source.number("SVC_MAX_STREAMS_PER_PRINCIPAL")?).unwrap_or(100),
+            connections_of_an_address_max: usize::try_from(source.number("SVC_MAX_CONNECTIONS_PER_ADDRESS")?).unwrap_or(2000),
             requests_per_minute: rate("SVC_RATE_LIMIT_RPM")?,
             auth_requests_per_minute: rate("SVC_AUTH_RATE_LIMIT_RPM")?,
             trusted_proxies: source.list("SVC_TRUSTED_PROXIES", "networks like 10.0.0.0/8", |text| {
@@ -321,7 +332,7 @@ impl Config {
             trusted_origins: source.list("SVC_TRUSTED_ORIGINS", "origins like https://app.example.com", |text| {
                 public_base_url(text).map(|url| url.origin().ascii_serialization())
             })?,
-            drain_delay: Duration::from_millis(source.number("SVC_DRAIN_DELAY_MS", 0, 600_000)?),
+            drain_delay: Duration::from_millis(source.number("SVC_DRAIN_DELAY_MS")?),
             metrics_token: source.secretive("SVC_METRICS_TOKEN", "visible ASCII characters", header_token)?,
             metrics_listen: source.parsed("SVC_METRICS_LISTEN", "an address like 127.0.0.1:9464", |text| text.parse().ok())?,
             otlp: otlp(&source, telemetry)?,
@@ -389,7 +400,7 @@ fn collector(source: &Source<impl Fn(&str) -> Option<String>>, signal: &str) -> 
         source.parsed(&name, "http/protobuf, the one protocol that is spoken here", is_spoken)?;
     }
     let timeout = match variable("TIMEOUT") {
-        Some((name, _)) => Duration::from_millis(source.number(&name, 1, 600_000)?),
+        Some((name, _)) => source.number_within(&name, COLLECTOR_TIMEOUT_MS)?.map_or(COLLECTOR_TIMEOUT, Duration::from_millis),
         None => COLLECTOR_TIMEOUT,
     };
     Ok(Some(Collector { is_https: url.scheme() == "https", timeout }))
@@ -450,6 +461,19 @@ mod tests {
         ] {
             let problem = read(&[(name, value)]).err().expect(name);
             assert!(problem.starts_with(name) && !problem.contains('\n'), "{problem}");
+        }
+        for variable in VARIABLES {
+            let Some((least, most)) = variable.range() else { continue };
+            let outside = [least.checked_sub(1), most.checked_add(1)].into_iter().flatten();
+            for number in outside {
+                let text: &'static str = number.to_string().leak();
+                let problem = read(&[(variable.name, text)]).err().expect(variable.name);
+                assert!(problem.contains(&format!("from {least} to {most}")), "{problem}");
+            }
+            for number in [least, most] {
+                let text: &'static str = number.to_string().leak();
+                assert!(read(&[(variable.name, text)]).is_ok(), "{}={number}", variable.name);
+            }
         }
         for (name, value) in [
             ("SVC_SECRET", "hunter2"),

@@ -1,7 +1,7 @@
 //! The environment variables of the server: what each means, what holds without it, and how much of it may be shown.
 //!
 //! This is the one list of them. `config` takes the defaults from here, `--help` prints it, and `GET /api/v1/settings` shows it with
-//! the values that hold. A new variable has to say whether it is a secret, because each is made by one of three functions.
+//! the values that hold. A new variable has to say whether it is a secret, because each is made by one of four functions.
 
 use blockbase_app::{ListedSetting, SettingSource};
 use url::Url;
@@ -13,6 +13,8 @@ pub(crate) struct Variable {
     pub(crate) name: &'static str,
     shown: Shown,
     default: Fallback,
+    /// The least and the greatest number that it takes, where it is a whole number.
+    range: Option<(u64, u64)>,
     /// One line for `--help`.
     description: &'static str,
 }
@@ -38,15 +40,27 @@ enum Fallback {
 }
 
 const fn plain(name: &'static str, default: Fallback, description: &'static str) -> Variable {
-    Variable { name, shown: Shown::All, default, description }
+    Variable { name, shown: Shown::All, default, range: None, description }
 }
 
+/// A whole number from `range.0` to `range.1`.
+const fn number(name: &'static str, default: Fallback, range: (u64, u64), description: &'static str) -> Variable {
+    Variable { name, shown: Shown::All, default, range: Some(range), description }
+}
+
+/// Bytes of a body, a value or an answer: less than 1 KiB is no working server, and more than 4 GiB no bound.
+const BYTES: (u64, u64) = (1 << 10, 4 << 30);
+/// Requests a minute; 0 is off.
+const REQUESTS_PER_MINUTE: (u64, u64) = (0, u32::MAX as u64);
+/// Milliseconds of a call of something that may take its time, up to an hour.
+const CALL_MS: (u64, u64) = (1, 3_600_000);
+
 const fn secret(name: &'static str, default: Fallback, description: &'static str) -> Variable {
-    Variable { name, shown: Shown::Never, default, description }
+    Variable { name, shown: Shown::Never, default, range: None, description }
 }
 
 const fn address(name: &'static str, default: Fallback, description: &'static str) -> Variable {
-    Variable { name, shown: Shown::Address, default, description }
+    Variable { name, shown: Shown::Address, default, range: None, description }
 }
 
 /// All of them, in the order of `--help`.
@@ -59,7 +73,12 @@ pub(crate) const VARIABLES: &[Variable] = &[
         Told("SQLite in the data directory"),
         "address of Postgres, as postgres://user:password@host/database",
     ),
-    plain("SVC_DATABASE_MAX_CONNECTIONS", Told("8 on SQLite, 16 on Postgres"), "size of the connection pool"),
+    number(
+        "SVC_DATABASE_MAX_CONNECTIONS",
+        Told("8 on SQLite, 16 on Postgres"),
+        (0, 10_000),
+        "size of the connection pool; 0 is the default",
+    ),
     secret("SVC_SECRET", Told("generated on SQLite; needed on Postgres"), "master secret, at least 32 characters"),
     plain("SVC_REQUIRE_AUTH", Is("true"), "whether permissions are enforced"),
     plain("SVC_ALLOW_INSECURE", Is("false"), "allows SVC_REQUIRE_AUTH=false on an address that is not loopback"),
@@ -75,31 +94,41 @@ pub(crate) const VARIABLES: &[Variable] = &[
     plain("SVC_ANONYMOUS_AUTH", Is("false"), "guest sign-in"),
     plain("SVC_SIGNUP_ROLE", Nothing, "role given to every plain new sign-up"),
     plain("SVC_EVENTS_ENABLED", Is("true"), "whether writes emit events"),
-    plain("SVC_EVENTS_POLL_INTERVAL_MS", Is("2000"), "how often the dispatcher looks by itself"),
-    plain("SVC_EVENTS_RETENTION_DAYS", Is("30"), "age at which settled events are purged; 0 keeps all"),
+    number("SVC_EVENTS_POLL_INTERVAL_MS", Is("2000"), (10, 3_600_000), "how often the dispatcher looks by itself"),
+    number("SVC_EVENTS_RETENTION_DAYS", Is("30"), (0, 36_500), "age at which settled events are purged; 0 keeps all"),
     plain(
         "SVC_EVENTS_MAX_BYTES",
         Told("a fifth of the disk; 10 GiB on Postgres"),
         "bytes of the outbox past which settled events are purged; 0 is no bound",
     ),
-    plain("SVC_RETRY_BASE_MS", Is("5000"), "base of the delivery backoff"),
-    plain("SVC_WEBHOOK_TIMEOUT_MS", Is("10000"), "time of one webhook call"),
-    plain("SVC_ACTION_TIMEOUT_MS", Is("30000"), "time of one action, hook or handler"),
-    plain("SVC_BLOCK_MEMORY_MB", Is("256"), "linear memory of one block instance"),
-    plain("SVC_BLOCK_MEMORY_TOTAL_MB", Is("4096"), "linear memory of all block instances together"),
+    number("SVC_RETRY_BASE_MS", Is("5000"), (1, 3_600_000), "base of the delivery backoff"),
+    number("SVC_WEBHOOK_TIMEOUT_MS", Is("10000"), (1, 600_000), "time of one webhook call"),
+    number("SVC_ACTION_TIMEOUT_MS", Is("30000"), CALL_MS, "time of one action, hook or handler"),
+    number("SVC_BLOCK_MEMORY_MB", Is("256"), (1, 4096), "linear memory of one block instance"),
+    number("SVC_BLOCK_MEMORY_TOTAL_MB", Is("4096"), (1, 1 << 20), "linear memory of all block instances together"),
     plain("SVC_ALLOW_PRIVATE_NETWORK", Is("false"), "whether webhooks and blocks may reach private addresses"),
-    plain("SVC_MAX_BODY_BYTES", Is("10485760"), "largest request body"),
-    plain("SVC_MAX_BLOCK_BYTES", Is("67108864"), "largest block upload"),
-    plain("SVC_MAX_TEXT_BYTES", Is("1048576"), "largest text value, where the field has no max of its own"),
-    plain("SVC_MAX_ANSWER_BYTES", Is("67108864"), "largest answer of a request that lists"),
-    plain("SVC_MAX_BULK", Is("1000"), "records of one bulk call"),
-    plain("SVC_MAX_STREAMS_PER_PRINCIPAL", Is("100"), "open event streams of one user, key or address"),
-    plain("SVC_MAX_CONNECTIONS_PER_ADDRESS", Is("2000"), "open connections of one address; trusted proxies have any number"),
-    plain("SVC_RATE_LIMIT_RPM", Is("6000"), "requests a minute and address; 0 is off"),
-    plain("SVC_AUTH_RATE_LIMIT_RPM", Is("60"), "the same for /api/auth"),
+    number("SVC_MAX_BODY_BYTES", Is("10485760"), BYTES, "largest request body"),
+    number("SVC_MAX_BLOCK_BYTES", Is("67108864"), BYTES, "largest block upload"),
+    number("SVC_MAX_TEXT_BYTES", Is("1048576"), BYTES, "largest text value, where the field has no max of its own"),
+    number("SVC_MAX_ANSWER_BYTES", Is("67108864"), BYTES, "largest answer of a request that lists"),
+    number("SVC_MAX_BULK", Is("1000"), (1, 100_000), "records of one bulk call"),
+    number("SVC_MAX_STREAMS_PER_PRINCIPAL", Is("100"), (1, 10_000), "open event streams of one user, key or address"),
+    number(
+        "SVC_MAX_CONNECTIONS_PER_ADDRESS",
+        Is("2000"),
+        (1, 1_000_000),
+        "open connections of one address; trusted proxies have any number",
+    ),
+    number("SVC_RATE_LIMIT_RPM", Is("6000"), REQUESTS_PER_MINUTE, "requests a minute and address; 0 is off"),
+    number("SVC_AUTH_RATE_LIMIT_RPM", Is("60"), REQUESTS_PER_MINUTE, "the same for /api/auth"),
     plain("SVC_TRUSTED_PROXIES", Told("none"), "CIDRs whose X-Forwarded-For is believed"),
     plain("SVC_TRUSTED_ORIGINS", Nothing, "origins of cookie-authenticated writes and CORS, beside the public URL's"),
-    plain("SVC_DRAIN_DELAY_MS", Is("0"), "how long requests are accepted after the signal to stop, while /readyz answers 503"),
+    number(
+        "SVC_DRAIN_DELAY_MS",
+        Is("0"),
+        (0, 600_000),
+        "how long requests are accepted after the signal to stop, while /readyz answers 503",
+    ),
     plain("SVC_TELEMETRY", Is("false"), "mounts /metrics"),
     secret("SVC_METRICS_TOKEN", Nothing, "bearer token of /metrics; without one only this machine gets them"),
     plain("SVC_METRICS_LISTEN", Nothing, "address of a listener of its own for /metrics"),
@@ -127,11 +156,24 @@ impl Variable {
         }
     }
 
+    /// The least and the greatest number that it takes; `None` where it is no whole number.
+    pub(crate) fn range(&self) -> Option<(u64, u64)> {
+        self.range
+    }
+
+    /// The description, with the numbers that it takes.
+    fn described(&self) -> String {
+        match self.range {
+            Some((least, most)) => format!("{}; {least} to {most}", self.description),
+            None => self.description.to_owned(),
+        }
+    }
+
     /// The description with the default in brackets.
     pub(crate) fn help(&self) -> String {
         match self.default {
-            Is(default) | Told(default) => format!("{} [{default}]", self.description),
-            Nothing => self.description.to_owned(),
+            Is(default) | Told(default) => format!("{} [{default}]", self.described()),
+            Nothing => self.described(),
         }
     }
 
@@ -155,7 +197,7 @@ impl Variable {
             description: match self.default {
                 // What holds is in no value.
                 Told(_) => self.help(),
-                Is(_) | Nothing => self.description.to_owned(),
+                Is(_) | Nothing => self.described(),
             },
         }
     }
@@ -218,13 +260,20 @@ mod tests {
     }
 
     #[test]
-    fn the_documentation_has_every_variable_with_its_default() {
+    fn the_documentation_has_every_variable_with_its_default_and_its_range() {
         let documentation = include_str!("../../../docs/configuration.md");
         for variable in VARIABLES {
             let of_variable = |line: &&str| line.starts_with("| ") && line.contains(&format!("`{}`", variable.name));
             let line = documentation.lines().find(of_variable).unwrap_or_else(|| panic!("{} is missing", variable.name));
             if let Is(default) = variable.default {
                 assert!(line.contains(&format!("`{default}`")), "{}: {default} is not in {line:?}", variable.name);
+            }
+            if let Some((least, most)) = variable.range {
+                assert!(
+                    line.ends_with(&format!("; {least} to {most} |")),
+                    "{}: {least} to {most} is not in {line:?}",
+                    variable.name
+                );
             }
         }
     }

@@ -173,4 +173,13 @@ test("a subscription is made and deleted", async () => {
   await agree(page, "Delete subscription");
   await page.getByRole("heading", { name: "No subscriptions yet" }).waitFor();
   assert.equal((await call(owner, "GET", "/api/v1/events/subscriptions")).body.data.length, 0);
+  // A topic that matches nothing is taken, and said.
+  await page.getByRole("link", { name: "Create subscription" }).click();
+  await pane.getByLabel(/^Topic/).fill("data.absent.#");
+  await pane.getByLabel(/^Consumer/).fill("in-vain");
+  await button(pane, "Create subscription").click();
+  await pane.getByRole("note").getByText("There is no object").waitFor();
+  await button(pane, "Done").click();
+  await pane.getByText("once, by one of all instances").waitFor();
+  await must(owner, "DELETE", "/api/v1/events/subscriptions/in-vain");
 });

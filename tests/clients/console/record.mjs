@@ -142,6 +142,29 @@ test("what breaks a rule is said at its field, here and by the server", async ()
   assert.equal((await read(id)).handle, "free");
 });
 
+test("every field that the server refuses says why at once", async () => {
+  const fields = [{ name: "one", type: "text", pattern: "^a+$" }, { name: "two", type: "text", pattern: "^b+$" }];
+  await must(me, "POST", "/api/v1/objects", { name: "pair", fields });
+  const page = await open("/admin/data/pair/new", { as: me, expect: ["400"] });
+  const fill = async (one, two) => {
+    await row(page, "one").getByRole("textbox").fill(one);
+    await row(page, "two").getByRole("textbox").fill(two);
+  };
+  const bothRefused = async () => {
+    for (const name of ["one", "two"]) await row(page, name).getByText("it does not match").waitFor();
+    await until("the first has the focus", async () => row(page, "one").getByRole("textbox").evaluate((field) => field === document.activeElement));
+  };
+  await fill("x", "y");
+  await page.getByRole("button", { name: "Create pair" }).click();
+  await bothRefused();
+  await fill("a", "b");
+  await page.getByRole("button", { name: "Create pair" }).click();
+  await page.waitForURL(/\/data\/pair\/[0-9a-f-]{36}/);
+  await fill("xx", "yy");
+  await save(page);
+  await bothRefused();
+});
+
 test("a number is added to on the server, so that two people's changes add up", async () => {
   const { id } = await task({ title: "Counter", effort: 10 });
   const page = await page_(id);

@@ -351,3 +351,29 @@ on_both_engines! {
         admin.post("/api/v1/events/deliveries/retry", json!({ "dead": true })).await.expect_error(409, "conflict");
     }
 }
+
+on_both_engines! {
+    async fn more_events_than_an_answer_holds_are_refused_and_none_is_left_out(engine: Engine) {
+        const MOST: usize = 100_000;
+        let server = quick(engine).env("SVC_MAX_ANSWER_BYTES", &MOST.to_string()).start().await;
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        for letter in ["a", "b", "c", "d"] {
+            admin.make("note", json!({ "text": letter.repeat(30_000) })).await;
+        }
+        let path = "/api/v1/events?object=note";
+        let refused = admin.get(path).await.expect_error(400, "answer_too_large");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("`limit`") && message.contains("SVC_MAX_ANSWER_BYTES"), "{message}");
+        let letter = |event: &Value| event["payload"]["after"]["text"].as_str().unwrap()[..1].to_owned();
+        let newest = events(&admin, "object=note&limit=3").await;
+        assert_eq!(newest.iter().map(letter).collect::<String>(), "dcb");
+        let before = format!("object=note&before={}", newest[2]["id"].as_str().unwrap());
+        assert_eq!(events(&admin, &before).await.iter().map(letter).collect::<String>(), "a");
+        // One event alone may be larger than a list.
+        admin.make("note", json!({ "text": "e".repeat(MOST) })).await;
+        let id = &server.sql("SELECT id FROM svc_events ORDER BY seq DESC LIMIT 1").await[0][0];
+        admin.get(&format!("{path}&limit=1")).await.expect_error(400, "answer_too_large");
+        assert_eq!(letter(&admin.get(&format!("/api/v1/events/{id}")).await.data()), "e");
+    }
+}

@@ -6,6 +6,7 @@ mod accounts;
 mod admission;
 mod aggregates;
 mod alterations;
+mod bad_fields;
 mod bad_input;
 mod better_auth;
 mod block_insight;

@@ -196,14 +196,15 @@ on_sqlite_first! {
         let bare = admin.post("/api/v1/data/task", json!({ "title": "nothing else" })).await;
         check("post", "/api/v1/data/task", &bare);
         check("post", "/api/v1/data/task", &admin.post("/api/v1/data/task", json!({ "title": 1 })).await);
+        check("post", "/api/v1/data/task", &admin.post("/api/v1/data/task", json!({ "title": 1, "colour": 2 })).await);
         let id = created.data()["id"].as_str().unwrap().to_owned();
         let one = format!("/api/v1/data/task/{id}");
         let linked = admin.post(&format!("{one}/links/tags"), json!({ "ids": [tag] })).await;
         check("post", "/api/v1/data/task/{id}/links/tags", &linked);
-        for query in ["", "?expand=project,tags", "?select=title&count=none&expand=tags.tags", "?page=0", "?colour=1", "?priority%5Bgte%5D=1"] {
+        for query in ["", "?expand=project,tags", "?select=title&count=none&expand=tags.tags", "?expand=nothing", "?page=0", "?colour=1", "?priority%5Bgte%5D=1"] {
             check("get", "/api/v1/data/task", &admin.get(&format!("/api/v1/data/task{query}")).await);
         }
-        check("get", "/api/v1/data/task/{id}", &admin.get(&format!("{one}?expand=project,tags")).await);
+        check("get", "/api/v1/data/task/{id}", &admin.get(&format!("{one}?expand=project,tags,nothing")).await);
         check("get", "/api/v1/data/project", &admin.get("/api/v1/data/project?expand=task_by_project").await);
         check("patch", "/api/v1/data/task/{id}", &admin.patch(&one, json!({ "priority": { "$inc": 1 } })).await);
         check("patch", "/api/v1/data/task/{id}", &admin.patch(&one, json!({ "priority": { "$inc": 9 } })).await);
@@ -232,8 +233,8 @@ on_sqlite_first! {
         assert_eq!(known.status, 304);
         check("get", "/api/v1/data/task/{id}", &known);
         let expanded = json!({ "title": "x", "project_id": project.data()["id"] });
-        check("post", "/api/v1/data/task", &admin.post("/api/v1/data/task?expand=project,tags", expanded).await);
-        check("patch", "/api/v1/data/task/{id}", &admin.patch(&format!("{one}?expand=project"), json!({})).await);
+        check("post", "/api/v1/data/task", &admin.post("/api/v1/data/task?expand=project,tags,nothing", expanded).await);
+        check("patch", "/api/v1/data/task/{id}", &admin.patch(&format!("{one}?expand=project,nothing"), json!({})).await);
         check("delete", "/api/v1/data/task/{id}", &admin.delete(&one).await);
         check("delete", "/api/v1/data/task/{id}", &admin.delete(&one).await);
         for path in [

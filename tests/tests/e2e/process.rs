@@ -264,7 +264,8 @@ async fn the_command_line_says_what_it_does() {
     let output = Command::new(blockbase()).args(["serve", "--help"]).output().unwrap();
     let help = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
-    for part in ["SVC_DATABASE_URL", "SVC_REQUIRE_AUTH", "Example:"] {
+    let text_bytes = "largest text value, where the field has no max of its own; 1024 to 4294967296 [1048576]";
+    for part in ["SVC_DATABASE_URL", "SVC_REQUIRE_AUTH", text_bytes, "Example:"] {
         assert!(help.contains(part), "{help}");
     }
     let mut usage = Command::new(blockbase());

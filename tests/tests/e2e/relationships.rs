@@ -68,6 +68,45 @@ on_both_engines! {
         admin.get("/api/v1/data/comment?expand=comments.author.card_by_owner.owner").await.expect_error(400, "invalid_request");
     }
 
+    async fn a_relation_key_that_is_none_is_left_out_with_a_warning(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let ann = admin.make("person", json!({ "name": "Ann" })).await;
+        let (all, known, unknown) = ("/api/v1/data/post", "expand=author", "expand=author.nothing,writer,author");
+        let created = admin.post(&format!("{all}?{unknown}"), json!({ "name": "First", "author_id": ann })).await;
+        assert_eq!((created.status, &created.data()["author"]["name"]), (201, &json!("Ann")));
+        let id = created.data()["id"].as_str().unwrap().to_owned();
+        let one = format!("{all}/{id}");
+        let body = json!({ "id": id, "name": "Second" });
+        let answers = [
+            created,
+            admin.post(&format!("{all}?on_conflict=id&{unknown}"), body).await,
+            admin.patch(&format!("{one}?{unknown}"), json!({ "name": "Third" })).await,
+            admin.get(&format!("{one}?{unknown}")).await,
+            admin.get(&format!("{all}?{unknown}")).await,
+        ];
+        let expected = json!([
+            "`person` has no relation `nothing`, so `author.nothing` of `expand` is left out.",
+            "`post` has no relation `writer`, so `expand` leaves it out.",
+        ]);
+        for answer in &answers {
+            assert_eq!((answer.status < 300, &answer.json()["warnings"]), (true, &expected), "{}", answer.text);
+        }
+        for answer in [
+            admin.patch(&format!("{one}?{known}"), json!({ "name": "Fourth" })).await,
+            admin.patch(&one, json!({ "name": "Fifth" })).await,
+            admin.get(&format!("{one}?{known}")).await,
+            admin.get(&format!("{all}?{known}")).await,
+        ] {
+            assert_eq!((answer.status, answer.json().get("warnings")), (200, None), "{}", answer.text);
+        }
+        // However many there are, and however long: so many sentences, each with an excerpt.
+        let many = (0..120).map(|number| format!("{number}{}", "k".repeat(200))).collect::<Vec<_>>().join(",");
+        let answer = admin.get(&format!("{one}?expand={many}")).await;
+        assert_eq!(answer.json()["warnings"].as_array().unwrap().len(), 50);
+        assert!(answer.text.len() < 50 * 300, "{} bytes", answer.text.len());
+    }
+
     async fn links_change_once_and_tell_what_changed(server: Server) {
         let admin = server.admin().await;
         blog(&admin).await;

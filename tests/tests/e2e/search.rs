@@ -200,3 +200,26 @@ async fn without_trigrams_a_search_looks_at_every_row_until_an_administrator_mak
     admin.make("task", json!({ "title": "another ÉCLAIR" })).await;
     assert_eq!(found(&admin).await, 3);
 }
+
+on_both_engines! {
+    async fn a_search_term_is_measured_in_characters(server: Server) {
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        let most = "é😀".repeat(500);
+        admin.make("note", json!({ "text": format!("before {most} after") })).await;
+        admin.make("note", json!({ "text": "é😀".repeat(499) })).await;
+        let encoded = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
+        for name in ["search", "q"] {
+            let found = admin.get(&format!("/api/v1/data/note?{name}={}", encoded(&most))).await;
+            assert_eq!((found.status, &found.json()["pagination"]["totalCount"]), (200, &json!(1)), "{}", found.text);
+            let refused = admin.get(&format!("/api/v1/data/note?{name}={}x", encoded(&most))).await;
+            let refused = refused.expect_error(400, "invalid_request");
+            assert!(refused["message"].as_str().unwrap().contains("1000 characters"), "{refused}");
+        }
+        let query = "query($term: String) { note(search: $term) { pagination { totalCount } } }";
+        let found = crate::graphql::data(&admin, query, json!({ "term": most })).await;
+        assert_eq!(found["note"]["pagination"]["totalCount"], 1);
+        let refused = crate::graphql::codes(&server, Some(&admin.token), query, json!({ "term": format!("{most}x") })).await;
+        assert_eq!(refused, ["invalid_request"]);
+    }
+}

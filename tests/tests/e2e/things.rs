@@ -523,6 +523,32 @@ on_both_engines! {
         assert!(made["warnings"][0].as_str().unwrap().contains("`nothing`"), "{made}");
         let made = admin.post("/api/v1/events/subscriptions", logged("data.task.created", "b")).await.json();
         assert_eq!(made.get("warnings"), None);
+        let changed = admin.patch(&path, json!({ "topics": ["data.gone.#"] })).await.json();
+        assert!(changed["warnings"][0].as_str().unwrap().contains("`gone`"), "{changed}");
+
+        // What a block declares is told of in the report of its install.
+        let file = async |version: &str, object: &str| {
+            let manifest = json!({
+                "name": "sender", "version": version, "requires": { "plugins": ["log"] }, "actions": [{ "name": "echo" }],
+                "webhooks": [{ "name": "out", "url": "https://webhook.invalid/", "topics": ["data.task.#", format!("data.{object}.#")] }],
+                "subscriptions": [
+                    { "event": format!("data.{object}.#"), "consumer": "sender:log", "handler": "log_event" },
+                    { "event": "data.task.created", "consumer": "sender:new", "handler": "log_event" },
+                ],
+            });
+            pack(example_block("echo").await, manifest).await.unwrap()
+        };
+        let absent = file("1.0.0", "absent").await;
+        let dry = admin.install("?dryRun=true", absent.clone()).await.json();
+        let installed = admin.install("", absent.clone()).await;
+        let again = admin.install("?upgrade=true", absent).await.json();
+        assert_eq!(installed.status, 201, "{}", installed.text);
+        for report in [&dry["report"], &installed.json()["report"], &again["report"]] {
+            let warnings = report["warnings"].as_array().unwrap_or_else(|| panic!("{report}"));
+            assert!(warnings.len() == 1 && warnings[0].as_str().unwrap().contains("`absent`"), "{report}");
+        }
+        let upgraded = admin.install("?upgrade=true&allowNewPermissions=true", file("1.1.0", "task").await).await.json();
+        assert_eq!((&upgraded["data"]["version"], upgraded["report"].get("warnings")), (&json!("1.1.0"), None), "{upgraded}");
     }
 
     async fn a_flag_that_stands_there_twice_does_nothing(engine: Engine) {

@@ -19,6 +19,11 @@ async fn role(admin: &Admin<'_>, name: &str, permissions: Value) -> String {
     made.data()["id"].as_str().unwrap().to_owned()
 }
 
+/// The id of a role.
+async fn id_of(admin: &Admin<'_>, name: &str) -> String {
+    admin.get(&format!("/api/v1/roles/{name}")).await.data()["id"].as_str().unwrap().to_owned()
+}
+
 /// A key with rights of its own.
 async fn key<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
     role(admin, name, permissions).await;
@@ -65,8 +70,10 @@ on_both_engines! {
         assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
         assert_eq!(titles(&get_as(&admin, &owner, list).await), ["of the admin"]);
         assert_eq!(titles(&get_as(&admin, &reader, list).await), ["of the admin", "of the member"]);
-        // By its name as well, and nothing of it is kept for the next request.
-        assert_eq!(titles(&get_as(&admin, "owner", list).await), ["of the admin"]);
+        // By its id alone, and nothing of it is kept for the next request.
+        for other in ["owner".to_owned(), owner.to_uppercase()] {
+            get_as(&admin, &other, list).await.expect_error(404, "not_found");
+        }
         assert_eq!(titles(&admin.get(list).await), ["of the admin", "of the member"]);
         get_as(&admin, &owner, &format!("{list}/{of_member}")).await.expect_error(404, "not_found");
         let sum = get_as(&admin, &owner, &format!("{list}/aggregate?fn=count")).await.data();
@@ -120,30 +127,31 @@ on_both_engines! {
         weak.make("task", json!({ "title": "of the key" })).await;
         let own = titles(&weak.get("/api/v1/data/task").await);
         // The strongest role opens nothing that is closed to the caller.
-        for role in ["admin", "weak"] {
+        let (admin_role, weak_role) = (id_of(&admin, "admin").await, id_of(&admin, "weak").await);
+        for role in [&admin_role, &weak_role] {
             assert_eq!(titles(&get_as(&weak, role, "/api/v1/data/task").await), own);
             get_as(&weak, role, "/api/v1/data/note").await.expect_error(403, "forbidden");
             get_as(&weak, role, "/api/v1/users").await.expect_error(403, "forbidden");
             assert_eq!(get_as(&weak, role, "/api/v1/roles").await.status, 200);
         }
-        let strong = get_as(&weak, "admin", "/api/v1/openapi.json").await.text;
+        let strong = get_as(&weak, &admin_role, "/api/v1/openapi.json").await.text;
         assert!(!strong.contains("/data/note"));
         // A role that has none of the caller's rights leaves nothing.
-        role(&admin, "notes", json!([{ "resource": "note", "actions": ["read"] }])).await;
-        get_as(&weak, "notes", "/api/v1/data/note").await.expect_error(403, "forbidden");
-        get_as(&weak, "notes", "/api/v1/data/task").await.expect_error(403, "forbidden");
+        let notes = role(&admin, "notes", json!([{ "resource": "note", "actions": ["read"] }])).await;
+        get_as(&weak, &notes, "/api/v1/data/note").await.expect_error(403, "forbidden");
+        get_as(&weak, &notes, "/api/v1/data/task").await.expect_error(403, "forbidden");
         // Who may not read roles learns of none, by existence or by effect.
         let blind = key(&admin, "blind", json!([{ "resource": "task", "actions": ["read"] }])).await;
-        for role in ["admin", "blind", "no such role"] {
+        for role in [&admin_role, &id_of(&admin, "blind").await, "no such role"] {
             get_as(&blind, role, "/api/v1/data/task").await.expect_error(403, "forbidden");
         }
-        let anonymous = server.send(server.request("GET", "/api/v1/data/task").header(HEADER, "admin")).await;
+        let anonymous = server.send(server.request("GET", "/api/v1/data/task").header(HEADER, &admin_role)).await;
         anonymous.expect_error(401, "unauthorized");
-        get_as(&server.with_token("wrong".to_owned()), "admin", "/api/v1/data/task").await.expect_error(401, "unauthorized");
+        get_as(&server.with_token("wrong".to_owned()), &admin_role, "/api/v1/data/task").await.expect_error(401, "unauthorized");
         // What `public` opens is open to the role, too.
         let public = json!({ "permissions": [{ "resource": "note", "actions": ["read"] }] });
         assert_eq!(admin.patch("/api/v1/roles/public", public).await.status, 200);
-        assert_eq!(titles(&get_as(&admin, "weak", "/api/v1/data/note").await), ["secret"]);
+        assert_eq!(titles(&get_as(&admin, &weak_role, "/api/v1/data/note").await), ["secret"]);
     }
 
     async fn only_reads_are_looked_at_as_a_role(server: Server) {
@@ -163,11 +171,13 @@ on_both_engines! {
         }
         assert_eq!(server.send(admin.request("HEAD", &one).header(HEADER, "admin")).await.status, 400);
         assert_eq!(admin.get(&one).await.status, 200);
-        for role in ["nobody", "01a2027f-98d9-73a9-b111-9bb23759727a", "a%00b", "é", "admin,admin"] {
+        for role in ["nobody", "admin", "01a2027f-98d9-73a9-b111-9bb23759727a", "a%00b", "é", "admin,admin"] {
             let answer = send("GET", &one, role).await;
             assert!(matches!(answer.status, 400 | 404), "{role}: {}", answer.text);
         }
-        send("GET", &one, "nobody").await.expect_error(404, "not_found");
+        for role in ["nobody", "admin"] {
+            send("GET", &one, role).await.expect_error(404, "not_found");
+        }
         send("GET", "/api/v1/graphql?query=%7Bschema_version%7D", "nobody").await;
         assert_eq!(send("GET", "/api/v1/graphql?query=%7B__typename%7D", "nobody").await.status, 404);
         send("GET", &one, "").await.expect_error(400, "invalid_request");
@@ -186,7 +196,7 @@ on_both_engines! {
         let reserved = server.send(admin.request("PUT", "/api/v1/graphql").header("accept", "text/event-stream")).await;
         assert_eq!(reserved.status, 201, "{}", reserved.text);
         let opened = admin.request("GET", "/api/v1/graphql").header("accept", "text/event-stream");
-        let opened = opened.header("x-graphql-event-stream-token", reserved.text).header(HEADER, "admin");
+        let opened = opened.header("x-graphql-event-stream-token", reserved.text).header(HEADER, id_of(&admin, "admin").await);
         assert_eq!(server.send(opened).await.status, 400);
     }
 
@@ -220,9 +230,10 @@ on_both_engines! {
         // A caller who may not read roles any more has no view.
         let roles = json!({ "resource": "roles", "actions": ["read"] });
         let other = key(&admin, "keeper", json!([roles, read("task")])).await;
-        assert_eq!(get_as(&other, "admin", "/api/v1/data/task").await.status, 200);
+        let admin_role = id_of(&admin, "admin").await;
+        assert_eq!(get_as(&other, &admin_role, "/api/v1/data/task").await.status, 200);
         assert_eq!(admin.patch("/api/v1/roles/keeper", json!({ "permissions": [read("task")] })).await.status, 200);
-        until("the right is gone", async || get_as(&other, "admin", "/api/v1/data/task").await.status == 403).await;
+        until("the right is gone", async || get_as(&other, &admin_role, "/api/v1/data/task").await.status == 403).await;
         assert_eq!(other.get("/api/v1/data/task").await.status, 200);
     }
 }

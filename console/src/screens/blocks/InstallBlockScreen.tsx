@@ -14,6 +14,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Value } from "../../components/Value";
 import { told } from "../../components/toast";
 import { bytes } from "../settings/units";
+import { Warnings } from "../webhooks/Warnings";
 import { adds } from "./BlocksScreen";
 import type { Block, Inspection } from "./blocks";
 import { Consent } from "./Consent";
@@ -23,8 +24,11 @@ const WASM = { "content-type": "application/wasm" };
 
 interface Installed {
   data: Block;
-  report: { webhooks: { name: string; id: string; secret: string }[] };
+  report: { webhooks: { name: string; id: string; secret?: string }[]; warnings?: string[] };
 }
+
+/** Whether the report has a secret, which is shown once, or a warning. A webhook that was there before keeps its secret. */
+const isWorthReading = ({ webhooks, warnings }: Installed["report"]) => warnings !== undefined || webhooks.some(({ secret }) => secret !== undefined);
 
 /** A file is dropped, looked at by the server, agreed to, and only then installed. */
 export function InstallBlockScreen() {
@@ -42,7 +46,7 @@ export function InstallBlockScreen() {
     mutationFn: () => request<Installed>("POST", "/api/v1/blocks", { body: file, headers: WASM, query: isUpgrade ? { upgrade: true, allowNewPermissions: found.newPermissions !== null } : {} }),
     onSuccess: async ({ data, report }) => {
       await cache.invalidateQueries({ queryKey: ["blocks"] });
-      if (report.webhooks.length > 0) return;
+      if (isWorthReading(report)) return;
       told(`${data.name} ${data.version} is installed.`);
       await navigate({ to: "/blocks/$block", params: { block: data.name } });
     },
@@ -67,12 +71,11 @@ export function InstallBlockScreen() {
           </Late>
         )}
         {inspect.error !== null && <ErrorNotice error={inspect.error} title="This file cannot be installed" />}
-        {install.data !== undefined && install.data.report.webhooks.length > 0 && (
+        {install.data !== undefined && isWorthReading(install.data.report) && (
           <>
             <h2>{install.data.data.name} is installed</h2>
-            {install.data.report.webhooks.map(({ id, name, secret }) => (
-              <OneTimeSecret key={id} label={`Signing secret of the webhook ${name}`} secret={secret} />
-            ))}
+            <Warnings warnings={install.data.report.warnings} />
+            {install.data.report.webhooks.map(({ id, name, secret }) => secret !== undefined && <OneTimeSecret key={id} label={`Signing secret of the webhook ${name}`} secret={secret} />)}
             <Button onClick={() => void navigate({ to: "/blocks/$block", params: { block: install.data.data.name } })}>Done</Button>
           </>
         )}

@@ -2,6 +2,7 @@
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 import { request } from "../../api/client";
 import { isApiError } from "../../api/errors";
+import { type RecordedFilter, recordedEvents } from "../../api/events";
 import { type JsonObject, type JsonValue, isJsonObject } from "../../api/json";
 import type { LiveEvent } from "../../api/live";
 import type { FieldChange } from "../../components/Changes";
@@ -10,17 +11,10 @@ import type { Tone } from "../../components/StatusBadge";
 export const PAGE = 100;
 const retry = (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500);
 
-export interface EventFilter {
-  topic?: string | undefined;
-  object?: string | undefined;
-  record?: string | undefined;
-}
-
-export const eventsQuery = (filter: EventFilter) =>
+export const eventsQuery = (filter: RecordedFilter) =>
   infiniteQueryOptions({
     queryKey: ["events", filter],
-    queryFn: async ({ pageParam, signal }) =>
-      (await request<{ data: LiveEvent[] }>("GET", "/api/v1/events", { query: { ...filter, limit: PAGE, before: pageParam }, signal })).data,
+    queryFn: ({ pageParam, signal }) => recordedEvents(filter, PAGE, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last.length < PAGE ? undefined : last.at(-1)?.id),
     // The stream brings what is newer.

@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { request } from "../../api/client";
 import { isApiError } from "../../api/errors";
+import { recordedEvents } from "../../api/events";
 import { type LiveEvent, useLive, useLiveState } from "../../api/live";
 import { isJsonObject } from "../../api/json";
 import { Actor } from "../../components/Actor";
@@ -16,7 +16,7 @@ const SHOWN_MAX = 12;
 
 const newestQuery = {
   queryKey: ["events", "home"],
-  queryFn: async ({ signal }: { signal: AbortSignal }) => (await request<{ data: LiveEvent[] }>("GET", "/api/v1/events", { query: { limit: SHOWN_MAX }, signal })).data,
+  queryFn: ({ signal }: { signal: AbortSignal }) => recordedEvents({}, SHOWN_MAX, undefined, signal),
   retry: (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500),
 };
 

@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { request } from "../../api/client";
+import { recordedEvents } from "../../api/events";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../api/json";
 import type { LiveEvent } from "../../api/live";
 import { SYSTEM_COLUMNS, columnLabel, type RecordShape } from "../../api/record-shape";
@@ -23,8 +23,7 @@ export function HistoryTab({ shape, id }: { shape: RecordShape; id: string }) {
   const { object } = shape;
   const query = useInfiniteQuery({
     queryKey: ["record-history", object, id],
-    queryFn: async ({ pageParam, signal }) =>
-      (await request<{ data: LiveEvent[] }>("GET", "/api/v1/events", { query: { object, record: id, limit: PAGE, before: pageParam }, signal })).data,
+    queryFn: ({ pageParam, signal }) => recordedEvents({ object, record: id }, PAGE, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => (last.length < PAGE ? undefined : last.at(-1)?.id),
   });

@@ -53,11 +53,13 @@ export function useCreating(shape: RecordShape, initial: Edits): Creating {
       void cache.invalidateQueries({ queryKey: ["related", object, "search"] });
       return made.record;
     } catch (error) {
-      const field = isApiError(error) ? error.field : undefined;
-      if (field !== undefined && columns.some(({ name }) => name === field)) {
-        setErrors({ [field]: (error as Error).message });
-        focus(field);
-      } else setFailure(error);
+      const problems = isApiError(error) ? error.byField : {};
+      const first = columns.find(({ name }) => name in problems);
+      if (first !== undefined) {
+        setErrors(problems);
+        focus(first.name);
+      }
+      if (first === undefined || Object.keys(problems).some((field) => columns.every(({ name }) => name !== field))) setFailure(error);
       return null;
     } finally {
       busy.current = false;

@@ -161,14 +161,14 @@ export function useEditing(shape: RecordShape, id: string, query: UseQueryResult
       const again = await refetch();
       if (isApiError(again.error) && again.error.status === 404) return;
     }
-    const field = error.field;
-    if (field !== undefined && columns.some(({ name }) => name === field)) {
-      setErrors({ [field]: error.message });
+    const problems = error.byField;
+    const first = columns.find(({ name }) => name in problems);
+    if (first !== undefined) {
+      setErrors(problems);
       setFocusOn(null);
-      setTimeout(() => setFocusOn(field));
-      return;
+      setTimeout(() => setFocusOn(first.name));
     }
-    setFailure(error);
+    if (first === undefined || Object.keys(problems).some((field) => columns.every(({ name }) => name !== field))) setFailure(error);
   }
 
   const { edits } = draft;

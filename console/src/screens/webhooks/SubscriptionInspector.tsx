@@ -14,7 +14,8 @@ import { JsonView } from "../../components/JsonView";
 import { SkeletonLines } from "../../components/Skeleton";
 import { told } from "../../components/toast";
 import { Suspension } from "./Suspension";
-import { subscriptionsQuery } from "./webhooks";
+import { Warnings } from "./Warnings";
+import { type Answer, type Subscription, subscriptionsQuery } from "./webhooks";
 import classes from "../users/Users.module.css";
 
 /** What `persist_event` needs, as an example to change. */
@@ -109,13 +110,23 @@ export function NewSubscription() {
   } catch {
     config = undefined;
   }
+  const show = () => navigate({ search: { tab: "subscriptions", open: consumer.trim() } });
   const create = useMutation({
-    mutationFn: () => request("POST", "/api/v1/events/subscriptions", { body: { event: event.trim(), consumer: consumer.trim(), handler, config, perInstance } }),
-    onSuccess: async () => {
+    mutationFn: () =>
+      request<Answer<Subscription>>("POST", "/api/v1/events/subscriptions", { body: { event: event.trim(), consumer: consumer.trim(), handler, config, perInstance } }),
+    onSuccess: async ({ warnings }) => {
       await cache.invalidateQueries({ queryKey: ["subscriptions"] });
-      await navigate({ search: { tab: "subscriptions", open: consumer.trim() } });
+      if (warnings === undefined) await show();
     },
   });
+  if (create.data?.warnings !== undefined)
+    return (
+      <Inspector title="Subscription created" onClose={() => void navigate({ search: { tab: "subscriptions" } })} footer={<Button onClick={() => void show()}>Done</Button>}>
+        <div className={classes.body}>
+          <Warnings warnings={create.data.warnings} />
+        </div>
+      </Inspector>
+    );
   const field = isApiError(create.error) ? create.error.field : undefined;
   const known = ["event", "consumer", "handler"].includes(field ?? "");
   const errorOf = (which: string) => (field === which ? create.error!.message : undefined);

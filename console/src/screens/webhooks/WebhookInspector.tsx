@@ -19,6 +19,7 @@ import { told } from "../../components/toast";
 import { type Delivery, DeliveryStatus, stateOf } from "../deliveries/deliveries";
 import { Suspension } from "./Suspension";
 import { Enabled } from "./Enabled";
+import { Warnings } from "./Warnings";
 import { WebhookForm, type WebhookDraft, headersOf } from "./WebhookForm";
 import { type Answer, HIDDEN, type Webhook, webhooksQuery } from "./webhooks";
 import classes from "../users/Users.module.css";
@@ -29,17 +30,6 @@ const draftOf = ({ name, url, topics, headers }: Webhook): WebhookDraft => ({ na
 
 const fieldError = (error: unknown) => (field: string) => (isApiError(error) && error.field === field ? error.message : undefined);
 const hasField = (error: unknown) => isApiError(error) && ["name", "url", "topics", "headers"].includes(error.field ?? "");
-
-function Warnings({ warnings }: { warnings: string[] | undefined }) {
-  if (warnings === undefined || warnings.length === 0) return null;
-  return (
-    <div className={classes.handOver} role="note">
-      {warnings.map((warning) => (
-        <span key={warning}>{warning}</span>
-      ))}
-    </div>
-  );
-}
 
 export function NewWebhook() {
   const cache = useQueryClient();

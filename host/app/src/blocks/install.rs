@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Issue, Result};
 use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -104,22 +104,36 @@ impl App {
         }
         let is_new = present.is_none();
         if let Some(same) = present.as_ref().filter(|present| present.digest == digest && !options.dry_run) {
-            let report = json!({ "permissions": manifest.permissions, "webhooks": [] });
+            let report = self.install_report(&manifest);
             return Ok(Installed { block: Some(self.shown_block(same.name()).await?), report, is_new });
         }
-        let permissions = json!(manifest.permissions);
+        let mut report = self.install_report(&manifest);
         let change = self.change(caller, manifest, digest, Some(file), present.as_deref())?;
         if options.dry_run {
             let webhooks: Vec<Value> =
                 change.webhooks.iter().map(|(row, _)| json!({ "name": row.name, "url": row.url })).collect();
-            let mut report = json!({ "permissions": permissions, "webhooks": webhooks });
+            report["webhooks"] = json!(webhooks);
             if !is_new {
                 report["newPermissions"] = Value::Object(added);
             }
             return Ok(Installed { block: None, report, is_new });
         }
         let (block, webhooks) = self.apply(caller, change).await?;
-        Ok(Installed { block: Some(block), report: json!({ "permissions": permissions, "webhooks": webhooks }), is_new })
+        report["webhooks"] = json!(webhooks);
+        Ok(Installed { block: Some(block), report, is_new })
+    }
+
+    /// `{ permissions, webhooks, warnings? }`, whose `webhooks` are still to come; the warnings are about topics that match nothing
+    /// at this moment.
+    fn install_report(&self, manifest: &Manifest) -> Value {
+        let mut report = json!({ "permissions": manifest.permissions, "webhooks": [] });
+        let of_subscriptions = manifest.subscriptions.iter().map(|declared| &declared.event);
+        let topics = of_subscriptions.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
+        let warnings = self.warnings_of_topics(topics);
+        if !warnings.is_empty() {
+            report["warnings"] = json!(warnings);
+        }
+        report
     }
 
     /// Lets the version before the present one serve again. What was upgraded from it is kept until the next upgrade.
@@ -224,7 +238,14 @@ impl App {
                 return Err(error);
             }
             let first_part = |path: &str| Some(path.strip_prefix('/')?.split('/').next()?.replace("~1", "/").replace("~0", "~"));
-            let at_fault: Vec<String> = error.issues.iter().filter_map(|issue| first_part(&issue.path)).collect();
+            let at_fault: Vec<String> = error
+                .issues
+                .iter()
+                .filter_map(|issue| match issue {
+                    Issue::Document { path, .. } => first_part(path),
+                    Issue::Field { .. } => None,
+                })
+                .collect();
             let without = |gone: &dyn Fn(&String) -> bool| -> Map<String, Value> {
                 set.iter().filter(|(key, _)| !gone(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
             };

@@ -6,7 +6,8 @@ use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::schemas::{
-    data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values, written,
+    data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values,
+    with_warnings, written,
 };
 use super::{Shown, ShownAction, Tool};
 
@@ -174,8 +175,9 @@ fn output(tool: Tool) -> Value {
     match tool {
         Tool::ListObjects => data(json!({ "type": "array", "items": named })),
         Tool::GetObject => data(named),
-        Tool::QueryData => page(),
-        Tool::GetRecord | Tool::CreateRecord | Tool::UpdateRecord => data_of_record(),
+        Tool::QueryData => with_warnings(page()),
+        Tool::GetRecord => with_warnings(data_of_record()),
+        Tool::CreateRecord | Tool::UpdateRecord => data_of_record(),
         Tool::AggregateData => data(exact(
             json!({
                 "fn": { "type": "string" },

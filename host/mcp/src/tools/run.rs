@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::Members;
 use blockbase_app::schema::{Error, Result};
-use blockbase_app::{AggregateRequest, App, Caller, LinkChange, ListRequest, expand_paths};
+use blockbase_app::{AggregateRequest, App, Caller, LinkChange, ListRequest, expand_paths, write_warnings};
 use serde_json::value::RawValue;
 
 use super::arguments::{Arguments, NONE};
@@ -74,7 +74,11 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             let mut arguments = take(&["object_name", "id", "expand"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
             let expand = arguments.optional::<String>("expand")?.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
-            data(app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?.json)
+            let record = app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?;
+            let mut json = [b"{\"data\":", record.json.as_slice()].concat();
+            write_warnings(&mut json, &app.warnings_of_expand(&object, &expand));
+            json.push(b'}');
+            text(json)
         }
         Tool::AggregateData => {
             let mut arguments = take(&["object_name", "fn", "field", "search", "filters"])?;

@@ -1,5 +1,6 @@
 //! Schemas of what tools take and give, as JSON Schema.
 
+use blockbase_app::SEARCH_CHARACTERS_MAX;
 use serde_json::{Map, Value, json};
 
 /// Names of objects that a schema lists; a longer list helps nobody.
@@ -47,7 +48,9 @@ pub(super) fn values(description: &str) -> Value {
 }
 
 pub(super) fn search() -> Value {
-    text("Finds records that contain this text in any text field, whatever the case.")
+    text(&format!(
+        "Finds records that contain this text in any text field, whatever the case. {SEARCH_CHARACTERS_MAX} characters at most."
+    ))
 }
 
 pub(super) fn filters() -> Value {
@@ -78,6 +81,16 @@ pub(super) fn data(schema: Value) -> Value {
 
 pub(super) fn data_of_record() -> Value {
     data(record())
+}
+
+/// `schema` of an answer that `expand` shapes.
+pub(super) fn with_warnings(mut schema: Value) -> Value {
+    schema["properties"]["warnings"] = json!({
+        "type": "array",
+        "items": { "type": "string" },
+        "description": "Which expand keys there are not.",
+    });
+    schema
 }
 
 pub(super) fn page() -> Value {

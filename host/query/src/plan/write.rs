@@ -45,9 +45,10 @@ impl CreatePlan {
     /// `id` is new, and no other row's.
     ///
     /// # Errors
-    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`.
+    /// `unknown_field`, `invalid_value`, `CONSTRAINT_VIOLATION` or `not_null_violation`, with `field`; with `issues` where several
+    /// fields are at fault. Keys that are no column come first, then values, both in the order of the body, then what is missing.
     pub fn new(object: &Arc<Object>, access: &Access, body: &Members, id: uuid::Uuid, stamp: &Stamp) -> Result<CreatePlan> {
-        CreatePlan::with_version(object, access, body, id, first_version(id), stamp)
+        CreatePlan::with_version(object, access, body, id, first_version(id), stamp, Vec::new())
     }
 
     fn with_version(
@@ -57,10 +58,14 @@ impl CreatePlan {
         id: uuid::Uuid,
         version: i64,
         stamp: &Stamp,
+        mut problems: Vec<Error>,
     ) -> Result<CreatePlan> {
         let mut given: Vec<Option<Value>> = vec![None; object.columns.len()];
-        for (index, raw) in writable(object, body)? {
-            given[index] = Some(object.columns[index].value_of(raw)?);
+        for (index, raw) in writable(object, body, &mut problems) {
+            match object.columns[index].value_of(raw) {
+                Ok(value) => given[index] = Some(value),
+                Err(problem) => problems.push(problem),
+            }
         }
         let mut values = Vec::with_capacity(object.columns.len());
         for (column, given) in object.columns.iter().zip(given) {
@@ -70,11 +75,15 @@ impl CreatePlan {
                 system::CREATED_BY | system::UPDATED_BY if column.is_system => stamp.actor(),
                 _ => given.or_else(|| column.default.clone()).unwrap_or(Value::Null),
             };
-            if column.required && value == Value::Null {
-                return Err(missing_value(column));
+            if let Err(problem) = storable(column, &value, stamp)
+                && !is_at_fault(&problems, column)
+            {
+                problems.push(problem);
             }
-            column.check_bytes(&value, stamp.texts)?;
             values.push(value);
+        }
+        if let Some(error) = Error::of_record(problems) {
+            return Err(error);
         }
         let mut json = Vec::with_capacity(64 * values.len());
         write_record(&mut json, object.columns.iter().zip(&values));
@@ -141,19 +150,23 @@ impl UpsertPlan {
             )
             .with_field(missing.clone()));
         }
-        let given_id = match target {
-            [name] if name == system::ID => {
-                let raw = body.0.iter().find(|(given, _)| given == name).map_or("null", |(_, raw)| raw.get());
-                match column_of(object, system::ID)?.filter_value_of(raw)? {
-                    Value::Uuid(id) => Some(id),
-                    _ => return Err(missing_value(column_of(object, system::ID)?)),
-                }
+        let mut problems = Vec::new();
+        let mut given_id = None;
+        if let [name] = target
+            && name == system::ID
+        {
+            let column = column_of(object, system::ID)?;
+            let raw = body.0.iter().find(|(given, _)| given == name).map_or("null", |(_, raw)| raw.get());
+            match column.filter_value_of(raw) {
+                Ok(Value::Uuid(id)) => given_id = Some(id),
+                Ok(_) => problems.push(missing_value(column)),
+                Err(problem) => problems.push(problem),
             }
-            _ => None,
-        };
+        }
         let version = first_version(id);
-        let create = CreatePlan::with_version(object, may_create, body, given_id.unwrap_or(id), version, &stamp)?;
-        let overwrites = writable(object, body)?.into_iter().map(|(index, _)| index).collect();
+        let create = CreatePlan::with_version(object, may_create, body, given_id.unwrap_or(id), version, &stamp, problems)?;
+        // Every key is a column by now.
+        let overwrites = writable(object, body, &mut Vec::new()).into_iter().map(|(index, _)| index).collect();
         let target = target.iter().map(|name| column_index(object, name)).collect::<Result<_>>()?;
         Ok(UpsertPlan { create, target, overwrites, scope: may_update.scope().clone(), stamp })
     }
@@ -248,23 +261,27 @@ impl Change {
     /// # Errors
     /// As [`CreatePlan::new`]; `INVALID_ATOMIC_OP` for an operator of a wrong shape or on a column that is not numeric.
     pub fn new(object: &Object, _access: &Access, body: &Members, stamp: Stamp) -> Result<Change> {
-        let mut assignments = Vec::new();
-        for (index, raw) in writable(object, body)? {
-            let column = &object.columns[index];
-            let assignment = match raw.trim_start().starts_with('{') && column.ty != ColumnType::Json {
-                true => Assignment::Add(atomic_amount(column, raw)?),
-                false => Assignment::Set(column.value_of(raw)?),
-            };
-            if column.required && matches!(assignment, Assignment::Set(Value::Null)) {
-                return Err(missing_value(column));
+        let (mut assignments, mut problems) = (Vec::new(), Vec::new());
+        for (index, raw) in writable(object, body, &mut problems) {
+            match assignment(&object.columns[index], raw, &stamp) {
+                Ok(assignment) => assignments.push((index, assignment)),
+                Err(problem) => problems.push(problem),
             }
-            if let Assignment::Set(value) = &assignment {
-                column.check_bytes(value, stamp.texts)?;
-            }
-            assignments.push((index, assignment));
         }
-        Ok(Change { assignments, stamp })
+        match Error::of_record(problems) {
+            Some(error) => Err(error),
+            None => Ok(Change { assignments, stamp }),
+        }
     }
+}
+
+fn assignment(column: &Column, raw: &str, stamp: &Stamp) -> Result<Assignment> {
+    if raw.trim_start().starts_with('{') && column.ty != ColumnType::Json {
+        return Ok(Assignment::Add(atomic_amount(column, raw)?));
+    }
+    let value = column.value_of(raw)?;
+    storable(column, &value, stamp)?;
+    Ok(Assignment::Set(value))
 }
 
 /// The amount that `{ "$inc": n }` or `{ "$dec": n }` adds.
@@ -304,16 +321,31 @@ fn missing_value(column: &Column) -> Error {
     Error::new(Code::NotNullViolation, format!("`{}` is required.", column.name)).with_field(column.name.clone())
 }
 
-/// The body's members that are columns to write. System columns are dropped silently.
-fn writable<'a>(object: &Object, body: &'a Members) -> Result<Vec<(usize, &'a str)>> {
+/// Whether a column can hold a value that is of its type: `not_null_violation`, or `CONSTRAINT_VIOLATION` for a text that is too
+/// long.
+fn storable(column: &Column, value: &Value, stamp: &Stamp) -> Result<()> {
+    match column.required && *value == Value::Null {
+        true => Err(missing_value(column)),
+        false => column.check_bytes(value, stamp.texts),
+    }
+}
+
+/// Whether one of `problems` is the column's: its value is not known then, and nothing more can be said of it.
+fn is_at_fault(problems: &[Error], column: &Column) -> bool {
+    problems.iter().any(|problem| problem.field.as_ref() == Some(&column.name))
+}
+
+/// The body's members that are columns to write. System columns are dropped silently. Each key that is no column is a problem.
+fn writable<'a>(object: &Object, body: &'a Members, problems: &mut Vec<Error>) -> Vec<(usize, &'a str)> {
     let mut writable = Vec::with_capacity(body.0.len());
     for (name, raw) in &body.0 {
-        let index = object.column_index(name).ok_or_else(|| Error::unknown_field(object.name(), name))?;
-        if !object.columns[index].is_system {
-            writable.push((index, raw.get()));
+        match object.column_index(name) {
+            Some(index) if object.columns[index].is_system => {}
+            Some(index) => writable.push((index, raw.get())),
+            None => problems.push(Error::unknown_field(object.name(), name)),
         }
     }
-    Ok(writable)
+    writable
 }
 
 fn column_of<'a>(object: &'a Object, name: &str) -> Result<&'a Column> {

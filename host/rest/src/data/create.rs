@@ -20,14 +20,15 @@ pub(crate) async fn handle(
     JsonMembers(values): JsonMembers,
 ) -> Result<Response, ApiError> {
     let expand = expansion::of_write(&state, &caller, &object, &query).await?;
+    let warnings = state.app.warnings_of_expand(&object, &expand);
     let Some(target) = query.get("on_conflict") else {
         let created = state.app.create(&caller, &object, values).await?;
         let record = state.app.with_related(&caller, &object, created, &expand).await;
-        return Ok(render::record(StatusCode::CREATED, &record, &state.app));
+        return Ok(render::record(StatusCode::CREATED, &record, &warnings, &state.app));
     };
     let target: Vec<String> = target.split(',').map(|name| name.trim().to_owned()).collect();
     let upserted = state.app.upsert(&caller, &object, values, &target).await?;
     let status = if upserted.created { StatusCode::CREATED } else { StatusCode::OK };
     let record = state.app.with_related(&caller, &object, upserted.record, &expand).await;
-    Ok(render::upserted(status, &record, upserted.created, &state.app))
+    Ok(render::upserted(status, &record, upserted.created, &warnings, &state.app))
 }

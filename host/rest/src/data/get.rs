@@ -25,6 +25,9 @@ pub(crate) async fn handle(
     // The ETag is the record's own: related records change without it.
     match expand.is_empty() {
         true => Ok(render::record_unless_known(&record, &known, &state.app)),
-        false => Ok(render::record(StatusCode::OK, &record, &state.app)),
+        false => {
+            let warnings = state.app.warnings_of_expand(&object, &expand);
+            Ok(render::record(StatusCode::OK, &record, &warnings, &state.app))
+        }
     }
 }

@@ -28,5 +28,6 @@ pub(crate) async fn handle(
         return Err(Error::not_found("record").into());
     };
     let record = state.app.with_related(&caller, &object, updated, &expand).await;
-    Ok(render::record(StatusCode::OK, &record, &state.app))
+    let warnings = state.app.warnings_of_expand(&object, &expand);
+    Ok(render::record(StatusCode::OK, &record, &warnings, &state.app))
 }

@@ -42,6 +42,7 @@ pub(super) fn schemas() -> Value {
                     "type": "object",
                     "description": "After a dry run of an upgrade: what it asks for beyond the installed version.",
                 },
+                "warnings": schema("SvcWarnings"),
             },
             "required": ["permissions", "webhooks"],
             "additionalProperties": false,

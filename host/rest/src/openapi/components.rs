@@ -127,11 +127,18 @@ pub(super) fn shared(cookie_name: &str) -> Components {
                 "field": { "type": "string", "description": "The column at fault, where it is known." },
                 "issues": {
                     "type": "array",
-                    "description": "Every failure of an action's input.",
-                    "items": exact_object(json!({
-                        "path": { "type": "string", "description": "A JSON Pointer into the input." },
-                        "message": { "type": "string" },
-                    })),
+                    "description": "Every failure of an action's input. Of a record: every field at fault, where there are several; `error`, `message` and `field` are those of the first.",
+                    "items": { "oneOf": [
+                        exact_object(json!({
+                            "path": { "type": "string", "description": "A JSON Pointer into the input." },
+                            "message": { "type": "string" },
+                        })),
+                        exact_object(json!({
+                            "field": { "type": "string", "description": "The column, or the key that is none." },
+                            "error": { "type": "string", "description": "The code that it would have alone." },
+                            "message": { "type": "string" },
+                        })),
+                    ] },
                 },
                 "newPermissions": {
                     "type": "object",
@@ -169,6 +176,11 @@ pub(super) fn shared(cookie_name: &str) -> Components {
             "count": { "type": "integer", "minimum": 0 },
             "ids": { "type": "array", "items": { "type": "string", "format": "uuid" } },
         })),
+        "SvcWarnings": {
+            "type": "array",
+            "items": { "type": "string" },
+            "description": "There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none.",
+        },
         "SvcNumericText": {
             "type": "string",
             "description": "A number as text: read as the number that it shows.",

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::components::{Components, exact_object, schema};
 use super::filters;
-use super::operation::{Caller, Operation, Paths, data_of, header_parameter, headers, path_parameter, query_parameter};
+use super::operation::{
+    Caller, Operation, Paths, data_with_warnings, header_parameter, headers, path_parameter, query_parameter,
+};
 use super::records;
 
 /// The object's tag, under which documentation gathers its operations.
@@ -93,10 +95,11 @@ pub(super) fn object(
 fn collection(paths: &mut Paths, components: &mut Components, described: &Described<'_>, base: &str, keys: &[&str]) {
     let Described { object, type_name, .. } = described;
     let name = object.name();
-    let page = exact_object(json!({
+    let mut page = exact_object(json!({
         "data": { "type": "array", "items": schema(&format!("{type_name}_Selected")) },
         "pagination": schema("SvcPagination"),
     }));
+    page["properties"]["warnings"] = schema("SvcWarnings");
     let list = described
         .operation("list", format!("List records of {name}"))
         .describe("Searched, filtered, sorted and paged. Filters may be repeated; they all have to hold.")
@@ -151,7 +154,7 @@ fn create(described: &Described<'_>, keys: &[&str]) -> Operation {
     let upserted = |created: &Value| {
         json!({
             "type": "object",
-            "properties": { "data": described.record(), "created": created },
+            "properties": { "data": described.record(), "created": created, "warnings": schema("SvcWarnings") },
             "required": ["data"],
             "additionalProperties": false,
         })
@@ -233,7 +236,7 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
         .parameters([id_parameter(), filters::expand(keys), known])
         .describe("With `expand` its related records come along. The `ETag` is of the record alone.")
         .problems(&[304])
-        .answers_tagged(200, "The record.", data_of(described.record()));
+        .answers_tagged(200, "The record.", data_with_warnings(described.record()));
     paths.add("get", path.clone(), get);
     let update = described
         .operation("update", format!("Change a record of {name}"))
@@ -241,7 +244,7 @@ fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) 
         .parameters([id_parameter(), filters::expand(keys), if_match()])
         .json_body(described.updates())
         .problems(&[409, 412])
-        .answers_tagged(200, "The record as it is now.", data_of(described.record()));
+        .answers_tagged(200, "The record as it is now.", data_with_warnings(described.record()));
     paths.add("patch", path.clone(), update);
     let delete = described
         .operation("delete", format!("Delete a record of {name}"))

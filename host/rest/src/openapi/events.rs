@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::accounts::suspended;
 use super::components::{exact_object, instant, schema};
 use super::filters::paging_parameters;
-use super::operation::{Operation, Paths, headers as response_headers, path_parameter, query_parameter};
+use super::operation::{Operation, Paths, data_with_warnings, headers as response_headers, path_parameter, query_parameter};
 
 const STATUSES: [&str; 3] = ["pending", "delivered", "failed"];
 
@@ -88,25 +88,6 @@ pub(super) fn schemas() -> Value {
     })
 }
 
-/// Sentences about what may not be as it was meant.
-fn warnings() -> Value {
-    json!({
-        "type": "array",
-        "items": { "type": "string" },
-        "description": "There where something may not be as it was meant: a topic of an object that does not exist, say.",
-    })
-}
-
-/// `{ data, warnings? }`.
-fn with_warnings(name: &str) -> Value {
-    json!({
-        "type": "object",
-        "properties": { "data": schema(name), "warnings": warnings() },
-        "required": ["data"],
-        "additionalProperties": false,
-    })
-}
-
 fn list_of(name: &str) -> Value {
     json!({ "type": "array", "items": schema(name) })
 }
@@ -142,7 +123,7 @@ fn events(paths: &mut Paths) {
     let topic = "All topics that begin with it; a pattern where it holds `*` or `#`.";
     let limit = json!({ "type": "integer", "minimum": 1, "default": 50 });
     let recent = operation("list", "List recent events, newest first")
-        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 404 where the outbox does not hold the event of `before`.")
+        .describe("Needs read on `events`, and leaves out what the caller may not read. Looks through 100,000 events: those of the object or the record where one is named, and those older than `before`. `limit` is 500 at most. 400 `answer_too_large` where they have more bytes than `SVC_MAX_ANSWER_BYTES`: ask with a smaller `limit`. 404 where the outbox does not hold the event of `before`.")
         .parameter(query_parameter("topic", topic, json!({ "type": "string" })))
         .parameter(query_parameter("object", "Only those of this object's records.", json!({ "type": "string" })))
         .parameter(query_parameter("record", "Only those of the record with this id.", json!({ "type": "string" })))
@@ -247,7 +228,7 @@ fn subscriptions(paths: &mut Paths) {
         .describe("Needs create on `events`, read on what it subscribes to and, for `persist_event`, create on its object.")
         .json_body(body)
         .problems(&[409])
-        .answers(201, "The new subscription.", with_warnings("SvcSubscription"));
+        .answers(201, "The new subscription.", data_with_warnings(schema("SvcSubscription")));
     paths.add("post", base, create);
     let consumer = || path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
     let adopt = operation("adoptSubscription", "Become the maker of a subscription")
@@ -294,7 +275,7 @@ fn webhooks(paths: &mut Paths) {
     let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "Shown this once." });
     let made = json!({
         "type": "object",
-        "properties": { "data": schema("SvcWebhook"), "secret": secret, "warnings": warnings() },
+        "properties": { "data": schema("SvcWebhook"), "secret": secret, "warnings": schema("SvcWarnings") },
         "required": ["data", "secret"],
         "additionalProperties": false,
     });
@@ -327,7 +308,7 @@ fn webhooks(paths: &mut Paths) {
         .parameter(webhook())
         .json_body(changes)
         .problems(&[404, 409])
-        .answers(200, "The webhook as it is now.", with_warnings("SvcWebhook"));
+        .answers(200, "The webhook as it is now.", data_with_warnings(schema("SvcWebhook")));
     paths.add("patch", base, update);
     let adopt = operation("adopt", "Become the maker of a webhook")
         .describe("It has the caller's rights from then on, and is suspended no more. Needs update on `webhooks` and read on what it sends: else 403, and nothing changes. One that a block declared comes with the block: 409.")

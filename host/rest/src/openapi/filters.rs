@@ -1,5 +1,6 @@
 //! The parameters of lists and aggregates: search, sort, page, and each filter that a column takes.
 
+use blockbase_app::SEARCH_CHARACTERS_MAX;
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object};
 use serde_json::{Value, json};
 
@@ -123,7 +124,7 @@ fn search_parameters(object: &Object) -> [Value; 2] {
         true => "Text that a record contains. This object has no field to search in, so that nothing is found.".to_owned(),
         false => format!("Text that one of {} contains, whatever the case.", columns.join(", ")),
     };
-    let schema = json!({ "type": "string", "maxLength": 1000 });
+    let schema = json!({ "type": "string", "maxLength": SEARCH_CHARACTERS_MAX });
     [query_parameter("search", &text, schema.clone()), query_parameter("q", "Another name of `search`.", schema)]
 }
 
@@ -211,7 +212,7 @@ pub(super) fn expand(relations: &[&str]) -> Value {
         false => format!("Here: {}.", relations.join(", ")),
     };
     let text = format!(
-        "Relation keys whose records come along, separated by commas; dots lead up to three levels deep. Unknown keys are ignored. {keys}"
+        "Relation keys whose records come along, separated by commas; dots lead up to three levels deep. Unknown keys are left out, and `warnings` says so. {keys}"
     );
     query_parameter("expand", &text, json!({ "type": "string", "pattern": "^[^.,]*(\\.[^.,]*){0,2}(,[^.,]*(\\.[^.,]*){0,2})*$" }))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::components::{reference, response_name};
+use super::components::{reference, response_name, schema};
 
 /// Who may call an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -144,6 +144,13 @@ impl Operation {
 /// `{ "data": … }`.
 pub(super) fn data_of(schema: Value) -> Value {
     json!({ "type": "object", "properties": { "data": schema }, "required": ["data"], "additionalProperties": false })
+}
+
+/// `{ "data": …, "warnings"? }`.
+pub(super) fn data_with_warnings(data: Value) -> Value {
+    let mut answer = data_of(data);
+    answer["properties"]["warnings"] = schema("SvcWarnings");
+    answer
 }
 
 /// `x-request-id`, and those of `names` that `components.headers` has.

@@ -174,7 +174,7 @@ impl Reply {
         let (Some(code), Some(message)) = (body["error"].as_str(), body["message"].as_str()) else { return self.foreign() };
         let mut text = format!("{}: {}", inert(code), inert(message));
         for issue in body["issues"].as_array().into_iter().flatten() {
-            let path = issue["path"].as_str().filter(|path| !path.is_empty()).unwrap_or("(whole)");
+            let path = issue["path"].as_str().or(issue["field"].as_str()).filter(|path| !path.is_empty()).unwrap_or("(whole)");
             text.push_str(&format!("\n  {}: {}", inert(path), inert(issue["message"].as_str().unwrap_or_default())));
         }
         match (self.status, self.has_key) {

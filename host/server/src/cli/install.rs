@@ -164,6 +164,9 @@ pub(super) fn report(package: &Package, answer: &Value, done: &str, json: bool) 
             print_line(&line);
         }
     }
+    for warning in answer["report"]["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        note(&inert(warning));
+    }
     for name in &package.manifest.permissions.secrets {
         note(&format!("It reads the secret {0}: `blockbase block secret set {1} {0}`", inert(name), package.manifest.name));
     }

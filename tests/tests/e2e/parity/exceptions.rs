@@ -53,6 +53,11 @@ fn has_system_column(values: &Members) -> bool {
     SYSTEM_COLUMNS.iter().any(|name| values.names(name))
 }
 
+/// Whether answers lack the warnings of REST: a block gets the record itself and the page as its kit has it, where none has a place.
+pub(super) fn drops_warnings(surface: Surface) -> bool {
+    surface == Surface::Block
+}
+
 /// Whether a refusal may differ from that of REST in this way.
 pub(super) fn excuses(surface: Surface, operation: &Operation, rest: &Refusal, other: &Refusal) -> bool {
     let same_code = (&rest.code, &rest.field) == (&other.code, &other.field);

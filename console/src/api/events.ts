@@ -1,0 +1,28 @@
+/** Recorded events, newest first. */
+import { request } from "./client";
+import { isApiError } from "./errors";
+import type { LiveEvent } from "./live";
+
+export interface RecordedFilter {
+  topic?: string | undefined;
+  object?: string | undefined;
+  record?: string | undefined;
+}
+
+/** The newest `most` events before one, or fewer where there are no more. What is too large for one answer comes in several. */
+export async function recordedEvents(filter: RecordedFilter, most: number, before: string | undefined, signal: AbortSignal): Promise<LiveEvent[]> {
+  const events: LiveEvent[] = [];
+  let limit = most;
+  while (events.length < most) {
+    const asked = Math.min(limit, most - events.length);
+    try {
+      const { data } = await request<{ data: LiveEvent[] }>("GET", "/api/v1/events", { query: { ...filter, limit: asked, before: events.at(-1)?.id ?? before }, signal });
+      events.push(...data);
+      if (data.length < asked) break;
+    } catch (error) {
+      if (asked === 1 || !isApiError(error) || error.code !== "answer_too_large") throw error;
+      limit = Math.ceil(asked / 4);
+    }
+  }
+  return events;
+}

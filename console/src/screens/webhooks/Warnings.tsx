@@ -1,0 +1,13 @@
+import classes from "../users/Users.module.css";
+
+/** What an answer says is odd but taken, such as a topic of an object that does not exist. */
+export function Warnings({ warnings }: { warnings: string[] | undefined }) {
+  if (warnings === undefined || warnings.length === 0) return null;
+  return (
+    <div className={classes.handOver} role="note">
+      {warnings.map((warning) => (
+        <span key={warning}>{warning}</span>
+      ))}
+    </div>
+  );
+}
