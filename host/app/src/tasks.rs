@@ -338,7 +338,7 @@ impl App {
         let mut seeded = vec![(EVENT_RETENTION, Kind::EventRetention, "30 3 * * *", true)];
         if self.settings.anonymous_auth {
             let cleanup = Kind::AnonymousCleanup { max_age_days: kind::MAX_AGE_DAYS_DEFAULT };
-            seeded.push((ANONYMOUS_USER_CLEANUP, cleanup, "0 3 * * *", false));
+            seeded.push((ANONYMOUS_USER_CLEANUP, cleanup, "0 3 * * *", true));
         }
         let mut tasks = Vec::with_capacity(seeded.len());
         for (name, kind, schedule, enabled) in seeded {

@@ -91,6 +91,7 @@ on_both_engines! {
             others.push(server.builder().start().await);
             others.push(server.builder().start().await);
         }
+        assert_eq!(admin.patch(CLEANUP, json!({ "enabled": false })).await.status, 200);
         make_due(&server, "anonymous-user-cleanup").await;
         tokio::time::sleep(Duration::from_millis(2500)).await;
         assert!(runs(&admin, "anonymous-user-cleanup").await.is_empty(), "a disabled task ran");
