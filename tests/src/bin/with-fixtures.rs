@@ -1,6 +1,8 @@
 //! Runs a command with what all tests share: one Postgres, the binary as it is now, and the built blocks of this repository.
 //!
-//!     with-fixtures COMMAND [ARGUMENT…]
+//! ```text
+//! with-fixtures COMMAND [ARGUMENT…]
+//! ```
 //!
 //! Everything ends with the command, whose exit code this program takes over. The blocks are built before the command starts, so that no
 //! test's time goes into it.

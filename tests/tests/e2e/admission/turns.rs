@@ -97,13 +97,13 @@ on_both_engines! {
         until("most are refused", async || ann.get("/api/v1/data/doc?limit=1").await.status == 503).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         let grown = memory(&server, "VmHWM") - before;
-        println!("{:?}: 30 unread lists of 68 MB: {grown} kB more at the peak", server.engine());
+        eprintln!("{:?}: 30 unread lists of 68 MB: {grown} kB more at the peak", server.engine());
         // The share, and the answers that were being made when it was used up.
         assert!(grown < 450_000, "{grown} kB");
         tokio::time::sleep(Duration::from_secs(40)).await;
         assert_eq!(ann.get("/api/v1/data/doc?limit=1").await.status, 200, "what nobody read is gone");
         let left = memory(&server, "VmRSS") - before;
-        println!("{:?}: {left} kB are left after 40 s", server.engine());
+        eprintln!("{:?}: {left} kB are left after 40 s", server.engine());
     }
 }
 
@@ -239,7 +239,7 @@ on_both_engines! {
             }
         }
         let grown = memory(&server, "VmHWM") - before;
-        println!("{engine:?}: slowest write of another {slowest:?}, {grown} kB more at the peak, answers {statuses:?}");
+        eprintln!("{engine:?}: slowest write of another {slowest:?}, {grown} kB more at the peak, answers {statuses:?}");
         // One job of the other caller runs when this one's turn comes.
         assert!(slowest < within(Duration::from_secs(6)), "{slowest:?}");
         assert!(grown < 900_000, "{grown} kB");
