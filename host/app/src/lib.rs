@@ -49,6 +49,7 @@ mod surface;
 mod suspension;
 mod tasks;
 mod topic;
+mod touched;
 mod users;
 mod versions;
 mod view_as;

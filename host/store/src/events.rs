@@ -217,6 +217,13 @@ fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
 /// Bytes of a payload that is packed where it stands.
 const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of the payloads of one commit's events.
+const COMMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of the payloads of events past which a commit of SQLite takes no further transaction.
+pub(crate) const COMMIT_BYTES_FULL: usize = 8 * 1024 * 1024;
+/// Bytes of the payloads of one transaction's events. A single event may have more, since nothing could be written of its record otherwise.
+const TRANSACTION_BYTES_MAX: usize = COMMIT_BYTES_MAX - COMMIT_BYTES_FULL;
+
 /// Payloads of several events as lists of their columns.
 #[derive(Default)]
 struct StoredList {
@@ -247,12 +254,24 @@ async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, 
 
 impl Connection {
     /// Writes an event and its delivery rows.
+    ///
+    /// # Errors
+    /// As [`Connection::emit_all`].
     pub async fn emit(&mut self, event: NewEvent) -> Result<(), DbError> {
         self.emit_all(vec![event]).await
     }
 
     /// Writes several events with their delivery rows, in order. All have the same depth and instant.
+    ///
+    /// # Errors
+    /// [`DbError::EventsTooLarge`] where the transaction has too many bytes of events.
     pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
+        let emitted = &mut self.effects.emitted;
+        emitted.events += events.len();
+        emitted.bytes += events.iter().map(|event| event.payload.len()).sum::<usize>();
+        if emitted.events > 1 && emitted.bytes > TRANSACTION_BYTES_MAX {
+            return Err(DbError::EventsTooLarge);
+        }
         for event in &events {
             self.effects.topics.push(event.topic.clone());
             let living = event.deliveries.iter().filter(|delivery| delivery.dead.is_none());

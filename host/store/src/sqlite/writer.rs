@@ -16,8 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use super::statement::{batch, db_error, execute};
 use super::{SchemaState, run_now};
 use crate::OnCommit;
-use crate::connection::{Connection, Effects, Inner, SearchChange};
+use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
 use crate::error::DbError;
+use crate::events::COMMIT_BYTES_FULL;
 
 /// Jobs that may wait; a caller past it waits for a place.
 const QUEUE_MAX: usize = 4096;
@@ -174,16 +175,22 @@ fn change_schema(connection: &mut Connection, job: Box<dyn Job>, on_commit: &OnC
 }
 
 fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &OnCommit, schema: &SchemaState) {
-    if jobs.is_empty() {
-        return;
+    while !jobs.is_empty() {
+        commit_some(connection, &mut jobs, on_commit, schema);
     }
+}
+
+/// Commits the first jobs, as many as one commit may have, and takes them out.
+fn commit_some(connection: &mut Connection, jobs: &mut Vec<Box<dyn Job>>, on_commit: &OnCommit, schema: &SchemaState) {
     connection.effects = Effects::default();
     let before = schema.0.load(Ordering::Relaxed);
-    let outcome = run_all(connection, &mut jobs, schema);
+    let outcome = run_some(connection, jobs, schema);
     let effects = std::mem::take(&mut connection.effects);
+    let mut ran = jobs.len();
     let failure = match outcome {
-        Ok(()) => {
-            blockbase_telemetry::commit_batch(jobs.len());
+        Ok(committed) => {
+            ran = committed;
+            blockbase_telemetry::commit_batch(committed);
             if let Some(version) = effects.schema_version {
                 schema.0.store(version * 2, Ordering::Release);
             }
@@ -202,14 +209,22 @@ fn commit(connection: &mut Connection, mut jobs: Vec<Box<dyn Job>>, on_commit: &
     {
         on_commit(commit);
     }
-    for job in jobs {
+    for job in jobs.drain(..ran) {
         job.answer(failure.as_ref());
     }
 }
 
-fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &SchemaState) -> Result<(), DbError> {
+/// Runs jobs in order until all have run or their events fill a commit: how many.
+fn run_some(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &SchemaState) -> Result<usize, DbError> {
     batch(connection, "BEGIN IMMEDIATE")?;
+    // What is committed together is held in memory until then.
+    let (mut ran, mut event_bytes) = (0, 0);
     for job in jobs {
+        if event_bytes > COMMIT_BYTES_FULL {
+            break;
+        }
+        ran += 1;
+        connection.effects.emitted = Emitted::default();
         batch(connection, "SAVEPOINT svc_job")?;
         let effects = &connection.effects;
         let (events, topics) = (effects.events.len(), effects.topics.len());
@@ -227,6 +242,8 @@ fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &Sche
                 true => DbError::StorageFull(format!("{error:?}").into()),
                 false => error,
             })?;
+        } else {
+            event_bytes += connection.effects.emitted.bytes;
         }
         batch(connection, "RELEASE svc_job")?;
     }
@@ -235,7 +252,8 @@ fn run_all(connection: &mut Connection, jobs: &mut [Box<dyn Job>], schema: &Sche
     if let Some(version) = connection.effects.schema_version {
         schema.0.store(version * 2 - 1, Ordering::Release);
     }
-    batch(connection, "COMMIT")
+    batch(connection, "COMMIT")?;
+    Ok(ran)
 }
 
 /// The search indexes once a commit and in the order of rows: each savepoint, and each step back, would end a segment of theirs.
@@ -304,6 +322,35 @@ mod tests {
         queued(move |connection| {
             Box::pin(async move { Ok(connection.run("INSERT INTO t VALUES (zeroblob($1))", vec![Param::from(bytes)]).await?) })
         })
+    }
+
+    #[test]
+    fn a_commit_whose_events_are_large_takes_no_further_job() {
+        for (bytes, commits) in [(1, 1), (COMMIT_BYTES_FULL, 2), (COMMIT_BYTES_FULL + 1, 3)] {
+            let session = Session::open(Path::new(":memory:"), true).expect("a database");
+            let (queue, jobs) = mpsc::channel(3);
+            let mut answers = Vec::new();
+            for _ in 0..3 {
+                let (job, answer) = queued(move |connection| {
+                    connection.effects.emitted.bytes += bytes;
+                    connection.effects.topics.push("data.task.created".to_owned());
+                    Box::pin(async { Ok(0) })
+                });
+                assert!(queue.try_send(job).is_ok());
+                answers.push(answer);
+            }
+            drop(queue);
+            let seen = Arc::new(AtomicI64::new(0));
+            let counted = Arc::clone(&seen);
+            let on_commit: OnCommit = Arc::new(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            work(Connection::new(Inner::Sqlite(session)), jobs, &on_commit, &SchemaState(AtomicI64::new(2)));
+            for answer in answers {
+                answer.blocking_recv().expect("an answer").expect("a commit");
+            }
+            assert_eq!(seen.load(Ordering::Relaxed), commits, "{bytes}");
+        }
     }
 
     #[test]
