@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_schema::{Code, Error, Object, Registry, Result, json};
+use blockbase_store::Connection;
+use futures_util::future::BoxFuture;
 
 use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
 use crate::makers::key_suspended;
@@ -263,6 +265,19 @@ impl App {
     /// A place for a scan of the caller's.
     pub(crate) fn scan_permit(&self, caller: &Caller) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
         Arc::clone(&self.scans).scan(caller.payer.clone())
+    }
+
+    /// Runs a caller's scan of the service's own tables, once the caller has a place for it.
+    ///
+    /// # Errors
+    /// `unavailable` where the caller's scans are used up, beside the body's own.
+    pub(crate) async fn scan<T, F>(&self, caller: &Caller, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        let permit = self.scan_permit(caller).await?;
+        self.store.scan(permit, body).await
     }
 
     /// Who presents `credentials`.

@@ -48,7 +48,7 @@ pub use deliveries::{
     TopicMatch, VisibleEvents,
 };
 pub use error::DbError;
-pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent};
+pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent, ReplayFilter};
 pub use instances::InstanceRow;
 pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
 pub use outbox_size::OutboxSize;
@@ -223,6 +223,23 @@ impl Store {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read_metered(read, permit, body).await,
             Engine::Postgres(postgres) => postgres.read_metered(read, permit, body).await,
+        }
+    }
+
+    /// Runs `body` as a caller's scan of system tables. It holds `permit` as long as it runs, and none of the places that the service
+    /// has for its own scans.
+    pub async fn scan<T, F, P>(&self, permit: P, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.scan(permit, None, body).await,
+            Engine::Postgres(postgres) => {
+                let _permit = permit;
+                postgres.read(Some(&[]), body).await
+            }
         }
     }
 

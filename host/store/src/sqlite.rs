@@ -147,7 +147,7 @@ impl Sqlite {
 
     /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is held as long as it runs, which may be
     /// a moment longer than its caller is there.
-    async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
+    pub(crate) async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use blockbase_auth::hash_token;
 use blockbase_schema::Error;
-use blockbase_store::{ReadCost, Service};
+use blockbase_store::Service;
 use serde_json::Value;
 
 use super::{AuthProblem, render_session};
 use crate::App;
-use crate::caller::Credentials;
+use crate::caller::{Caller, Credentials};
 use crate::identity::Identity;
 use crate::recheck::Judged;
 
@@ -49,9 +49,9 @@ impl App {
     pub async fn list_sessions(&self, credentials: &Credentials) -> Result<Vec<Value>, AuthProblem> {
         let identity = self.session(credentials).await?;
         let (user_id, now) = (identity.user.id.clone(), self.clock.now());
+        let caller = Caller::at(Arc::clone(&identity), credentials.address);
         let sessions = self
-            .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.sessions_of(&user_id, now).await?) }))
+            .scan(&caller, move |connection| Box::pin(async move { Ok(connection.sessions_of(&user_id, now).await?) }))
             .await?;
         let current = identity.session().map(|session| session.id.as_str());
         let render = |session| {

@@ -2,7 +2,7 @@
 
 use blockbase_query::Action;
 use blockbase_schema::{Error, Result, time};
-use blockbase_store::{ReadCost, SessionRow};
+use blockbase_store::SessionRow;
 use serde_json::{Value, json};
 
 use super::{USERS, within};
@@ -35,8 +35,7 @@ impl App {
         }
         let (id, now) = (id.to_owned(), self.clock.now());
         let sessions = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
+            .scan(caller, move |connection| {
                 Box::pin(async move {
                     connection.user(&id).await?.ok_or_else(missing)?;
                     Ok(connection.sessions_of(&id, now).await?)
