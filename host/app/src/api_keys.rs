@@ -3,7 +3,7 @@
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey, ReadCost};
+use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey};
 use serde_json::{Value, json};
 
 use crate::App;
@@ -92,8 +92,7 @@ impl App {
         let only = caller.access(API_KEYS, Action::Read)?.only().map(str::to_owned);
         let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
         let keys = self
-            .store
-            .read(ReadCost::Scan, move |connection| {
+            .scan(caller, move |connection| {
                 Box::pin(async move {
                     // Those of one user are few in any case.
                     if only.is_none() && connection.api_keys_length().await? > bytes_max {

@@ -288,26 +288,28 @@ impl App {
 
     pub async fn list_blocks(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(BLOCKS, Action::Read)?;
-        let suspended = self.suspended_blocks().await?;
+        self.settle_rights_shown(caller).await;
+        let suspended =
+            self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) })).await?;
         Ok(self.blocks.read().values().map(|block| block.render(suspended.get(block.name()).copied())).collect())
     }
 
     pub async fn block(&self, caller: &Caller, name: &str) -> Result<Value> {
         caller.require(BLOCKS, Action::Read)?;
-        self.shown_block(name).await
+        self.shown_block(caller, name).await
     }
 
-    pub(crate) async fn shown_block(&self, name: &str) -> Result<Value> {
+    pub(crate) async fn shown_block(&self, caller: &Caller, name: &str) -> Result<Value> {
         let block = self.installed(name)?;
-        let suspended = self.suspended_blocks().await?;
-        Ok(block.render(suspended.get(name).copied()))
-    }
-
-    async fn suspended_blocks(&self) -> Result<HashMap<String, Suspension>> {
-        self.settle_rights_shown().await;
-        self.store
-            .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) }))
-            .await
+        self.settle_rights_shown(caller).await;
+        let key = name.to_owned();
+        let suspension = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.suspension_of(Made::Block, &key).await?) })
+            })
+            .await?;
+        Ok(block.render(suspension))
     }
 
     /// Declared actions and hooks of all blocks, and all registered handlers.
@@ -363,7 +365,7 @@ impl App {
             })
             .await?;
         self.refresh().await?;
-        self.shown_block(name).await
+        self.shown_block(caller, name).await
     }
 
     /// Removes a block with its subscriptions; the data stays.

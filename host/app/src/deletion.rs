@@ -3,24 +3,24 @@
 //! The engine deletes and clears what refers to a deleted record; here is found out beforehand what that will be, so that
 //! each of those changes has its event and its stamps too.
 
+mod steps;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, Change, RecordPlan, Stamp};
 use blockbase_query::{Action, Scope, sql};
-use blockbase_schema::{Code, Column, Error, Object, OnDelete, Result, Value};
+use blockbase_schema::{Code, Error, Object, OnDelete, Result, Value};
 use blockbase_store::{Connection, DbError, Record, Row};
 use uuid::Uuid;
 
 use crate::links::{Gone, take_links};
 use crate::record_events::{Images, WriteContext, owner};
+use crate::touched::{BEYOND_MAX, EVENT_BYTES_AT_ONCE, too_large};
 use crate::versions::{Condition, check_condition, precondition_failed};
 use crate::writes::record_change;
+pub(crate) use steps::{Step, StepSize, delete_some};
 
-/// Most records that one deletion may delete or change, beside those that were named.
-const BEYOND_MAX: usize = 10_000;
-/// Bytes of the records that one deletion takes along.
-const BEYOND_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Levels that the engine is left to delete by itself. SQLite goes a thousand deep, and both are slow before that.
 const ENGINE_LEVELS_MAX: usize = 300;
 
@@ -30,7 +30,6 @@ struct Beyond {
     deleted: Vec<(Arc<Object>, Uuid, Record)>,
     /// By level: the object and the records of it that go.
     levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
-    bytes: usize,
     seen: HashSet<(i64, Uuid)>,
     cleared: Vec<(Arc<Object>, usize, Uuid)>,
 }
@@ -38,7 +37,8 @@ struct Beyond {
 /// Deletes those of `ids` that are there and within `scope`. The object is held already.
 ///
 /// # Errors
-/// `precondition_failed` where one of them is in another state than `condition` says; `foreign_key_violation`.
+/// `precondition_failed` where one of them is in another state than `condition` says; `foreign_key_violation`; `answer_too_large`
+/// where they are too large, with what goes along.
 pub(crate) async fn delete_records(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -48,9 +48,8 @@ pub(crate) async fn delete_records(
     condition: Option<&Condition>,
 ) -> Result<HashSet<Uuid>> {
     let dialect = connection.dialect();
-    let columns: Vec<&Column> = object.columns.iter().collect();
-    let select = sql::get_many(dialect, object, scope, ids);
-    let found = connection.fetch_records(select, &columns, 0, usize::MAX).await.map_err(|error| error.on(object))?;
+    let select = sql::get_many(dialect, object, scope, ids.clone());
+    let found = context.take_up(connection, object, (&ids, scope), select).await?;
     let roots: Vec<(Uuid, Record)> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
     if roots.is_empty() {
         return Ok(HashSet::new());
@@ -89,7 +88,7 @@ pub(crate) async fn delete_records(
             return Err(precondition_failed());
         }
     }
-    let mut events = Vec::with_capacity(roots.len() + beyond.deleted.len());
+    let (mut events, mut event_bytes) = (Vec::new(), 0);
     let mut counts: HashMap<i64, i64> = HashMap::new();
     // What went along is told first, the records that were named last.
     let beyond = beyond.deleted.into_iter().rev();
@@ -99,7 +98,13 @@ pub(crate) async fn delete_records(
             connection.index_row(object.id, record.tail(), None);
         }
         let images = Images { before: record.json(), after: b"null", diff: b"null" };
-        events.extend(context.event(&object, id, "deleted", &images, owner(&object, &record))?);
+        let event = context.event(&object, id, "deleted", &images, owner(&object, &record))?;
+        event_bytes += event.as_ref().map_or(0, |event| event.payload.len());
+        events.extend(event);
+        if event_bytes > EVENT_BYTES_AT_ONCE {
+            event_bytes = 0;
+            connection.emit_all(std::mem::take(&mut events)).await?;
+        }
     }
     for (object_id, difference) in counts {
         connection.count_rows(object_id, difference);
@@ -125,22 +130,17 @@ async fn collect(
                 continue;
             }
             context.hold(connection, holder).await?;
+            // Their ids first: of those that are known already, which lead in a circle, nothing more is read.
             let room = BEYOND_MAX - (beyond.deleted.len() + beyond.cleared.len()).min(BEYOND_MAX);
-            let most = i64::try_from(room).unwrap_or(i64::MAX) + 1;
-            let select = sql::referring(connection.dialect(), holder, *column, ids.clone(), most);
-            let columns: Vec<&Column> = holder.columns.iter().collect();
-            let found = connection.fetch_records(select, &columns, 0, usize::MAX).await.map_err(|error| error.on(holder))?;
-            beyond.bytes += found.iter().map(|record| record.json().len()).sum::<usize>();
-            if found.len() > room || beyond.bytes > BEYOND_BYTES_MAX {
-                return Err(Error::new(
-                    Code::Conflict,
-                    format!(
-                        "More than {BEYOND_MAX} other records, or {} MiB of them, would be deleted or changed along. Delete those \
-                         first, in parts.",
-                        BEYOND_BYTES_MAX / 1024 / 1024
-                    ),
-                ));
+            let others = referring_unseen(connection, holder, *column, &ids, &beyond.seen, room + 1).await?;
+            if others.len() > room {
+                return Err(too_large());
             }
+            if others.is_empty() {
+                continue;
+            }
+            let select = sql::referring(connection.dialect(), holder, *column, ids.clone(), others.clone());
+            let found = context.take_up(connection, holder, (&others, &Scope::All), select).await?;
             let mut next = Vec::new();
             for record in found {
                 let Some(id) = record.uuid(0) else { continue };
@@ -162,25 +162,56 @@ async fn collect(
     Ok(())
 }
 
+/// Ids of records of `holder` that refer to `ids` and are not `seen`, `most` of them at most.
+async fn referring_unseen(
+    connection: &mut Connection,
+    holder: &Object,
+    column: usize,
+    ids: &[Uuid],
+    seen: &HashSet<(i64, Uuid)>,
+    most: usize,
+) -> Result<Vec<Uuid>> {
+    // As many as were seen may refer to them too.
+    let limit = most + seen.iter().filter(|(object_id, _)| *object_id == holder.id).count();
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let select = sql::referring_ids(connection.dialect(), holder, column, ids.to_vec(), limit);
+    let rows = connection.fetch_rows(select).await.map_err(|error| error.on(holder))?;
+    let mut unseen = rows.iter().map(|row| row.uuid(0)).collect::<Result<Vec<Uuid>, DbError>>()?;
+    unseen.retain(|id| !seen.contains(&(holder.id, *id)));
+    unseen.truncate(most);
+    Ok(unseen)
+}
+
 /// Sets the references to null as an update would, with stamps and events.
 async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Beyond) -> Result<()> {
-    let dialect = connection.dialect();
     for (object, column, id) in beyond.cleared.iter().filter(|(object, _, id)| !beyond.seen.contains(&(object.id, *id))) {
-        let record = RecordPlan { object: Arc::clone(object), scope: Scope::All, id: *id };
-        let change = Change {
-            assignments: vec![(*column, Assignment::Set(Value::Null))],
-            stamp: Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts },
-        };
-        let on = |error: DbError| error.on(object);
-        let before = connection.fetch_record(sql::get(dialect, &record, true), &object.columns).await.map_err(on)?;
-        let after = connection.fetch_record(sql::update(dialect, &record, &change, None), &object.columns).await.map_err(on)?;
-        if let (Some(before), Some(after)) = (before, after)
-            && let Some(event) = record_change(connection, context, object, *id, &before, &after)?
-        {
-            connection.emit(event).await?;
-        }
+        clear_one(connection, context, object, *column, *id).await?;
     }
     Ok(())
+}
+
+/// Sets one reference to null: the bytes of the record that it is in.
+async fn clear_one(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Arc<Object>,
+    column: usize,
+    id: Uuid,
+) -> Result<usize> {
+    let dialect = connection.dialect();
+    let record = RecordPlan { object: Arc::clone(object), scope: Scope::All, id };
+    let change = Change {
+        assignments: vec![(column, Assignment::Set(Value::Null))],
+        stamp: Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts },
+    };
+    let on = |error: DbError| error.on(object);
+    let before = connection.fetch_record(sql::get(dialect, &record, true), &object.columns).await.map_err(on)?;
+    let after = connection.fetch_record(sql::update(dialect, &record, &change, None), &object.columns).await.map_err(on)?;
+    let (Some(before), Some(after)) = (before, after) else { return Ok(0) };
+    if let Some(event) = record_change(connection, context, object, id, &before, &after)? {
+        connection.emit(event).await?;
+    }
+    Ok(before.bytes())
 }
 
 /// Refuses to delete what something refers to that stays, told by the first such relationship. The engines would refuse too,

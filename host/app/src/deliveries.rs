@@ -17,6 +17,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::feed::{TopicFilter, may_see};
 use crate::records::pagination_json;
+use crate::quota::ScanPermit;
 use crate::subscriptions::{EVENTS, Subscription, WEBHOOK_CONSUMER};
 
 /// Attempts that a delivery has.
@@ -213,10 +214,8 @@ impl App {
         let filter = self.ledger_filter(caller, request)?;
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
-        let _permit = self.scan_permit(caller).await?;
         let (rows, total) = self
-            .store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
+            .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
             .await?;
         let total = u64::try_from(total).unwrap_or(0);
         let data = Value::Array(rows.iter().map(render).collect());
@@ -251,11 +250,8 @@ impl App {
     pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<Value>> {
         caller.require(EVENTS, Action::Read)?;
         let filter = self.ledger_filter(caller, request)?;
-        let _permit = self.scan_permit(caller).await?;
-        let counts = self
-            .store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.ledger_counts(&filter).await?) }))
-            .await?;
+        let counts =
+            self.scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger_counts(&filter).await?) })).await?;
         let render = |group: &GroupCounts| {
             json!({
                 "consumer": group.consumer,
@@ -270,7 +266,7 @@ impl App {
     }
 
     /// What [`may_see`] says of every event, as a condition on stored ones; `None` where the caller sees all.
-    fn visible_events(&self, caller: &Caller) -> Option<VisibleEvents> {
+    pub(crate) fn visible_events(&self, caller: &Caller) -> Option<VisibleEvents> {
         if caller.holds("*", Action::Read) {
             return None;
         }
@@ -346,17 +342,19 @@ impl App {
             return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
         }
         let filter = self.ledger_filter(caller, request)?;
-        let _permit = self.scan_permit(caller).await?;
+        let permit = Arc::new(self.scan_permit(caller).await?);
         if let Some(consumer) = filter.consumer.clone() {
-            return self.retry_dead_of_group(caller, &filter, &consumer, RESETS_MAX).await;
+            return self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX).await;
         }
         let groups = self
             .store
-            .read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.groups_with_dead().await?) }))
+            .scan(caller.quota_owner(), Arc::clone(&permit), |connection| {
+                Box::pin(async move { Ok(connection.groups_with_dead().await?) })
+            })
             .await?;
         let mut count = 0;
         for consumer in groups {
-            match self.retry_dead_of_group(caller, &filter, &consumer, RESETS_MAX - count).await {
+            match self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX - count).await {
                 Ok(reset) => count += reset,
                 // The group is refused, and not the caller.
                 Err(error) if is_refusal(&error) => self.recheck(caller).await?,
@@ -369,13 +367,20 @@ impl App {
         Ok(count)
     }
 
-    async fn retry_dead_of_group(&self, caller: &Caller, filter: &LedgerFilter, consumer: &str, most: u64) -> Result<u64> {
+    async fn retry_dead_of_group(
+        &self,
+        caller: &Caller,
+        permit: &Arc<ScanPermit>,
+        filter: &LedgerFilter,
+        consumer: &str,
+        most: u64,
+    ) -> Result<u64> {
         let (mut count, mut after) = (0, 0);
         while count < most {
             let (sought, group) = (filter.clone(), consumer.to_owned());
             let DeadWindow { mut found, last } = self
                 .store
-                .read(ReadCost::Scan, move |connection| {
+                .scan(caller.quota_owner(), Arc::clone(permit), move |connection| {
                     Box::pin(async move { Ok(connection.dead_window(&sought, &group, after, RESETS_AT_ONCE).await?) })
                 })
                 .await?;
@@ -438,7 +443,7 @@ async fn may_act_on_group(connection: &mut Connection, caller: &Caller, consumer
             None => Ok(()),
         };
     }
-    match connection.subscriptions().await?.into_iter().find(|row| row.consumer == consumer) {
+    match connection.subscription(consumer).await? {
         Some(row) => crate::subscriptions::may_act(caller, &row),
         None => Ok(()),
     }

@@ -1,11 +1,13 @@
 //! Erasing a person: what the service itself keeps of a user.
 //!
 //! It is the work of a task (`erase_user`), because it goes through the whole outbox. Each step commits by itself, and all of it can
-//! be run again: what another run has erased is not there any more. What is found by the user's address goes together with the
+//! be run again: what another run has erased is not there any more. No step grows with what the user left behind. What is found by the user's address goes together with the
 //! account, because nobody knows the address afterwards.
 
+mod records;
+
 use blockbase_query::{Action, ddl, sql};
-use blockbase_schema::{Code, Error, Result, Retry};
+use blockbase_schema::{Error, Result, Retry};
 use blockbase_store::ReadCost;
 use serde_json::{Value, json};
 
@@ -32,10 +34,10 @@ struct ErasedAccount {
     task_runs: u64,
 }
 
-/// Records deleted in one transaction.
-const RECORDS_AT_ONCE: usize = 500;
 /// Merges of one search index. Writes of others end a merge early that has two parts left to join, and a new one goes on.
 const MERGES_MAX: usize = 5;
+/// Records whose stamps are cleared in one transaction.
+const STAMPS_AT_ONCE: usize = 2_000;
 
 impl App {
     /// Demands what an erasure needs: to delete users and events, all of them.
@@ -117,66 +119,17 @@ impl App {
         .await
     }
 
-    /// Deletes the records that the user created, as the caller would: how many.
-    async fn erase_records(&self, caller: &Caller, user_id: &str) -> Result<usize> {
-        let mut deleted = 0;
-        loop {
-            let (mut is_over, mut refused, before) = (true, None, deleted);
-            for object in self.registry().objects() {
-                let at_once = RECORDS_AT_ONCE.min(self.settings.bulk_records_max);
-                let (sql, user_id) = (sql::ids_created_by(self.store.dialect(), object, at_once), user_id.to_owned());
-                let ids = self
-                    .store
-                    .read(ReadCost::Scan, move |connection| {
-                        Box::pin(async move { Ok(connection.ids_created_by(sql, &user_id).await?) })
-                    })
-                    .await?;
-                if ids.is_empty() {
-                    continue;
-                }
-                is_over = false;
-                match self.delete_many(caller, object.name(), &ids).await {
-                    Ok(answer) => deleted += answer.ids.len(),
-                    // Records of another object may have to go first.
-                    Err(error) if error.code == Code::ForeignKeyViolation => refused = Some(error),
-                    Err(error) => return Err(error),
-                }
-            }
-            match refused {
-                _ if is_over => return Ok(deleted),
-                Some(error) if deleted == before => return Err(error),
-                // A policy hides what is left from the caller.
-                None if deleted == before => {
-                    return Err(Error::new(Code::Forbidden, "You may not delete all records that this user created."));
-                }
-                _ => {}
-            }
-        }
-    }
-
     /// Takes the user's id out of the stamps of records: of how many.
     async fn erase_stamps(&self, caller: &Caller, user_id: &str) -> Result<u64> {
         let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
         let mut changed = 0;
         for name in &names {
-            changed += self
-                .on_schema(caller, move |registry| async move {
-                    // One that is gone meanwhile has no stamps any more.
-                    let Some(object) = registry.object(name).cloned() else { return Ok(0) };
-                    let user_id = user_id.to_owned();
-                    self.store
-                        .write_in_reserve(self.by(caller), move |connection| {
-                            Box::pin(async move {
-                                if connection.version("schema").await? != registry.version {
-                                    return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
-                                }
-                                let statements = sql::restamp(connection.dialect(), &object);
-                                connection.restamp(statements, &user_id, None).await.map_err(|error| error.on(&object))
-                            })
-                        })
-                        .await
-                })
-                .await?;
+            loop {
+                match self.erase_some_stamps(caller, user_id, name).await? {
+                    0 => break,
+                    some => changed += some,
+                }
+            }
         }
         Ok(changed)
     }
@@ -216,6 +169,27 @@ impl App {
                             return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
                         }
                         Ok(connection.merge_search(merge, begins).await?)
+                    })
+                })
+                .await
+        })
+        .await
+    }
+
+    /// The same for some of the records of an object, so that other writes go on.
+    async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<u64> {
+        self.on_schema(caller, move |registry| async move {
+            // One that is gone meanwhile has no stamps any more.
+            let Some(object) = registry.object(name).cloned() else { return Ok(0) };
+            let user_id = user_id.to_owned();
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        if connection.version("schema").await? != registry.version {
+                            return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                        }
+                        let statements = sql::restamp(connection.dialect(), &object, Some(STAMPS_AT_ONCE));
+                        connection.restamp(statements, &user_id, None).await.map_err(|error| error.on(&object))
                     })
                 })
                 .await

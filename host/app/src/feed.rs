@@ -1,13 +1,13 @@
 //! The live feed: each committed event once to every reader, in commit order.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{CommittedEvent, EventPage, HeadFilter, ReadCost, TopicMatch};
+use blockbase_store::{CommittedEvent, EventPage, HeadFilter, ReadCost, ReplayFilter, TopicMatch};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use crate::App;
 use crate::caller::Caller;
 use crate::records::record_id;
-use crate::topic::TopicPattern;
+use crate::topic::{Reach, TopicPattern};
 
 /// Events that a reader may be behind before it is cut off.
 const BEHIND_MAX: usize = 1024;
@@ -167,6 +167,8 @@ pub struct FeedReader {
 struct Replay {
     app: Arc<App>,
     page: std::vec::IntoIter<Arc<CommittedEvent>>,
+    /// The number up to which it has looked, or nothing was found.
+    looked: i64,
     /// Where it goes live: known once the feed has begun.
     up_to: Option<i64>,
     /// A read that is under way, and goes on where its reader looks at something else meanwhile.
@@ -176,7 +178,7 @@ struct Replay {
 impl Replay {
     /// Of a reader that has subscribed: what was handed out before is in the outbox, what comes from here on it gets.
     fn new(app: Arc<App>) -> Replay {
-        Replay { app, page: Vec::new().into_iter(), up_to: None, reading: None }
+        Replay { app, page: Vec::new().into_iter(), looked: 0, up_to: None, reading: None }
     }
 }
 
@@ -195,9 +197,14 @@ impl FeedReader {
     pub async fn next(&mut self, caller: &Caller) -> Option<Arc<CommittedEvent>> {
         loop {
             let event = match self.replay.is_some() {
-                true => match self.replayed().await {
+                true => match self.replayed(caller).await {
                     Ok(Some(event)) => event,
                     Ok(None) => continue,
+                    // The caller's scans are used up: it goes on when it may.
+                    Err(error) if error.code == Code::Unavailable && error.retry_after_s.is_some() => {
+                        tokio::time::sleep(CATCH_UP_PAUSE).await;
+                        continue;
+                    }
                     Err(error) => {
                         tracing::warn!(error.cause = %error, "the outbox could not be read for a stream");
                         // One that must not miss anything tries again.
@@ -243,7 +250,7 @@ impl FeedReader {
     }
 
     /// The next event of the outbox; `None` where there is none left there, or a page was read.
-    async fn replayed(&mut self) -> Result<Option<Arc<CommittedEvent>>> {
+    async fn replayed(&mut self, caller: &Caller) -> Result<Option<Arc<CommittedEvent>>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
         if let Some(event) = replay.page.next() {
             return Ok(Some(event));
@@ -256,23 +263,23 @@ impl FeedReader {
                 *replay.up_to.insert(feed.position())
             }
         };
-        let (app, after) = (Arc::clone(&replay.app), self.seen);
+        let after = self.seen.max(replay.looked);
         let reading = replay.reading.get_or_insert_with(|| {
+            let (app, caller) = (Arc::clone(&replay.app), caller.clone());
+            let filter = filter_of(&app, &caller, &self.patterns);
+            // In a place of the caller's: somebody with many streams must not keep others from reading.
             tokio::spawn(async move {
-                app.store
-                    .read(ReadCost::Scan, move |connection| {
-                        Box::pin(async move { Ok(connection.events_between(after, up_to).await?) })
-                    })
-                    .await
+                app.scan(&caller, move |connection| {
+                    Box::pin(async move { Ok(connection.events_of(&filter, after, up_to).await?) })
+                })
+                .await
             })
         });
         let page = reading.await;
         replay.reading = None;
         let page = page.map_err(Error::internal)??;
         if let Some(last) = page.last {
-            if page.events.is_empty() {
-                self.seen = last;
-            }
+            replay.looked = last;
             replay.page = page.events.into_iter();
             return Ok(None);
         }
@@ -285,6 +292,23 @@ impl FeedReader {
         }
         self.replay = None;
         Ok(None)
+    }
+}
+
+/// What a stream reads of the outbox, as far as a statement can tell. Each event is looked at again before it is shown.
+fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFilter {
+    let objects: HashSet<Option<&str>> = patterns
+        .iter()
+        .map(|pattern| match pattern.reach() {
+            Reach::Object(object) => Some(object),
+            Reach::Platform | Reach::Everything => None,
+        })
+        .collect();
+    let mut objects = objects.into_iter();
+    ReplayFilter {
+        topics: patterns.iter().map(|pattern| TopicMatch::Pattern(pattern.text())).collect(),
+        object: objects.next().flatten().filter(|_| objects.next().is_none()).map(str::to_owned),
+        visible: app.visible_events(caller),
     }
 }
 
@@ -377,14 +401,14 @@ impl App {
             None => i64::MAX,
         };
         let filter = HeadFilter { object, record_id };
-        let permit = self.scan_permit(caller).await?;
+        let permit = Arc::new(self.scan_permit(caller).await?);
         let mut looked_through = 0;
         let mut found: Vec<i64> = Vec::new();
         while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
             let filter = filter.clone();
             let heads = self
                 .store
-                .read(ReadCost::Scan, move |connection| {
+                .scan(caller.quota_owner(), Arc::clone(&permit), move |connection| {
                     Box::pin(async move { Ok(connection.event_heads_before(&filter, before, HEADS_AT_ONCE).await?) })
                 })
                 .await?;
@@ -395,13 +419,14 @@ impl App {
             let seen = matching.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
             found.extend(seen.take(limit - found.len()).map(|head| head.seq));
         }
-        drop(permit);
         let bytes_max = self.answer_bytes_left(caller);
         let mut list = String::from("[");
         for seq in found {
             let event = self
                 .store
-                .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
+                .scan(caller.quota_owner(), Arc::clone(&permit), move |connection| {
+                    Box::pin(async move { Ok(connection.event(seq).await?) })
+                })
                 .await?;
             let Some(event) = event else { continue };
             if list.len() + event.envelope().len() > bytes_max {

@@ -49,6 +49,7 @@ mod surface;
 mod suspension;
 mod tasks;
 mod topic;
+mod touched;
 mod users;
 mod versions;
 mod view_as;
@@ -187,8 +188,9 @@ pub struct App {
     looking_for_blocks: tokio::sync::Mutex<()>,
     pub(crate) identities: Arc<identity::IdentityCache>,
     pub(crate) tries: accounts::TryLimits,
-    /// The generation of accounts, and the instant, at which suspensions were looked after last.
-    pub(crate) rights_settled: Mutex<(u64, i64)>,
+    pub(crate) rights_settled: Mutex<suspension::RightsSettled>,
+    /// Held by whoever looks after suspensions.
+    pub(crate) settling_rights: tokio::sync::Mutex<()>,
     pub(crate) task_runs_under_way: tasks::RunsUnderWay,
     feed: Feed,
     pub(crate) scans: Arc<Places>,
@@ -257,7 +259,8 @@ impl App {
             looking_for_blocks: tokio::sync::Mutex::default(),
             identities: Arc::default(),
             tries: accounts::TryLimits::default(),
-            rights_settled: Mutex::new((u64::MAX, 0)),
+            rights_settled: Mutex::new(suspension::RightsSettled::never()),
+            settling_rights: tokio::sync::Mutex::default(),
             task_runs_under_way: tasks::RunsUnderWay::default(),
             feed,
             streams: stream::stream_places(settings.streams_of_one_max),

@@ -163,8 +163,29 @@ const EVENT_TARGETS_MAX: usize = 1000;
 /// Each link is in one event: of the deleted record; of the link's source where both records go; and of the source that stays
 /// where the relation shows on the source's side only, because it is between an object and itself.
 pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
+    take(connection, context, gone, TAKEN_LINKS_MAX, true).await.map(|_| ())
+}
+
+/// The same for some of the links, `most` or a few more: how many.
+pub(crate) async fn take_some_links(
+    connection: &mut Connection,
+    context: &WriteContext,
+    gone: &[Gone<'_>],
+    most: usize,
+) -> Result<usize> {
+    take(connection, context, gone, most, false).await
+}
+
+async fn take(
+    connection: &mut Connection,
+    context: &WriteContext,
+    gone: &[Gone<'_>],
+    at_once: usize,
+    takes_all: bool,
+) -> Result<usize> {
+    let mut taken = 0;
     if !context.emits_events() {
-        return Ok(());
+        return Ok(taken);
     }
     let registry = Arc::clone(&context.registry);
     let dialect = connection.dialect();
@@ -180,10 +201,11 @@ pub(crate) async fn take_links(connection: &mut Connection, context: &WriteConte
         let owners: HashMap<(i64, Uuid), &Option<String>> =
             gone.iter().map(|gone| ((gone.object.id, gone.id), &gone.owner)).collect();
         loop {
-            let most = i64::try_from(TAKEN_LINKS_MAX).unwrap_or(i64::MAX);
+            let most = i64::try_from(at_once).unwrap_or(i64::MAX);
             let statement = sql::take_links(dialect, source, relationship.id, sources.clone(), targets.clone(), most);
             let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(source))?;
-            let is_last = rows.len() < TAKEN_LINKS_MAX;
+            let is_last = rows.len() < at_once;
+            taken += rows.len();
             let mut links = Vec::with_capacity(rows.len());
             for row in rows {
                 links.push((row.uuid(0)?, row.uuid(1)?));
@@ -216,9 +238,12 @@ pub(crate) async fn take_links(connection: &mut Connection, context: &WriteConte
             if is_last {
                 break;
             }
+            if !takes_all {
+                return Ok(taken);
+            }
         }
     }
-    Ok(())
+    Ok(taken)
 }
 
 /// A record that is about to be deleted.

@@ -240,8 +240,7 @@ impl App {
                 crate::webhooks::may_act(caller, &row)
             }
             Made::Subscription => {
-                let rows = connection.subscriptions().await?;
-                let Some(row) = rows.into_iter().find(|row| row.consumer == thing.id) else { return Ok(()) };
+                let Some(row) = connection.subscription(&thing.id).await? else { return Ok(()) };
                 crate::subscriptions::may_act(caller, &row)
             }
             Made::Task => match connection.task(&thing.id).await? {

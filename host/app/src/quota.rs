@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use blockbase_quota::{ByteQuota, BytesRule, Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Code, Error, Result};
+use blockbase_store::Connection;
+use futures_util::future::BoxFuture;
 
 use crate::App;
 use crate::caller::Caller;
@@ -87,6 +89,21 @@ impl App {
             response_room(&bytes, &owner).await?;
             Ok(ScanPermit(Some(place)))
         }
+    }
+}
+
+impl App {
+    /// Runs a caller's scan of the service's own tables, once the caller has a place for it.
+    ///
+    /// # Errors
+    /// `unavailable` where the caller's scans are used up, beside the body's own.
+    pub(crate) async fn scan<T, F>(&self, caller: &Caller, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        let permit = self.scan_permit(caller).await?;
+        self.store.scan(caller.quota_owner(), permit, body).await
     }
 }
 

@@ -12,6 +12,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::subscriptions::Subscriptions;
+use crate::touched::Touched;
 
 /// What the writes of one call have in common.
 pub(crate) struct WriteContext {
@@ -23,6 +24,8 @@ pub(crate) struct WriteContext {
     /// How long texts may be.
     pub(crate) texts: TextBounds,
     pub(crate) etags: EtagKey,
+    /// How much of what is stored they have touched.
+    pub(crate) touched: Touched,
     clock: Clock,
     events_enabled: bool,
     actor: String,
@@ -56,6 +59,7 @@ impl App {
             caller: caller.clone(),
             texts: TextBounds { plain: self.settings.text_bytes_max, most: self.settings.body_bytes_max },
             etags: self.etags.clone(),
+            touched: Touched::default(),
             clock: self.clock.clone(),
             events_enabled,
             actor: caller.actor_json(),

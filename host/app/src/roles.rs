@@ -120,8 +120,7 @@ impl App {
         caller.require(ROLES, Action::Read)?;
         let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
         let roles = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
+            .scan(caller, move |connection| {
                 Box::pin(async move {
                     // Before any is read: a role can have some hundred kilobytes of grants.
                     match connection.roles_length().await? > bytes_max {

@@ -19,7 +19,7 @@ use blockbase_schema::{
     Code, Constraints, Error, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Result, StoredObject,
     check_object_name, json as json_text,
 };
-use blockbase_store::{Connection, ReadCost, SchemaChangeRow, Service};
+use blockbase_store::{Connection, SchemaChangeRow, Service};
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
@@ -326,11 +326,10 @@ impl App {
     pub async fn schema_changes(&self, caller: &Caller, asked: HistoryRequest) -> Result<Vec<SchemaChangeRow>> {
         caller.require("objects", Action::Read)?;
         let (before, limit) = (asked.before.unwrap_or(i64::MAX), asked.limit.unwrap_or(i64::MAX));
-        self.store
-            .read(ReadCost::Scan, move |connection| {
-                Box::pin(async move { Ok(connection.schema_changes(asked.object, before, limit).await?) })
-            })
-            .await
+        self.scan(caller, move |connection| {
+            Box::pin(async move { Ok(connection.schema_changes(asked.object, before, limit).await?) })
+        })
+        .await
     }
 
     /// Lets `edit` change the catalogue, brings the tables to it, records the change with its event, and serves it; or plans it.

@@ -320,18 +320,19 @@ impl App {
     /// All stored subscriptions but those of webhooks.
     pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(EVENTS, Action::Read)?;
-        Ok(self.shown_subscriptions().await?.iter().map(render).collect())
+        self.settle_rights_shown(caller).await;
+        let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await?;
+        Ok(rows.iter().map(render).collect())
     }
 
-    async fn shown_subscriptions(&self) -> Result<Vec<SubscriptionRow>> {
-        self.settle_rights_shown().await;
-        self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await
-    }
-
-    pub(crate) async fn shown_subscription(&self, consumer: &str) -> Result<Value> {
-        let rows = self.shown_subscriptions().await?;
-        let row = rows.iter().find(|row| row.consumer == consumer);
-        row.map(render).ok_or_else(|| Error::not_found("subscription"))
+    pub(crate) async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<Value> {
+        self.settle_rights_shown(caller).await;
+        let consumer = consumer.to_owned();
+        let row = self
+            .store
+            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.subscription(&consumer).await?) }))
+            .await?;
+        row.as_ref().map(render).ok_or_else(|| Error::not_found("subscription"))
     }
 
     /// Makes a subscription that a built-in handler serves.
@@ -411,8 +412,7 @@ impl App {
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
                     connection.raise_version("subscriptions").await?;
-                    let known = connection.subscriptions().await?.into_iter().find(|row| row.consumer == consumer);
-                    let row = known.ok_or_else(|| Error::not_found("subscription"))?;
+                    let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
                     may_act(&caller, &row)?;
                     match connection.delete_subscription(&consumer).await? {
                         true => Ok(()),

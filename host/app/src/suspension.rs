@@ -2,7 +2,7 @@
 //! why, and go on when the right is back or when somebody who holds it adopts them.
 //!
 //! Rights are judged at each use ([`App::delivery_judge`], [`App::block_caller`], a task's run). What is stored of a suspension
-//! is only what is shown: it follows in the background and whenever somebody looks.
+//! is only what is shown: it follows in the background, and when somebody looks after something changed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,31 @@ use serde_json::Value;
 use crate::App;
 use crate::blocks::InstalledBlock;
 use crate::caller::{Authority, Caller};
+use crate::identity::KEPT_MS;
 use crate::makers::{MakerRights, explain, keep_maker, suspend};
 use crate::manifest::Manifest;
 use crate::platform_event::Announcer;
 use crate::recheck::Consent;
 use crate::subscriptions::{EVENTS, Subscription};
 use crate::{subscriptions, webhooks};
+
+/// When suspensions were looked after last, and in which state of what they depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RightsSettled {
+    /// The generation of the accounts.
+    generation: u64,
+    /// The version of the blocks: what their manifests ask for, and who may call their actions.
+    blocks: i64,
+    at: i64,
+    /// When a key expires on which a thing depends.
+    holds_until: i64,
+}
+
+impl RightsSettled {
+    pub(crate) fn never() -> RightsSettled {
+        RightsSettled { generation: u64::MAX, blocks: -1, at: 0, holds_until: 0 }
+    }
+}
 
 /// How often suspensions are looked after although no account changed here: another instance may have ended before it did so.
 const SETTLED_ANYWAY_MS: i64 = 60_000;
@@ -148,49 +167,76 @@ impl App {
         Ok(things)
     }
 
-    /// Brings the stored suspensions up to what makers hold now, where an account changed since the last time. The event of each is
+    /// Brings the stored suspensions up to what makers hold now, where something changed since the last time. The event of each is
     /// emitted once, by whoever is first.
     pub async fn settle_rights(&self) -> Result<()> {
-        let seen = (self.identities.generation(), self.clock.now());
-        {
-            let settled = self.rights_settled.lock();
-            if settled.0 == seen.0 && seen.1 - settled.1 < SETTLED_ANYWAY_MS {
-                return Ok(());
-            }
+        if self.rights_are_settled(SETTLED_ANYWAY_MS) {
+            return Ok(());
         }
-        self.settle_rights_now().await?;
-        *self.rights_settled.lock() = seen;
+        self.settle_rights_once(SETTLED_ANYWAY_MS).await
+    }
+
+    /// The same for a caller who is about to be shown them, and who pays for the look at everything with a scan: whether there was one.
+    /// A failure is logged, and what is stored is shown: a read does not fail because of a write.
+    pub(crate) async fn settle_rights_shown(&self, caller: &Caller) -> bool {
+        // Other instances change accounts too, and this one may not have heard of it.
+        let age_max = if self.is_shared() { KEPT_MS } else { SETTLED_ANYWAY_MS };
+        if self.rights_are_settled(age_max) {
+            return false;
+        }
+        let settled = match self.scan_permit(caller).await {
+            Ok(_permit) => self.settle_rights_once(age_max).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &settled {
+            tracing::warn!(error.cause = %error, "suspensions could not be brought up to date; what is stored is shown");
+        }
+        settled.is_ok()
+    }
+
+    fn rights_are_settled(&self, age_max: i64) -> bool {
+        let (settled, now) = (*self.rights_settled.lock(), self.clock.now());
+        settled.generation == self.identities.generation()
+            && settled.blocks == *self.blocks_version.lock()
+            && (0..age_max).contains(&(now - settled.at))
+            && now < settled.holds_until
+    }
+
+    /// Looks at everything that keeps a maker. Of several at the same time one looks, and the others wait for it.
+    async fn settle_rights_once(&self, age_max: i64) -> Result<()> {
+        let _turn = self.settling_rights.lock().await;
+        if self.rights_are_settled(age_max) {
+            return Ok(());
+        }
+        // Before the look, so that a change meanwhile is noticed at the next one.
+        let (generation, blocks, at) = (self.identities.generation(), *self.blocks_version.lock(), self.clock.now());
+        let holds_until = self.settle_rights_now().await?;
+        *self.rights_settled.lock() = RightsSettled { generation, blocks, at, holds_until };
         Ok(())
     }
 
-    /// The same at once, for whoever is about to show them. A failure is logged, and what is stored is shown: a read does not fail
-    /// because of a write.
-    pub(crate) async fn settle_rights_shown(&self) {
-        if let Err(error) = self.settle_rights_now().await {
-            tracing::warn!(error.cause = %error, "suspensions could not be brought up to date; what is stored is shown");
-        }
-    }
-
-    /// Done while there is too little room, too: a suspension is a small write, and reads wait for it.
-    async fn settle_rights_now(&self) -> Result<()> {
+    /// Returns when a key expires next on which a thing depends. Done while there is too little room, too: a suspension is a small write,
+    /// and reads wait for it.
+    async fn settle_rights_now(&self) -> Result<i64> {
         let app = self.itself()?;
-        let things = self
+        let (things, holds_until) = self
             .store
             .read(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
-                    let (mut judged, mut differing) = (Judged::default(), Vec::new());
+                    let (mut judged, mut differing, mut holds_until) = (Judged::default(), Vec::new(), i64::MAX);
                     for thing in app.kept_things(connection).await? {
                         let rights = judged.rights(&app, connection, &thing.maker).await?;
+                        holds_until = holds_until.min(rights.holds_until());
                         if reason(&rights, &thing.needs) != thing.stored {
                             differing.push((thing.kind, thing.id));
                         }
                     }
-                    Ok(differing)
+                    Ok((differing, holds_until))
                 })
             })
             .await?;
         if things.is_empty() {
-            return Ok(());
+            return Ok(holds_until);
         }
         let (app, announcer, now) = (self.itself()?, self.announcer(&Caller::system()), self.clock.now());
         self.store
@@ -207,7 +253,8 @@ impl App {
                     Ok(())
                 })
             })
-            .await
+            .await?;
+        Ok(holds_until)
     }
 
     /// Makes the caller the maker of a webhook, a subscription, a task or a block, and with that answerable for what it does. A
@@ -235,8 +282,7 @@ impl App {
                             declared_by_none(row.source.as_ref())?;
                         }
                         Made::Subscription => {
-                            let rows = connection.subscriptions().await?;
-                            let row = rows.into_iter().find(|row| row.consumer == thing.id);
+                            let row = connection.subscription(&thing.id).await?;
                             declared_by_none(row.ok_or_else(|| Error::not_found("subscription"))?.source.as_ref())?;
                         }
                         Made::Task => {
@@ -276,7 +322,7 @@ impl App {
     pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
         caller.require(webhooks::WEBHOOKS, Action::Update)?;
         self.adopt(caller, Made::Webhook, id).await?;
-        self.shown_webhook(id).await
+        self.shown_webhook(caller, id).await
     }
 
     /// Adopts a subscription: as it is then.
@@ -286,7 +332,7 @@ impl App {
     pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<Value> {
         caller.require(EVENTS, Action::Update)?;
         self.adopt(caller, Made::Subscription, consumer).await?;
-        self.shown_subscription(consumer).await
+        self.shown_subscription(caller, consumer).await
     }
 
     /// Adopts a task by its id or its name: as it is then.
@@ -308,7 +354,7 @@ impl App {
         caller.require(crate::blocks::BLOCKS, Action::Update)?;
         self.installed(name)?;
         self.adopt(caller, Made::Block, name).await?;
-        self.shown_block(name).await
+        self.shown_block(caller, name).await
     }
 }
 

@@ -101,8 +101,8 @@ fn check_name(name: &str) -> Result<()> {
 impl App {
     pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(TASKS, Action::Read)?;
-        self.settle_rights_shown().await;
-        let tasks = self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.tasks().await?) })).await?;
+        self.settle_rights_shown(caller).await;
+        let tasks = self.scan(caller, |connection| Box::pin(async move { Ok(connection.tasks().await?) })).await?;
         Ok(tasks.iter().map(|task| self.render_to(caller, task)).collect())
     }
 
@@ -113,8 +113,11 @@ impl App {
     }
 
     pub(crate) async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
-        self.settle_rights_shown().await;
-        Ok(self.render_to(caller, &self.find_task(id_or_name).await?))
+        let mut task = self.find_task(id_or_name).await?;
+        if self.settle_rights_shown(caller).await {
+            task = self.find_task(&task.id).await?;
+        }
+        Ok(self.render_to(caller, &task))
     }
 
     /// The task as the caller may see it: the input of a block's action is for those alone who may call the action.
@@ -277,10 +280,7 @@ impl App {
         let shows_outcome = self.may_act_on_task(caller, &task).is_ok();
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         let (mut runs, total) = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
-                Box::pin(async move { Ok(connection.task_runs(&task.id, limit, offset).await?) })
-            })
+            .scan(caller, move |connection| Box::pin(async move { Ok(connection.task_runs(&task.id, limit, offset).await?) }))
             .await?;
         if !shows_outcome {
             runs.iter_mut().for_each(|run| (run.result, run.error) = (None, None));

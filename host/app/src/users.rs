@@ -95,10 +95,8 @@ impl App {
     pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
         let only = caller.access(USERS, Action::Read)?.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
-        let _permit = self.scan_permit(caller).await?;
         let (users, total) = self
-            .store
-            .read(ReadCost::Scan, move |connection| {
+            .scan(caller, move |connection| {
                 Box::pin(async move {
                     let UserSearch { text, role } = search;
                     let (users, total) = connection.users(text, role, only, limit, offset).await?;

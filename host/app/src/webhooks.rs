@@ -203,23 +203,28 @@ impl App {
     /// All webhooks, the newest first.
     pub async fn list_webhooks(&self, caller: &Caller) -> Result<Vec<Value>> {
         caller.require(WEBHOOKS, Action::Read)?;
-        self.settle_rights_shown().await;
-        let rows =
-            self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.webhooks().await?) })).await?;
+        self.settle_rights_shown(caller).await;
+        let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.webhooks().await?) })).await?;
         Ok(rows.iter().map(render).collect())
     }
 
     pub async fn webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
         caller.require(WEBHOOKS, Action::Read)?;
-        self.shown_webhook(id).await
+        self.shown_webhook(caller, id).await
     }
 
-    pub(crate) async fn shown_webhook(&self, id: &str) -> Result<Value> {
-        self.settle_rights_shown().await;
+    pub(crate) async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
+        let found = self.find_webhook(id).await?;
+        match self.settle_rights_shown(caller).await {
+            true => Ok(render(&self.find_webhook(id).await?)),
+            false => Ok(render(&found)),
+        }
+    }
+
+    async fn find_webhook(&self, id: &str) -> Result<WebhookRow> {
         let id = id.to_owned();
-        let found =
-            self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { held(connection, &id).await })).await?;
-        Ok(render(&found))
+        let find = self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.webhook(&id).await?) }));
+        find.await?.ok_or_else(|| Error::not_found("webhook"))
     }
 
     /// Makes a webhook: the webhook, and its secret, which is shown this once.

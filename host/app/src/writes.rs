@@ -132,7 +132,7 @@ impl App {
     ///
     /// # Errors
     /// `precondition_failed` where the record is in another state than `condition` says; `foreign_key_violation` where something
-    /// refers to it.
+    /// refers to it; `answer_too_large` where too much goes along.
     pub async fn delete(&self, caller: &Caller, object: &str, id: &str, condition: Option<Condition>) -> Result<bool> {
         let request = WriteRequest::Delete { object: object.to_owned(), id: id.to_owned(), condition };
         Ok(matches!(self.write_one(caller, &request).await?, WriteAnswer::Deleted))
@@ -152,7 +152,8 @@ impl App {
     /// Several writes, all or none, answered in their order.
     ///
     /// # Errors
-    /// The first failure, its message naming the place of the failing write.
+    /// The first failure, its message naming the place of the failing write; `answer_too_large` where the records that are changed or
+    /// deleted are too large together.
     pub async fn write_all(&self, caller: &Caller, requests: Vec<WriteRequest>) -> Result<Vec<WriteAnswer>> {
         self.check_bulk_size(requests.len())?;
         let requests = &requests;
@@ -206,7 +207,8 @@ impl App {
     /// Deletes those of `ids` that are there and within the caller's reach: their ids, in the caller's order.
     ///
     /// # Errors
-    /// `invalid_value` for an id that is no uuid; `foreign_key_violation` where one is still referenced: then none is deleted.
+    /// `invalid_value` for an id that is no uuid; `foreign_key_violation` where one is still referenced; `answer_too_large` where the
+    /// records are too large, with those that go along: then none is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Delete)?;
@@ -230,7 +232,7 @@ impl App {
     /// Changes those of `ids` that are there and within the caller's reach, all in the same way: their ids, in the caller's order.
     ///
     /// # Errors
-    /// `invalid_value` for an id that is no uuid; `conflict` where the records are too large together; else what the change of one
+    /// `invalid_value` for an id that is no uuid; `answer_too_large` where the records are too large together; else what the change of one
     /// of them is refused with: then none is changed.
     pub async fn update_many(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
@@ -245,7 +247,7 @@ impl App {
                 .write(self.by(caller), move |connection| {
                     Box::pin(async move {
                         context.hold(connection, &object).await?;
-                        let ids = change_many(connection, &context, &object, &scope, (&change, bytes), ids).await?;
+                        let ids = change_many(connection, &mut context, &object, &scope, (&change, bytes), ids).await?;
                         Ok(BulkAnswer { ids })
                     })
                 })

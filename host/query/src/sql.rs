@@ -8,12 +8,12 @@ mod write;
 mod writer;
 
 pub use param::{Param, Statement};
-pub use read::{aggregate, candidates, count, export, get, get_many, list, owners, related, visible};
+pub use read::{aggregate, candidates, count, export, get, get_many, get_many_bytes, list, owners, related, visible};
 pub use rows::{
     RowRange, add_converted_column, column_page, column_page_end, count_all, count_duplicates, count_links, count_nulls, is_long,
     write_converted,
 };
 pub use write::{
-    any_link, change_links, conflicting, delete_many, duplicate, ids_created_by, insert, insert_params, referring, referring_ids,
-    restamp, take_links, update, update_many, upsert,
+    any_link, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert, insert_params,
+    referring, referring_ids, restamp, take_links, update, update_many, upsert,
 };

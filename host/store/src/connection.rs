@@ -33,10 +33,10 @@ pub(crate) enum Inner {
 pub(crate) struct Effects {
     /// Events to hand to the feed.
     pub(crate) events: Vec<Arc<CommittedEvent>>,
-    /// How many bytes these have.
-    pub(crate) event_bytes: usize,
     /// The topics of all events.
     pub(crate) topics: Vec<String>,
+    /// Events of the transaction that runs, and the bytes of their payloads. On SQLite a commit may have several.
+    pub(crate) emitted: Emitted,
     /// The consumer groups that get something of them.
     pub(crate) consumers: BTreeSet<String>,
     /// Changes of the kept counts: object and difference.
@@ -45,6 +45,13 @@ pub(crate) struct Effects {
     pub(crate) search: Vec<SearchChange>,
     /// The version that the schema gets.
     pub(crate) schema_version: Option<i64>,
+}
+
+/// What a transaction has emitted so far.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Emitted {
+    pub(crate) events: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Effects {

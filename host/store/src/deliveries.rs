@@ -114,7 +114,7 @@ pub(crate) fn database_now(dialect: Dialect) -> &'static str {
 }
 
 /// `column` being one of the list that is bound as `$place`.
-fn among(dialect: Dialect, column: &str, place: usize) -> String {
+pub(crate) fn among(dialect: Dialect, column: &str, place: usize) -> String {
     match dialect {
         Dialect::Sqlite => format!("{column} IN (SELECT value FROM json_each(${place}))"),
         Dialect::Postgres => format!("{column} = ANY(${place})"),

@@ -38,6 +38,8 @@ pub enum DbError {
     Interrupted,
     /// What the rows are rendered as has more bytes than an answer may have.
     AnswerTooLarge,
+    /// The events of one transaction have more bytes than a commit may have.
+    EventsTooLarge,
     /// No room is left where the database lies.
     StorageFull(Cause),
     /// Connection lost, pool exhausted, shutting down.
@@ -56,6 +58,10 @@ impl From<DbError> for Error {
             DbError::ForeignKey { .. } => Error::retry(Retry::Contended, "what a system row refers to is gone"),
             DbError::Interrupted => crate::unavailable("a read took too long"),
             DbError::AnswerTooLarge => Error::answer_too_large(),
+            DbError::EventsTooLarge => Error::new(
+                Code::AnswerTooLarge,
+                "The events of this call would have more bytes than one commit may have. Write, delete or link fewer records in one call.",
+            ),
             DbError::StorageFull(cause) => crate::storage_full(Some(cause)),
             DbError::TooDeep => Error::new(
                 Code::Conflict,

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use blockbase_query::{Dialect, Param};
+use blockbase_query::{Dialect, Param, Statement};
 use blockbase_schema::{json, time};
 use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::connection::{Connection, Inner};
+use crate::deliveries::{TopicMatch, VisibleEvents, among};
 use crate::error::DbError;
 use crate::packing::{Stored, pack, payload_bytes, payload_of};
 use crate::row::Row;
@@ -168,6 +169,39 @@ pub struct EventPage {
     pub last: Option<i64>,
 }
 
+/// Events numbered one after another that are looked at in one statement, whatever is found among them.
+const LOOKED_AT_ONCE: i64 = 10_000;
+
+/// Which events somebody reads who begins in the past.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayFilter {
+    /// Of one of these topics; of any where there are none.
+    pub topics: Vec<TopicMatch>,
+    /// Of records of this object alone.
+    pub object: Option<String>,
+    /// `None` where every event is visible.
+    pub visible: Option<VisibleEvents>,
+}
+
+impl ReplayFilter {
+    /// The condition on an event `e`.
+    fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
+        let mut topics = Vec::with_capacity(self.topics.len());
+        for topic in &self.topics {
+            params.push(topic.param().into());
+            topics.push(topic.condition(dialect, "e.topic", params.len()));
+        }
+        let mut tests = Vec::new();
+        if !topics.is_empty() {
+            tests.push(format!("({})", topics.join(" OR ")));
+        }
+        if let Some(visible) = &self.visible {
+            tests.push(visible.condition(dialect, params));
+        }
+        if tests.is_empty() { "TRUE".to_owned() } else { tests.join(" AND ") }
+    }
+}
+
 /// What decides whether somebody is shown an event.
 #[derive(Clone, Debug)]
 pub struct EventHead {
@@ -217,6 +251,13 @@ fn event_params(event: &NewEvent, stored: Stored<'_>) -> Vec<Param> {
 /// Bytes of a payload that is packed where it stands.
 const INLINE_PACK_BYTES_MAX: usize = 64 * 1024;
 
+/// Bytes of the payloads of one commit's events.
+const COMMIT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of the payloads of events past which a commit of SQLite takes no further transaction.
+pub(crate) const COMMIT_BYTES_FULL: usize = 8 * 1024 * 1024;
+/// Bytes of the payloads of one transaction's events. A single event may have more, since nothing could be written of its record otherwise.
+const TRANSACTION_BYTES_MAX: usize = COMMIT_BYTES_MAX - COMMIT_BYTES_FULL;
+
 /// Payloads of several events as lists of their columns.
 #[derive(Default)]
 struct StoredList {
@@ -247,12 +288,24 @@ async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T, 
 
 impl Connection {
     /// Writes an event and its delivery rows.
+    ///
+    /// # Errors
+    /// As [`Connection::emit_all`].
     pub async fn emit(&mut self, event: NewEvent) -> Result<(), DbError> {
         self.emit_all(vec![event]).await
     }
 
     /// Writes several events with their delivery rows, in order. All have the same depth and instant.
+    ///
+    /// # Errors
+    /// [`DbError::EventsTooLarge`] where the transaction has too many bytes of events.
     pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
+        let emitted = &mut self.effects.emitted;
+        emitted.events += events.len();
+        emitted.bytes += events.iter().map(|event| event.payload.len()).sum::<usize>();
+        if emitted.events > 1 && emitted.bytes > TRANSACTION_BYTES_MAX {
+            return Err(DbError::EventsTooLarge);
+        }
         for event in &events {
             self.effects.topics.push(event.topic.clone());
             let living = event.deliveries.iter().filter(|delivery| delivery.dead.is_none());
@@ -297,7 +350,6 @@ impl Connection {
             .await?;
         }
         let text = EventText { id: &id, topic: &event.topic, payload: &event.payload, occurred_at: event.occurred_at };
-        self.effects.event_bytes += event.payload.len();
         self.effects.events.push(Arc::new(CommittedEvent::new(seq, &text, event.object, event.owner, event.depth)));
         Ok(())
     }
@@ -401,6 +453,63 @@ impl Connection {
         let rows = self.fetch(PAGE, vec![after.into(), last.into()]).await?;
         let events = rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect();
         Ok(EventPage { events, last: Some(last) })
+    }
+
+    /// Those events of a filter that are numbered in `(after, up_to]`, in their order: a page at most, by number and by bytes. What is
+    /// looked at for it is bounded too, so a page may be empty although there is more.
+    pub async fn events_of(&mut self, filter: &ReplayFilter, after: i64, up_to: i64) -> Result<EventPage, DbError> {
+        if after >= up_to {
+            return Ok(EventPage::default());
+        }
+        let (table, number) = match (self.dialect(), &filter.object) {
+            (Dialect::Sqlite, Some(_)) => ("svc_events e INDEXED BY svc_events_object", "e.seq"),
+            // The expression that the index of objects has.
+            (Dialect::Postgres, Some(_)) => ("svc_events e", "(e.seq + 0)"),
+            (_, None) => ("svc_events e", "e.seq"),
+        };
+        let end = match &filter.object {
+            None => after.saturating_add(LOOKED_AT_ONCE).min(up_to),
+            Some(object) => {
+                let sql = format!(
+                    "SELECT e.seq FROM {table} WHERE e.object = $1 AND {number} > $2 AND {number} <= $3 ORDER BY {number} LIMIT 1 OFFSET $4"
+                );
+                let params = vec![object.clone().into(), after.into(), up_to.into(), LOOKED_AT_ONCE.into()];
+                let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+                rows.first().map_or(Ok(up_to), |row| row.integer(0))?
+            }
+        };
+        let mut params: Vec<Param> = vec![after.into(), end.into(), FEED_PAGE.into()];
+        let condition = filter.condition(self.dialect(), &mut params);
+        let of_object = match &filter.object {
+            None => String::new(),
+            Some(object) => {
+                params.push(object.clone().into());
+                format!("e.object = ${} AND ", params.len())
+            }
+        };
+        let sql = format!(
+            "SELECT e.seq, {} FROM {table} WHERE {of_object}{number} > $1 AND {number} <= $2 AND {condition} ORDER BY {number} LIMIT $3",
+            payload_bytes!()
+        );
+        let heads = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+        let (mut page, mut bytes) = (Vec::with_capacity(heads.len()), 0);
+        for head in &heads {
+            bytes += head.integer(1)?;
+            if !page.is_empty() && bytes > PAGE_BYTES_MAX {
+                break;
+            }
+            page.push(head.integer(0)?);
+        }
+        let is_cut = page.len() < heads.len() || heads.len() as i64 == FEED_PAGE;
+        let last = if is_cut { page.last().copied() } else { Some(end) };
+        if page.is_empty() {
+            return Ok(EventPage { events: Vec::new(), last });
+        }
+        let list = among(self.dialect(), "seq", 1);
+        let sql = format!("SELECT {} FROM svc_events WHERE {list} ORDER BY seq", committed_columns!());
+        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: vec![Param::IntegerList(page)] }).await?;
+        let events = rows.iter().filter_map(|row| CommittedEvent::of_row(row).ok().map(Arc::new)).collect();
+        Ok(EventPage { events, last })
     }
 
     /// What is looked at of the newest `limit` events numbered below `before`, the newest first.

@@ -49,7 +49,7 @@ pub use deliveries::{
     TopicMatch, VisibleEvents,
 };
 pub use error::DbError;
-pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent};
+pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent, ReplayFilter};
 pub use instances::InstanceRow;
 pub use makers::{Made, Maker, MakerPart, Suspension, SuspensionReason, Thing, Unsettled};
 pub use outbox_size::OutboxSize;
@@ -196,26 +196,7 @@ impl Store {
         }
     }
 
-    /// As [`Store::read`] for a caller, who uses their share of connections. A scan needs a permit, and holds it as long as it runs.
-    pub async fn read_for<T, F, P>(&self, owner: &QuotaOwner, scan_permit: Option<P>, body: F) -> Result<T>
-    where
-        T: Send + 'static,
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
-        P: Send + 'static,
-    {
-        match (&self.engine, scan_permit) {
-            (Engine::Sqlite(sqlite), None) => sqlite.read(ReadCost::Rows, None, body).await,
-            (Engine::Sqlite(sqlite), Some(permit)) => sqlite.scan(permit, None, body).await,
-            (Engine::Postgres(postgres), permit) => {
-                let one_moment: Option<&[String]> = permit.as_ref().map(|_| &[][..]);
-                let answer = postgres.read(owner, one_moment, body).await;
-                drop(permit);
-                answer
-            }
-        }
-    }
-
-    /// As [`Store::read_for`] of a few rows, for statements that were planned on version `schema` of the schema.
+    /// As [`Store::read`] of a few rows for a caller, who uses their share of connections, for statements that were planned on version `schema` of the schema.
     ///
     /// # Errors
     /// One to retry where the schema is another by now.
@@ -249,6 +230,23 @@ impl Store {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read_metered(read, permit, body).await,
             Engine::Postgres(postgres) => postgres.read_metered(read, permit, body).await,
+        }
+    }
+
+    /// Runs `body` as a caller's scan of system tables. It holds `permit` as long as it runs, and none of the places that the service
+    /// has for its own scans.
+    pub async fn scan<T, F, P>(&self, owner: &QuotaOwner, permit: P, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.scan(permit, None, body).await,
+            Engine::Postgres(postgres) => {
+                let _permit = permit;
+                postgres.read(owner, Some(&[]), body).await
+            }
         }
     }
 

@@ -280,6 +280,14 @@ impl Connection {
         Ok(suspensions)
     }
 
+    /// Why a thing has no power at the moment; `None` where it has, or where there is no such thing.
+    pub async fn suspension_of(&mut self, kind: Made, id: &str) -> Result<Option<Suspension>, DbError> {
+        let Place { table, id: column, .. } = kind.place();
+        let sql = format!("SELECT suspended_reason, suspended_at FROM {table} WHERE {column} = $1");
+        let rows = self.fetch_rows(Statement { sql: self.spell(sql), params: vec![id.into()] }).await?;
+        rows.first().map_or(Ok(None), |row| suspension(row, 0))
+    }
+
     /// Gives a thing another maker, and with that its power back. `false` where there is no such thing.
     pub async fn set_maker(&mut self, kind: Made, id: &str, maker: &Maker) -> Result<bool, DbError> {
         let Place { table, id: column, user, key, .. } = kind.place();

@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::makers::{Maker, Suspension, maker, suspension};
+use crate::row::Row;
 
 /// A stored subscription: which events a consumer group gets, and what handles them.
 #[derive(Clone, Debug)]
@@ -21,30 +22,36 @@ pub struct SubscriptionRow {
     pub suspension: Option<Suspension>,
 }
 
+macro_rules! subscription_columns {
+    () => {
+        "consumer, topic, handler, config, per_instance, source, made_by_user, made_by_key, suspended_reason, suspended_at"
+    };
+}
+
+fn subscription(row: &Row) -> Result<SubscriptionRow, DbError> {
+    Ok(SubscriptionRow {
+        consumer: row.text(0)?,
+        topic: row.text(1)?,
+        handler: row.text(2)?,
+        config: row.text(3)?,
+        per_instance: row.boolean(4)?,
+        source: row.optional_text(5)?,
+        maker: maker(row, 6)?,
+        suspension: suspension(row, 8)?,
+    })
+}
+
 impl Connection {
     /// In the order of their groups' names.
     pub async fn subscriptions(&mut self) -> Result<Vec<SubscriptionRow>, DbError> {
-        let rows = self
-            .fetch(
-                "SELECT consumer, topic, handler, config, per_instance, source, made_by_user, made_by_key, suspended_reason, \
-                 suspended_at FROM svc_subscriptions ORDER BY consumer",
-                Vec::new(),
-            )
-            .await?;
-        rows.iter()
-            .map(|row| {
-                Ok(SubscriptionRow {
-                    consumer: row.text(0)?,
-                    topic: row.text(1)?,
-                    handler: row.text(2)?,
-                    config: row.text(3)?,
-                    per_instance: row.boolean(4)?,
-                    source: row.optional_text(5)?,
-                    maker: maker(row, 6)?,
-                    suspension: suspension(row, 8)?,
-                })
-            })
-            .collect()
+        let sql = concat!("SELECT ", subscription_columns!(), " FROM svc_subscriptions ORDER BY consumer");
+        self.fetch(sql, Vec::new()).await?.iter().map(subscription).collect()
+    }
+
+    /// The subscription of a group.
+    pub async fn subscription(&mut self, consumer: &str) -> Result<Option<SubscriptionRow>, DbError> {
+        const ONE: &str = concat!("SELECT ", subscription_columns!(), " FROM svc_subscriptions WHERE consumer = $1");
+        self.fetch(ONE, vec![consumer.into()]).await?.first().map(subscription).transpose()
     }
 
     /// Whether a group gets events, and not a disabled webhook or block has it; `None` where there is no such group.

@@ -74,6 +74,11 @@ impl Connection {
         self.fetch(sql, Vec::new()).await?.iter().map(webhook).collect()
     }
 
+    pub async fn webhook(&mut self, id: &str) -> Result<Option<WebhookRow>, DbError> {
+        const ONE: &str = concat!("SELECT ", webhook_columns!(), " FROM svc_webhooks WHERE id = $1");
+        self.fetch(ONE, vec![id.into()]).await?.first().map(webhook).transpose()
+    }
+
     /// A webhook that nobody else changes until the transaction ends.
     pub async fn held_webhook(&mut self, id: &str) -> Result<Option<WebhookRow>, DbError> {
         let sql = match self.dialect() {

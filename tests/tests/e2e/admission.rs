@@ -3,6 +3,7 @@
 mod bodies;
 mod documents;
 mod memory;
+mod scans;
 mod shares;
 mod streams;
 mod turns;

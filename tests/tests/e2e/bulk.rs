@@ -202,10 +202,10 @@ on_both_engines! {
         // What it would write is bounded, as its body is.
         let large = json!({ "text": "x".repeat(9_000_000) });
         let refused = admin.patch(path, json!({ "ids": ids, "values": { "data": large } })).await;
-        let refused = refused.expect_error(409, "conflict");
-        assert!(refused["message"].as_str().unwrap().contains("Change fewer of them"), "{refused}");
+        let refused = refused.expect_error(400, "answer_too_large");
+        assert!(refused["message"].as_str().unwrap().contains("Name fewer of them"), "{refused}");
         assert_eq!(admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "data": large } })).await.status, 200);
-        admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "data": large } })).await.expect_error(409, "conflict");
+        admin.patch(path, json!({ "ids": [ids[0], ids[1]], "values": { "data": large } })).await.expect_error(400, "answer_too_large");
 
         let many = vec![ids[0].clone(); 1001];
         for body in [
@@ -314,4 +314,74 @@ async fn the_bound_of_a_bulk_call_is_a_setting() {
     let ids = |count: usize| json!({ "ids": vec!["01890000-0000-7000-8000-000000000000"; count], "values": {} });
     assert_eq!(admin.patch("/api/v1/data/task/bulk", ids(2)).await.status, 200);
     admin.patch("/api/v1/data/task/bulk", ids(3)).await.expect_error(400, "invalid_request");
+}
+
+on_both_engines! {
+    async fn what_one_call_touches_is_bounded_by_bytes_whichever_it_is(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_TEXT_BYTES", "10000000").start().await;
+        let admin = server.admin().await;
+        admin.define("folder", json!([])).await;
+        admin.define("shelf", json!([])).await;
+        admin.define("doc", json!([{ "name": "text", "type": "text" }, { "name": "size", "type": "integer" }])).await;
+        admin.relate(json!({ "name": "folder", "kind": "many_to_one", "source": "doc", "target": "folder", "onDelete": "cascade" })).await;
+        admin.relate(json!({ "name": "shelf", "kind": "many_to_one", "source": "doc", "target": "shelf", "onDelete": "set_null" })).await;
+        admin.relate(json!({ "name": "next", "kind": "many_to_one", "source": "doc", "target": "doc", "onDelete": "cascade" })).await;
+        let (folder, shelf) = (admin.make("folder", json!({})).await, admin.make("shelf", json!({})).await);
+        let mut ids = Vec::new();
+        for _ in 0..5 {
+            ids.push(admin.make("doc", json!({ "text": "x".repeat(7_000_000), "folder_id": folder, "shelf_id": shelf })).await);
+        }
+        let state = async || {
+            let docs = admin.get("/api/v1/data/doc?select=id,size,folder_id,shelf_id,updated_at&sort=id").await.text;
+            (docs, server.sql("SELECT count(*) FROM svc_events").await)
+        };
+        let before = state().await;
+        let bulk = "/api/v1/data/doc/bulk";
+        let refusals = [
+            admin.patch(bulk, json!({ "ids": ids, "values": { "size": 1 } })).await,
+            admin.delete_with(bulk, json!({ "ids": ids })).await,
+            admin.delete(&format!("/api/v1/data/folder/{folder}")).await,
+            admin.delete(&format!("/api/v1/data/shelf/{shelf}")).await,
+        ];
+        for refused in refusals {
+            let refused = refused.expect_error(400, "answer_too_large");
+            assert!(refused["message"].as_str().unwrap().contains("32 MiB together"), "{refused}");
+        }
+        let query = format!("mutation {{ delete_folder(id: \"{folder}\") }}");
+        let refused = admin.post("/api/v1/graphql", json!({ "query": query })).await;
+        assert_eq!(refused.json()["errors"][0]["extensions"]["code"], "answer_too_large", "{}", refused.text);
+        let arguments = json!({ "object_name": "doc", "ids": ids });
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "bulk_delete_records", "arguments": arguments } });
+        let request = admin.request("POST", "/api/v1/mcp?sessions=none").header("accept", "application/json, text/event-stream").json(&call);
+        let refused = server.send(request).await;
+        assert!(refused.text.contains("answer_too_large"), "{}", refused.text);
+        assert_eq!(state().await, before);
+        assert_eq!(admin.delete_with(&format!("{bulk}?dryRun=true"), json!({ "ids": ids })).await.json()["count"], 5);
+
+        // Rights come before sizes: what somebody cannot reach counts for nothing.
+        let grants = json!([{ "resource": "doc", "actions": ["manage"], "rowPolicy": "own" }]);
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "own", "permissions": grants })).await.status, 201);
+        let weak = server.with_token(server.sign_up("weak").await);
+        let user = weak.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{user}/roles"), json!({ "roleId": "own" })).await.status, 200);
+        let own = weak.make("doc", json!({ "text": "own" })).await;
+        let all: Vec<&String> = ids.iter().chain([&own]).collect();
+        assert_eq!(weak.patch(bulk, json!({ "ids": all, "values": { "size": 1 } })).await.json(), json!({ "count": 1, "ids": [own] }));
+        assert_eq!(weak.delete_with(bulk, json!({ "ids": all })).await.json(), json!({ "count": 1, "ids": [own] }));
+
+        // In parts they go.
+        assert_eq!(admin.delete_with(bulk, json!({ "ids": ids[..3] })).await.json()["count"], 3);
+        assert_eq!(admin.delete(&format!("/api/v1/data/shelf/{shelf}")).await.status, 204);
+        assert_eq!(admin.delete(&format!("/api/v1/data/folder/{folder}")).await.status, 204);
+        assert_eq!(admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"], 0);
+
+        // Records that lead in a circle count once each.
+        let mut circle = Vec::new();
+        for _ in 0..3 {
+            circle.push(admin.make("doc", json!({ "text": "x".repeat(9_900_000), "next_id": circle.last() })).await);
+        }
+        assert_eq!(admin.patch(&format!("/api/v1/data/doc/{}", circle[0]), json!({ "next_id": circle[2] })).await.status, 200);
+        let gone = admin.delete(&format!("/api/v1/data/doc/{}", circle[1])).await;
+        assert_eq!((gone.status, admin.get("/api/v1/data/doc").await.json()["pagination"]["totalCount"].clone()), (204, json!(0)), "{}", gone.text);
+    }
 }

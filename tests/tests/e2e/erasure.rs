@@ -1,15 +1,23 @@
 //! Erasing a person: what the service itself keeps of a user is gone, and what others made is not.
 
-use blockbase_tests::{Admin, Engine, Receiver, Reply, Server, ServerBuilder, on_both_engines, until};
+use std::time::Duration;
+
+use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 async fn erase(admin: &Admin<'_>, name: &str, config: Value) -> Value {
     let body = json!({ "name": name, "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
     let made = admin.post("/api/v1/tasks", body).await;
     assert_eq!(made.status, 201, "{}", made.text);
-    let run = admin.post(&format!("/api/v1/tasks/{name}/run"), json!({})).await.data();
+    let run = run(admin, name).await.data();
     assert_eq!(run["status"], "succeeded", "{run}");
     run["result"].clone()
+}
+
+/// Runs a task, which may take longer than other requests.
+async fn run(admin: &Admin<'_>, name: &str) -> Answer {
+    let request = admin.request("POST", &format!("/api/v1/tasks/{name}/run")).timeout(Duration::from_secs(600));
+    admin.server.send(request.json(&json!({}))).await
 }
 
 async fn count(server: &Server, sql: &str) -> String {
@@ -204,5 +212,96 @@ on_both_engines! {
             let body = json!({ "name": "wrong", "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
             admin.post("/api/v1/tasks", body).await.expect_error(400, "invalid_value");
         }
+    }
+}
+
+/// Bytes of a text that five of are more than one transaction touches.
+const LARGE: usize = 7_000_000;
+
+/// A user's records, more than one transaction may touch, and another with which more goes along, all of it the admin's: the user.
+async fn estate(admin: &Admin<'_>) -> String {
+    notes(admin).await;
+    let text = json!([{ "name": "text", "type": "text" }]);
+    admin.define("child", text.clone()).await;
+    admin.define("mark", text).await;
+    admin
+        .relate(json!({ "name": "note", "kind": "many_to_one", "source": "child", "target": "note", "onDelete": "cascade" }))
+        .await;
+    admin
+        .relate(json!({ "name": "parent", "kind": "many_to_one", "source": "child", "target": "child", "onDelete": "cascade" }))
+        .await;
+    admin
+        .relate(json!({ "name": "note", "kind": "many_to_one", "source": "mark", "target": "note", "onDelete": "set_null" }))
+        .await;
+    let (id, token) = writer(admin, "gone").await;
+    let theirs = admin.server.with_token(token);
+    let large = "x".repeat(LARGE);
+    for _ in 0..5 {
+        theirs.make("note", json!({ "text": large })).await;
+    }
+    let top = theirs.make("note", json!({ "text": "top" })).await;
+    for number in 0..5 {
+        if number < 3 {
+            let child = admin.make("child", json!({ "text": "of the top", "note_id": top })).await;
+            admin.make("child", json!({ "text": "of a child", "parent_id": child })).await;
+        }
+        admin.make("mark", json!({ "text": large, "note_id": top })).await;
+    }
+    theirs.delete(&format!("/api/v1/data/note/{top}")).await.expect_error(400, "answer_too_large");
+    id
+}
+
+async fn nothing_is_left(admin: &Admin<'_>, id: &str) {
+    assert_eq!(count(admin.server, "SELECT count(*) FROM note").await, "0");
+    assert_eq!(count(admin.server, "SELECT count(*) FROM child").await, "0");
+    assert_eq!(count(admin.server, "SELECT count(*) FROM mark WHERE note_id IS NULL").await, "5");
+    assert_eq!(
+        count(admin.server, &format!("SELECT count(*) FROM mark WHERE created_by = '{id}' OR updated_by = '{id}'")).await,
+        "0"
+    );
+    assert_eq!(count(admin.server, &format!("SELECT count(*) FROM svc_events WHERE owner = '{id}'")).await, "0");
+}
+
+on_both_engines! {
+    #[ignore = "long: it writes a hundred megabytes"]
+    async fn an_erasure_ends_whatever_the_size_of_what_it_deletes(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_MAX_TEXT_BYTES", "8000000").start().await;
+        let admin = server.admin().await;
+        let id = estate(&admin).await;
+        let result = erase(&admin, "erase-gone", json!({ "userId": id, "records": "delete" })).await;
+        assert_eq!((&result["user"], &result["recordsDeleted"]), (&json!(true), &json!(6)), "{result}");
+        nothing_is_left(&admin, &id).await;
+        // Each that went along has its event, as with one deletion, and so has each that was changed.
+        for (topic, events) in [("data.child.deleted", "6"), ("data.mark.updated", "5")] {
+            assert_eq!(count(&server, &format!("SELECT count(*) FROM svc_events WHERE topic = '{topic}'")).await, events, "{topic}");
+        }
+        let again = admin.post("/api/v1/tasks/erase-gone/run", json!({})).await.data()["result"].clone();
+        assert_eq!(again["recordsDeleted"], 0, "{again}");
+    }
+
+    #[ignore = "long: it writes a hundred megabytes"]
+    async fn an_erasure_that_was_killed_can_be_run_again(engine: Engine) {
+        let mut server = ServerBuilder::new(engine).env("SVC_MAX_TEXT_BYTES", "8000000").start().await;
+        let token = server.admin().await.token;
+        let id = estate(&server.with_token(token.clone())).await;
+        let body = json!({ "name": "erase-gone", "type": "erase_user", "schedule": "0 4 1 1 *", "config": { "userId": id, "records": "delete" } });
+        {
+            let admin = server.with_token(token.clone());
+            assert_eq!(admin.post("/api/v1/tasks", body).await.status, 201);
+            let first = admin.request("POST", "/api/v1/tasks/erase-gone/run").json(&json!({})).send();
+            let kill = async {
+                until("something is gone", async || count(&server, "SELECT count(*) FROM note").await != "6").await;
+                server.signal("KILL");
+            };
+            let _ = tokio::join!(first, kill);
+        }
+        server = server.restart().await;
+        let admin = server.with_token(token);
+        until("the task may run again", async || {
+            let again = run(&admin, "erase-gone").await;
+            again.status == 200 && again.data()["status"] == "succeeded"
+        })
+        .await;
+        nothing_is_left(&admin, &id).await;
     }
 }

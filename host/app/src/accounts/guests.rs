@@ -51,7 +51,7 @@ pub(super) async fn carry_over(
         raise_versions_of(connection, &things).await?;
     }
     for object in registry.objects() {
-        let statements = sql::restamp(connection.dialect(), object);
+        let statements = sql::restamp(connection.dialect(), object, None);
         connection.restamp(statements, &guest.id, Some(to)).await.map_err(|error| error.on(object))?;
     }
     if let Some(role) = connection.role_named(ANONYMOUS).await? {

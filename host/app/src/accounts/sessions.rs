@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use blockbase_auth::hash_token;
 use blockbase_schema::Error;
-use blockbase_store::{ReadCost, Service};
+use blockbase_store::Service;
 use serde_json::Value;
 
 use super::{AuthProblem, render_session};
@@ -51,11 +51,10 @@ impl App {
     pub async fn list_sessions(&self, credentials: &Credentials) -> Result<Vec<Value>, AuthProblem> {
         let identity = self.session(credentials).await?;
         let (user_id, now) = (identity.user.id.clone(), self.clock.now());
+        let caller = Caller::at(Arc::clone(&identity), credentials.address);
         // An earlier version of the server let a user have any number of sessions.
-        let _permit = self.scan_permit(&Caller::of_identity(Arc::clone(&identity))).await?;
         let sessions = self
-            .store
-            .read(ReadCost::Scan, move |connection| {
+            .scan(&caller, move |connection| {
                 Box::pin(async move { Ok(connection.sessions_of(&user_id, now, SESSIONS_OF_USER_MAX, 0).await?) })
             })
             .await?;

@@ -105,7 +105,7 @@ impl App {
         let is_new = present.is_none();
         if let Some(same) = present.as_ref().filter(|present| present.digest == digest && !options.dry_run) {
             let report = self.install_report(&manifest);
-            return Ok(Installed { block: Some(self.shown_block(same.name()).await?), report, is_new });
+            return Ok(Installed { block: Some(self.shown_block(caller, same.name()).await?), report, is_new });
         }
         let mut report = self.install_report(&manifest);
         let change = self.change(caller, manifest, digest, Some(file), present.as_deref())?;
@@ -274,7 +274,7 @@ impl App {
             .await?;
         self.refresh().await?;
         self.group_gone.notify_one();
-        Ok((self.shown_block(&name).await?, report))
+        Ok((self.shown_block(caller, &name).await?, report))
     }
 }
 

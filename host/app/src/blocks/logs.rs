@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use blockbase_query::Action;
 use blockbase_schema::{Error, Result, time};
-use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, ReadCost, Service};
+use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, Service};
 use serde_json::{Value, json};
 
 use super::BLOCKS;
@@ -103,11 +103,7 @@ impl App {
         let block = self.installed(name)?;
         let LogRequest { levels, text, since, after, limit } = request;
         let filter = BlockLogFilter { block: block.name().to_owned(), levels, text, since, after, limit };
-        let _permit = self.scan_permit(caller).await?;
-        let page = self
-            .store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.block_logs(filter).await?) }))
-            .await?;
+        let page = self.scan(caller, move |connection| Box::pin(async move { Ok(connection.block_logs(filter).await?) })).await?;
         let BlockLogPage { lines, up_to, is_cut } = page;
         let lines: Vec<Value> = lines
             .into_iter()

@@ -2,7 +2,7 @@
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Error, Result, time};
-use blockbase_store::{ReadCost, SessionRow};
+use blockbase_store::SessionRow;
 use serde_json::{Value, json};
 
 use super::{USERS, within};
@@ -37,10 +37,8 @@ impl App {
         let (id, now) = (id.to_owned(), self.clock.now());
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         // An earlier version of the server let a user have any number of sessions.
-        let _permit = self.scan_permit(caller).await?;
         let (sessions, total) = self
-            .store
-            .read(ReadCost::Scan, move |connection| {
+            .scan(caller, move |connection| {
                 Box::pin(async move {
                     connection.user(&id).await?.ok_or_else(missing)?;
                     let total = connection.sessions_count(&id, now).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan};
 use blockbase_query::{Dialect, Param, Scope, sql};
-use blockbase_schema::{Code, Column, Error, Object, Result};
+use blockbase_schema::{Column, Error, Object, Result};
 use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
@@ -13,6 +13,7 @@ use super::at;
 use super::explain::{check_references, explained_new};
 use super::steps::{check_set_references, created_event, explained_change, record_change};
 use crate::record_events::WriteContext;
+use crate::touched::EVENT_BYTES_AT_ONCE;
 
 /// Rows of one statement on Postgres, and what it can bind.
 const INSERT_ROWS_MAX: usize = 100;
@@ -82,32 +83,22 @@ async fn insert_in_chunks(
     Ok(())
 }
 
-/// Bytes of the records that one call changes, together with what it sets in each of them. A transaction holds each record
-/// several times: as it was, as it is, and in its event.
-const CHANGED_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Bytes of events that are written together.
-const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
-
 /// The same change of those of `ids` that are there and within `scope`: their ids, in the caller's order. `change_bytes` is what
 /// the change sets in each record. The object is held already.
+///
+/// # Errors
+/// `answer_too_large` where the records are too large together; else what the change of one of them is refused with.
 pub(super) async fn change_many(
     connection: &mut Connection,
-    context: &WriteContext,
+    context: &mut WriteContext,
     object: &Arc<Object>,
     scope: &Scope,
     (change, change_bytes): (&Change, usize),
     mut ids: Vec<Uuid>,
 ) -> Result<Vec<Uuid>> {
-    let columns: Vec<&Column> = object.columns.iter().collect();
     let select = sql::get_many(connection.dialect(), object, scope, ids.clone());
-    let found = connection.fetch_records(select, &columns, 0, CHANGED_BYTES_MAX).await.map_err(|error| match error {
-        DbError::AnswerTooLarge => too_many_bytes(),
-        error => error.on(object),
-    })?;
-    let bytes = found.iter().map(Record::bytes).sum::<usize>() + found.len() * change_bytes;
-    if bytes > CHANGED_BYTES_MAX {
-        return Err(too_many_bytes());
-    }
+    let found = context.take_up(connection, object, (&ids, scope), select).await?;
+    context.touched.count(0, found.len() * change_bytes)?;
     let before: HashMap<Uuid, Record> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
     ids.retain(|id| before.contains_key(id));
     if ids.is_empty() || change.assignments.is_empty() {
@@ -143,11 +134,6 @@ pub(super) async fn change_many(
     }
     connection.emit_all(events).await?;
     Ok(ids)
-}
-
-fn too_many_bytes() -> Error {
-    let most = CHANGED_BYTES_MAX / 1024 / 1024;
-    Error::new(Code::Conflict, format!("The records have more than {most} MiB together. Change fewer of them in one call."))
 }
 
 /// Whether the outcome depends on the order of the records: adding to a unique number may meet one that is to be changed next.

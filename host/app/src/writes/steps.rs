@@ -64,7 +64,7 @@ async fn update(
     connection: &mut Connection,
     plan: UpdatePlan,
     condition: Option<&Condition>,
-    context: &WriteContext,
+    context: &mut WriteContext,
 ) -> Result<WriteAnswer> {
     let UpdatePlan { record: target, change } = plan;
     let object = &target.object;
@@ -72,6 +72,8 @@ async fn update(
     let select = sql::get(dialect, &target, true);
     let before = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?;
     let Some(before) = before else { return Ok(WriteAnswer::Missing) };
+    // Of several writes in one transaction, each keeps its answer and its event.
+    context.touched.count(1, before.bytes())?;
     let version = check_condition(&context.etags, condition, object, target.id, &before)?;
     if change.assignments.is_empty() {
         return Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, before)?));

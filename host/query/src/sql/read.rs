@@ -165,6 +165,19 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.finish()
 }
 
+/// How many bytes the long values of records have that [`get_many`] reads, and nothing else of them: one integer. `None` where the object
+/// has no values that can be long.
+pub fn get_many_bytes(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Option<Statement> {
+    let mut writer = Writer::new(dialect, object);
+    let bytes = writer.long_bytes(object)?;
+    let list = writer.bind(Param::UuidList(ids));
+    let mut tests = vec![dialect.among("\"id\"", &list)];
+    tests.extend(writer.scope(object, scope));
+    writer.sql.push_str(&format!("SELECT {bytes} FROM {}", quote(object.name())));
+    writer.wherever(&tests);
+    Some(writer.finish())
+}
+
 /// The id and the creator of records.
 pub fn owners(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);

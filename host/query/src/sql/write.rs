@@ -19,17 +19,23 @@ pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statem
 }
 
 /// Two statements that make the rows which the first bound actor created, and those of others which they updated last, the
-/// second's. Each goes by an index.
-pub fn restamp(dialect: Dialect, object: &Object) -> [String; 2] {
+/// second's: all of them, or `limit` each. Each goes by an index.
+pub fn restamp(dialect: Dialect, object: &Object, limit: Option<usize>) -> [String; 2] {
     let (from, to) = if dialect == Dialect::Sqlite { ("?1", "?2") } else { ("$1", "$2") };
     let (table, creator, editor) = (quote(object.name()), quote(system::CREATED_BY), quote(system::UPDATED_BY));
     let by_another = edited_by_another(dialect);
+    let id = quote(system::ID);
+    let some = |tests: &str| match limit {
+        Some(limit) => format!("{tests} AND {id} IN (SELECT {id} FROM {table} WHERE {tests} LIMIT {limit})"),
+        None => tests.to_owned(),
+    };
+    let (created, edited) = (some(&format!("{creator} = {from}")), some(&format!("{editor} = {from} AND {by_another}")));
     [
         format!(
             "UPDATE {table} SET {creator} = {to}, {editor} = CASE WHEN {editor} = {from} THEN {to} ELSE {editor} END, \
-             {RAISED_VERSION} WHERE {creator} = {from}"
+             {RAISED_VERSION} WHERE {created}"
         ),
-        format!("UPDATE {table} SET {editor} = {to}, {RAISED_VERSION} WHERE {editor} = {from} AND {by_another}"),
+        format!("UPDATE {table} SET {editor} = {to}, {RAISED_VERSION} WHERE {edited}"),
     ]
 }
 
@@ -131,17 +137,21 @@ pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, vers
     writer.finish()
 }
 
-/// Records that refer to others by a foreign key, all columns; locked where the engine has row locks.
-pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, most: i64) -> Statement {
+/// Those of the records `among` that refer to others by a foreign key, all columns; locked where the engine has row locks.
+pub fn referring(dialect: Dialect, object: &Object, column: usize, ids: Vec<uuid::Uuid>, among: Vec<uuid::Uuid>) -> Statement {
     let mut writer = Writer::new(dialect, object);
-    let list = writer.bind(Param::UuidList(ids));
-    let most = writer.bind(Param::from(most));
+    let (list, among) = (writer.bind(Param::UuidList(ids)), writer.bind(Param::UuidList(among)));
+    let column = quote(&object.columns[column].name);
+    let column = match dialect {
+        // Not by the index of the key: SQLite would then sort whole rows, in memory.
+        Dialect::Sqlite => format!("+{column}"),
+        Dialect::Postgres => column,
+    };
     writer.sql.push_str("SELECT ");
     writer.record_columns(object);
     writer.sql.push_str(&format!(" FROM {}", quote(object.name())));
-    let test = dialect.among(&quote(&object.columns[column].name), &list);
-    writer.wherever(&[test]);
-    writer.sql.push_str(&format!(" ORDER BY \"id\" LIMIT {most}"));
+    writer.wherever(&[dialect.among("\"id\"", &among), dialect.among(&column, &list)]);
+    writer.sql.push_str(" ORDER BY \"id\"");
     if dialect == Dialect::Postgres {
         writer.sql.push_str(" FOR UPDATE");
     }
@@ -155,6 +165,25 @@ pub fn referring_ids(dialect: Dialect, object: &Object, column: usize, ids: Vec<
     let most = writer.bind(Param::from(most));
     let test = dialect.among(&quote(&object.columns[column].name), &list);
     writer.sql.push_str(&format!("SELECT \"id\" FROM {} WHERE {test} LIMIT {most}", quote(object.name())));
+    writer.finish()
+}
+
+/// Ids of those of the records `among` that refer to others by a foreign key; locked where the engine has row locks.
+pub fn hold_referring(
+    dialect: Dialect,
+    object: &Object,
+    column: usize,
+    ids: Vec<uuid::Uuid>,
+    among: Vec<uuid::Uuid>,
+) -> Statement {
+    let mut writer = Writer::new(dialect, object);
+    let (list, among) = (writer.bind(Param::UuidList(ids)), writer.bind(Param::UuidList(among)));
+    writer.sql.push_str(&format!("SELECT \"id\" FROM {}", quote(object.name())));
+    writer.wherever(&[dialect.among("\"id\"", &among), dialect.among(&quote(&object.columns[column].name), &list)]);
+    writer.sql.push_str(" ORDER BY \"id\"");
+    if dialect == Dialect::Postgres {
+        writer.sql.push_str(" FOR UPDATE");
+    }
     writer.finish()
 }
 

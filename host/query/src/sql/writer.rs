@@ -3,6 +3,7 @@
 use blockbase_schema::{Column, ColumnType, Object, Value, system};
 
 use super::param::{Param, Statement};
+use super::rows::is_long;
 use super::search::{like_pattern, trigram_query};
 use crate::access::Scope;
 use crate::ddl::{VERSION_COLUMN, search_table};
@@ -55,6 +56,22 @@ impl Writer {
         if self.dialect == Dialect::Sqlite {
             self.sql.push_str(", svc_rowid");
         }
+    }
+
+    /// The sum of the bytes of all values that can be long; `None` where there are none. Neither engine reads what lies behind the rows for
+    /// it, but for lists and documents on Postgres. They are at least as many when they are rendered.
+    pub(super) fn long_bytes(&self, object: &Object) -> Option<String> {
+        let bytes = |column: &Column| {
+            let name = quote(&column.name);
+            let text = match (self.dialect, column.ty) {
+                (Dialect::Sqlite, _) | (Dialect::Postgres, ColumnType::Text) => name,
+                (Dialect::Postgres, _) => format!("{name}::text"),
+            };
+            format!("coalesce(octet_length({text}), 0)")
+        };
+        let columns: Vec<String> = object.columns.iter().filter(|column| is_long(column)).map(bytes).collect();
+        let sum = columns.join(" + ");
+        (!columns.is_empty()).then(|| format!("CAST(coalesce(sum({sum}), 0) AS BIGINT)"))
     }
 
     pub(super) fn insert(&mut self, object: &Object, rows: &[&CreatePlan]) {

@@ -39,6 +39,21 @@ pub struct VisibleEvents {
     pub own_objects: BTreeMap<String, Vec<String>>,
 }
 
+impl VisibleEvents {
+    /// The condition on an event `e`.
+    pub(crate) fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
+        params.push(Param::TextList(Some(self.objects.clone())));
+        let mut reached = vec!["e.object IS NULL".to_owned(), among(dialect, "e.object", params.len())];
+        for (owner, objects) in &self.own_objects {
+            params.push(Param::TextList(Some(objects.clone())));
+            let own = among(dialect, "e.object", params.len());
+            params.push(owner.clone().into());
+            reached.push(format!("({own} AND e.owner = ${})", params.len()));
+        }
+        format!("({})", reached.join(" OR "))
+    }
+}
+
 /// Which entries of the ledger are asked for.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerFilter {
@@ -70,15 +85,7 @@ impl LedgerFilter {
             conditions.push(topic.condition(dialect, "e.topic", params.len()));
         }
         if let Some(visible) = &self.visible {
-            params.push(Param::TextList(Some(visible.objects.clone())));
-            let mut reached = vec!["e.object IS NULL".to_owned(), among(dialect, "e.object", params.len())];
-            for (owner, objects) in &visible.own_objects {
-                params.push(Param::TextList(Some(objects.clone())));
-                let own = among(dialect, "e.object", params.len());
-                params.push(owner.clone().into());
-                reached.push(format!("({own} AND e.owner = ${})", params.len()));
-            }
-            conditions.push(format!("({})", reached.join(" OR ")));
+            conditions.push(visible.condition(dialect, params));
         }
         conditions
     }

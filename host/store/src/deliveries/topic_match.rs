@@ -16,7 +16,7 @@ pub enum TopicMatch {
 }
 
 impl TopicMatch {
-    pub(super) fn param(&self) -> String {
+    pub(crate) fn param(&self) -> String {
         match self {
             TopicMatch::Prefix(prefix) => prefix.clone(),
             TopicMatch::Pattern(pattern) => expression(pattern),
@@ -24,7 +24,7 @@ impl TopicMatch {
     }
 
     /// The condition on `topic` (SQL) with the parameter at `place`.
-    pub(super) fn condition(&self, dialect: Dialect, topic: &str, place: usize) -> String {
+    pub(crate) fn condition(&self, dialect: Dialect, topic: &str, place: usize) -> String {
         match (self, dialect) {
             (TopicMatch::Prefix(_), Dialect::Sqlite) => format!("substr({topic}, 1, length(${place})) = ${place}"),
             (TopicMatch::Prefix(_), Dialect::Postgres) => format!("starts_with({topic}, ${place})"),

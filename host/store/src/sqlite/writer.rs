@@ -25,13 +25,12 @@ use queue::Queue;
 use super::statement::{batch, db_error, execute};
 use super::{SchemaState, run_now};
 use crate::OnCommit;
-use crate::connection::{Connection, Effects, Inner, SearchChange};
+use crate::connection::{Connection, Effects, Emitted, Inner, SearchChange};
 use crate::error::DbError;
+use crate::events::COMMIT_BYTES_FULL;
 
 /// Jobs of one commit.
 const JOBS_A_COMMIT_MAX: usize = 256;
-/// Bytes of events that a commit holds, after which no further job begins in it.
-const EVENT_BYTES_A_COMMIT: usize = 64 * 1024 * 1024;
 /// How long the jobs of a commit may take, after which no further one begins in it: whoever is answered with it waits for all of them.
 const JOBS_TIME_A_COMMIT: Duration = Duration::from_millis(50);
 
@@ -235,12 +234,14 @@ fn run_all(
     batch(connection, "BEGIN IMMEDIATE")?;
     let begun = Instant::now();
     let mut further = queue.map_or(0, Queue::len).min(JOBS_A_COMMIT_MAX - 1);
+    // What is committed together is held in memory until then.
+    let mut event_bytes = 0;
     if let [first, ..] = jobs.as_mut_slice() {
-        run_one(connection, first.as_mut())?;
+        event_bytes += run_one(connection, first.as_mut())?;
     }
     while let Some(queue) = queue
         && further > 0
-        && connection.effects.event_bytes < EVENT_BYTES_A_COMMIT
+        && event_bytes <= COMMIT_BYTES_FULL
         && begun.elapsed() < JOBS_TIME_A_COMMIT
         && let Some(mut job) = queue.next()
     {
@@ -254,7 +255,7 @@ fn run_all(
         }
         let ran = run_one(connection, job.as_mut());
         jobs.push(job);
-        ran?;
+        event_bytes += ran?;
     }
     apply_counts(connection)?;
     apply_search(connection)?;
@@ -264,15 +265,16 @@ fn run_all(
     batch(connection, "COMMIT")
 }
 
-/// Runs a job in a savepoint, and leaves nothing of one that fails.
-fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<(), DbError> {
+/// Runs a job in a savepoint, and leaves nothing of one that fails: how many bytes of events it leaves.
+fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<usize, DbError> {
+    connection.effects.emitted = Emitted::default();
     batch(connection, "SAVEPOINT svc_job")?;
     let effects = &connection.effects;
-    let (events, topics, event_bytes) = (effects.events.len(), effects.topics.len(), effects.event_bytes);
+    let (events, topics) = (effects.events.len(), effects.topics.len());
     let (counts, search) = (effects.counts.len(), effects.search.len());
     if !job.run(connection) {
         connection.effects.events.truncate(events);
-        connection.effects.event_bytes = event_bytes;
+        connection.effects.emitted = Emitted::default();
         // A group that has nothing to get after all is looked at in vain, and that is all.
         connection.effects.topics.truncate(topics);
         connection.effects.counts.truncate(counts);
@@ -285,7 +287,8 @@ fn run_one(connection: &mut Connection, job: &mut dyn Job) -> Result<(), DbError
             false => error,
         })?;
     }
-    batch(connection, "RELEASE svc_job")
+    batch(connection, "RELEASE svc_job")?;
+    Ok(connection.effects.emitted.bytes)
 }
 
 /// The search indexes once a commit and in the order of rows: each savepoint, and each step back, would end a segment of theirs.
@@ -354,6 +357,35 @@ mod tests {
         queued(move |connection| {
             Box::pin(async move { Ok(connection.run("INSERT INTO t VALUES (zeroblob($1))", vec![Param::from(bytes)]).await?) })
         })
+    }
+
+    #[test]
+    fn a_commit_whose_events_are_large_takes_no_further_job() {
+        for (bytes, commits) in [(1, 1), (COMMIT_BYTES_FULL, 2), (COMMIT_BYTES_FULL + 1, 3)] {
+            let session = Session::open(Path::new(":memory:"), true).expect("a database");
+            let queue = Queue::new();
+            let mut answers = Vec::new();
+            for _ in 0..3 {
+                let (job, answer) = queued(move |connection| {
+                    connection.effects.emitted.bytes += bytes;
+                    connection.effects.topics.push("data.task.created".to_owned());
+                    Box::pin(async { Ok(0) })
+                });
+                assert!(queue.push(QuotaOwner::Service, job).is_ok());
+                answers.push(answer);
+            }
+            queue.close();
+            let seen = Arc::new(AtomicI64::new(0));
+            let counted = Arc::clone(&seen);
+            let on_commit: OnCommit = Arc::new(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            work(Connection::new(Inner::Sqlite(session)), &queue, &on_commit, &SchemaState(AtomicI64::new(2)));
+            for answer in answers {
+                answer.blocking_recv().expect("an answer").expect("a commit");
+            }
+            assert_eq!(seen.load(Ordering::Relaxed), commits, "{bytes}");
+        }
     }
 
     #[test]

@@ -78,3 +78,53 @@ on_both_engines! {
         assert!(grown < GROWTH_MAX, "{grown} kB");
     }
 }
+
+/// Bytes of a text that may be in a record by default.
+const TEXT_BYTES: usize = 950_000;
+/// What a call that is refused for its size may take, in kilobytes, and one that touches as much as it may.
+const REFUSED_GROWTH_MAX: i64 = 150_000;
+const TOUCHED_GROWTH_MAX: i64 = 350_000;
+
+on_both_engines! {
+    #[ignore = "long: memory, alone"]
+    async fn what_is_too_large_to_be_touched_is_not_loaded(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let admin = server.admin().await;
+        admin.define("folder", json!([])).await;
+        admin.define("doc", json!([{ "name": "text", "type": "text" }, { "name": "size", "type": "integer" }])).await;
+        admin.relate(json!({ "name": "folder", "kind": "many_to_one", "source": "doc", "target": "folder", "onDelete": "cascade" })).await;
+        let folder = admin.make("folder", json!({})).await;
+        let mut ids: Vec<String> = Vec::new();
+        for _ in 0..30 {
+            let records = vec![json!({ "text": "x".repeat(TEXT_BYTES), "folder_id": folder }); 10];
+            let made = admin.post("/api/v1/data/doc/bulk", json!({ "data": records })).await;
+            ids.extend(serde_json::from_value::<Vec<String>>(made.json()["ids"].clone()).unwrap());
+        }
+        // A server that has grown before would have the memory already.
+        let server = server.restart().await;
+        let admin = server.with_token(admin_again(&server).await);
+        let bulk = "/api/v1/data/doc/bulk";
+        let calls = [
+            ("DELETE", bulk.to_owned(), json!({ "ids": ids })),
+            ("PATCH", bulk.to_owned(), json!({ "ids": ids, "values": { "size": 1 } })),
+            ("DELETE", format!("/api/v1/data/folder/{folder}"), json!({})),
+        ];
+        for (method, path, body) in calls {
+            let before = reset_peak(&server);
+            server.send(admin.request(method, &path).json(&body)).await.expect_error(400, "answer_too_large");
+            let grown = memory(&server, "VmHWM") - before;
+            assert!(grown < REFUSED_GROWTH_MAX, "{method} {path} on {engine:?}: {grown} kB");
+        }
+        let before = reset_peak(&server);
+        assert_eq!(admin.delete_with(bulk, json!({ "ids": ids[..30] })).await.json()["count"], 30);
+        let grown = memory(&server, "VmHWM") - before;
+        assert!(grown < TOUCHED_GROWTH_MAX, "{grown} kB on {engine:?}");
+    }
+}
+
+/// A new session of the admin.
+async fn admin_again(server: &Server) -> String {
+    let known = json!({ "email": "admin@example.com", "password": "correct horse battery" });
+    let answer = server.call("POST", "/api/auth/sign-in/email", Some(known)).await;
+    answer.json()["token"].as_str().unwrap().to_owned()
+}
