@@ -22,7 +22,8 @@ pub use receiver::{Received, Receiver, Reply};
 pub use registry::Registry;
 pub use run::{Fixtures, is_long, lock, made_once};
 pub use server::{
-    Admin, Answer, Engine, Server, ServerBuilder, TableLock, blockbase, finished, http_client, postgres_rows, target_directory,
+    Admin, Answer, Engine, HELD, Server, ServerBuilder, TableLock, blockbase, finished, http_client, postgres_rows,
+    target_directory,
 };
 
 /// How long a test waits for what has to come: far more than it takes, because a machine may have other things to do. What is promised in

@@ -386,6 +386,33 @@ impl Server {
         self.lock_rows(&format!("LOCK TABLE \"{table}\" IN ACCESS EXCLUSIVE MODE")).await
     }
 
+    /// Makes reads of a table of Postgres take as long as the test likes. They wait in a function, not for a lock, which they would give
+    /// up after a while: [`HELD`] counts them.
+    pub async fn hold_reads(&self, table: &str) -> TableLock {
+        let view = format!(
+            "ALTER TABLE \"{table}\" RENAME TO held_table; CREATE VIEW \"{table}\" AS SELECT * FROM held_table WHERE (SELECT wait_for_test())"
+        );
+        self.hold(&view).await
+    }
+
+    /// The same of writes to it.
+    pub async fn hold_writes(&self, table: &str) -> TableLock {
+        let trigger = format!(
+            "CREATE FUNCTION hold_write() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM wait_for_test(); RETURN NEW; END $$; \
+             CREATE TRIGGER held BEFORE INSERT OR UPDATE ON \"{table}\" FOR EACH ROW EXECUTE FUNCTION hold_write()"
+        );
+        self.hold(&trigger).await
+    }
+
+    async fn hold(&self, definitions: &str) -> TableLock {
+        let statements = format!(
+            "CREATE FUNCTION wait_for_test() RETURNS boolean LANGUAGE plpgsql VOLATILE AS $$ BEGIN \
+             WHILE NOT pg_try_advisory_xact_lock_shared(5050) LOOP PERFORM pg_sleep(0.02); END LOOP; RETURN TRUE; END $$; \
+             {definitions}; COMMIT; BEGIN; SELECT pg_advisory_xact_lock(5050)"
+        );
+        self.lock_rows(&statements).await
+    }
+
     /// Runs a statement of Postgres that takes locks, and keeps them until the test releases them.
     pub async fn lock_rows(&self, statement: &str) -> TableLock {
         let url = self.builder.database.as_ref().expect("a Postgres URL");
@@ -428,6 +455,10 @@ impl Server {
         }
     }
 }
+
+/// How many statements of this database wait in [`Server::hold_reads`] or [`Server::hold_writes`].
+pub const HELD: &str =
+    "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'";
 
 /// A table, or rows, of Postgres that nobody else reads or writes.
 pub struct TableLock(PgConnection);

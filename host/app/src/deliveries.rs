@@ -16,8 +16,8 @@ use uuid::Uuid;
 use crate::App;
 use crate::caller::Caller;
 use crate::feed::{TopicFilter, may_see};
-use crate::records::pagination_json;
 use crate::quota::ScanPermit;
+use crate::records::pagination_json;
 use crate::subscriptions::{EVENTS, Subscription, WEBHOOK_CONSUMER};
 
 /// Attempts that a delivery has.

@@ -3,6 +3,9 @@
 use blockbase_query::ddl::unique_index_columns;
 use blockbase_schema::{Code, Column, Error, Object, Retry};
 
+/// When a caller whose statement waited too long for others may try again, in seconds.
+const LOCKED_RETRY_AFTER_S: u16 = 5;
+
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the engine refused, by meaning.
@@ -42,6 +45,8 @@ pub enum DbError {
     EventsTooLarge,
     /// No room is left where the database lies.
     StorageFull(Cause),
+    /// Others kept a lock for longer than the statement may wait.
+    Locked(Cause),
     /// Connection lost, pool exhausted, shutting down.
     Unavailable(Cause),
     Other(Cause),
@@ -51,6 +56,11 @@ impl From<DbError> for Error {
     fn from(error: DbError) -> Self {
         match error {
             DbError::Unavailable(cause) => crate::unavailable(cause),
+            DbError::Locked(cause) => {
+                let message =
+                    "Others are writing what this request needs, and it waited for them as long as it may. Try again later.";
+                Error { cause: Some(cause), ..Error::new(Code::Unavailable, message).with_retry_after(LOCKED_RETRY_AFTER_S) }
+            }
             DbError::Other(cause) => Error::internal(cause),
             DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),
             DbError::Contended(cause) => Error::retry(Retry::Contended, cause),

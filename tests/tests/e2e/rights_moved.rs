@@ -1,6 +1,6 @@
 //! Rights are judged when they are used: what a caller has lost since a request began, the request does not have either.
 
-use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines, pack, test_block, until};
+use blockbase_tests::{Admin, Engine, HELD, ServerBuilder, on_both_engines, pack, test_block, until};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -263,10 +263,9 @@ async fn a_write_that_waits_for_others_is_judged_again_before_its_commit() {
     let admin = server.admin().await;
     admin.make_task_object().await;
     let (mallory, id, _) = member(&admin, "mallory", everything()).await;
-    let lock = server.lock_table("task").await;
+    let lock = server.hold_writes("task").await;
     let lose = async {
-        let waits = "SELECT count(*) FROM pg_locks WHERE relation = 'task'::regclass AND NOT granted";
-        until("the write waits", async || server.sql(waits).await[0][0] == "1").await;
+        until("the write waits", async || server.sql(HELD).await[0][0] == "1").await;
         assert_eq!(admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await.status, 200);
         lock.release().await;
     };

@@ -47,8 +47,9 @@ pub(super) fn db_error(error: sqlx::Error) -> DbError {
             // Serialization failure and deadlock.
             "40001" | "40P01" => DbError::Contended(error.into()),
             "53100" => DbError::StorageFull(error.into()),
-            // Lock and resource limits, shutdowns, connection failures.
-            "55P03" | "53200" | "53300" | "57P01" | "57P02" | "57P03" => DbError::Unavailable(error.into()),
+            "55P03" => DbError::Locked(error.into()),
+            // Resource limits, shutdowns, connection failures.
+            "53200" | "53300" | "57P01" | "57P02" | "57P03" => DbError::Unavailable(error.into()),
             code if code.starts_with("08") => DbError::Unavailable(error.into()),
             _ => DbError::Other(error.into()),
         },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockbase_tests::{Admin, Engine, Server, ServerBuilder, on_both_engines, until};
+use blockbase_tests::{Admin, Engine, HELD, Server, ServerBuilder, on_both_engines, until};
 use serde_json::{Value, json};
 
 use super::{id_of, user_with};
@@ -162,13 +162,11 @@ async fn a_caller_whose_scans_are_used_up_is_refused_and_others_read_on() {
     for path in &paths {
         assert_eq!(eve.get(path).await.status, 200, "{path}");
     }
-    // A lock makes scans as long as they have to be.
-    let lock = server.lock_table("doc").await;
+    // Scans take as long as they have to.
+    let lock = server.hold_reads("doc").await;
     let slow = || eve.get("/api/v1/data/doc?text[ilike]=x");
     let released = async {
-        const WAITING: &str =
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("both scans run", async || server.sql(WAITING).await[0][0] == "2").await;
+        until("both scans run", async || server.sql(HELD).await[0][0] == "2").await;
         let mut past = Numbers::since(&eve, &format!("since={since}&topics=data.doc.%23")).await;
         let refused = futures_util::future::join_all(paths.iter().map(|path| eve.get(path))).await;
         for (path, refused) in paths.iter().zip(refused) {

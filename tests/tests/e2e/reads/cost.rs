@@ -241,8 +241,8 @@ async fn a_third_scan_waits_five_seconds_and_is_told_when_to_try_again() {
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
     let user = weak_user(&admin, "eve", "doc").await;
-    // A lock makes scans as long as they have to be.
-    let lock = server.lock_table("doc").await;
+    // Scans take as long as they have to.
+    let lock = server.hold_reads("doc").await;
     let begun = Instant::now();
     let mut lists: FuturesUnordered<_> = (0..3).map(|_| user.get("/api/v1/data/doc?t[ilike]=x")).collect();
     let refused = lists.next().await.unwrap();
