@@ -1,7 +1,7 @@
 //! Erasing a person: what the service itself keeps of a user.
 //!
 //! It is the work of a task (`erase_user`), because it goes through the whole outbox. Each step commits by itself, and all of it can
-//! be run again: what another run has erased is not there any more. No step grows with what the user left behind. What is found by the user's address goes together with the
+//! be run again: what another run has erased is not there any more. No step of records, stamps or search indexes grows with what the user left behind. What is found by the user's address goes together with the
 //! account, because nobody knows the address afterwards.
 
 mod records;

@@ -230,7 +230,9 @@ impl App {
         let caller = Caller { judged: caller.judged.clone().that_needs(needs), ..caller };
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
-            let turns = (self.scan_permit(&caller).await?, self.exports.turn(place.owner()).await?);
+            // The turn first: an export that waits for another one must hold no place of its owner's scans.
+            let turn = self.exports.turn(place.owner()).await?;
+            let turns = (self.scan_permit(&caller).await?, turn);
             let snapshot = Snapshot {
                 owner: caller.quota_owner().clone(),
                 schema,

@@ -366,9 +366,9 @@ impl App {
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
         caller.require("events", Action::Read)?;
         let id = id.to_ascii_lowercase();
+        // It may be large, whatever an index finds.
         let event = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
+            .scan(caller, move |connection| {
                 Box::pin(async move {
                     match connection.event_seq(&id).await? {
                         Some(seq) => Ok(connection.event(seq).await?),

@@ -18,30 +18,34 @@ pub struct FrameSender {
     sender: mpsc::Sender<Waiting>,
     room: Arc<Semaphore>,
     /// Where they are counted too, while they wait for room and while they wait for the client.
-    quota: Arc<ByteQuota>,
-    owner: QuotaOwner,
+    counted: Option<(Arc<ByteQuota>, QuotaOwner)>,
 }
 
 /// A frame that waits for the client.
 struct Waiting {
     frame: Bytes,
     _room: OwnedSemaphorePermit,
-    _held: BytesHeld,
+    _held: Option<BytesHeld>,
 }
 
 /// Where the client's connection takes them.
 pub struct Frames(mpsc::Receiver<Waiting>);
 
-/// A queue of at most `frames_max` frames, whose bytes count among those of the owner's responses.
-fn frames(frames_max: usize, quota: Arc<ByteQuota>, owner: QuotaOwner) -> (FrameSender, Frames) {
+/// A queue of at most `frames_max` frames.
+fn frames(frames_max: usize, counted: Option<(Arc<ByteQuota>, QuotaOwner)>) -> (FrameSender, Frames) {
     let (sender, receiver) = mpsc::channel(frames_max);
-    (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)), quota, owner }, Frames(receiver))
+    (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)), counted }, Frames(receiver))
+}
+
+/// A queue of at most `frames_max` frames that all streams share, so that those of one stream take no memory of their own.
+pub(crate) fn shared_frames(frames_max: usize) -> (FrameSender, Frames) {
+    frames(frames_max, None)
 }
 
 impl App {
     /// A queue of at most `frames_max` frames, whose bytes count among those of the owner's responses.
     pub fn frames(&self, frames_max: usize, owner: &QuotaOwner) -> (FrameSender, Frames) {
-        frames(frames_max, Arc::clone(&self.response_bytes), owner.clone())
+        frames(frames_max, Some((Arc::clone(&self.response_bytes), owner.clone())))
     }
 }
 
@@ -49,7 +53,7 @@ impl App {
 pub struct FramePlace<'s> {
     slot: mpsc::Permit<'s, Waiting>,
     room: OwnedSemaphorePermit,
-    held: BytesHeld,
+    held: Option<BytesHeld>,
 }
 
 impl FramePlace<'_> {
@@ -62,7 +66,7 @@ impl FrameSender {
     /// Waits until there is room for a frame of `bytes` bytes; `None` once the client is gone.
     pub async fn room(&self, bytes: usize) -> Option<FramePlace<'_>> {
         // The frame is there already.
-        let held = self.quota.hold(&self.owner, bytes);
+        let held = self.counted.as_ref().map(|(quota, owner)| quota.hold(owner, bytes));
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(BYTES_AHEAD_MAX);
         let room = tokio::select! {
             room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.ok()?,
@@ -108,7 +112,7 @@ mod tests {
     #[tokio::test]
     async fn few_bytes_wait_for_a_slow_client() {
         let quota = crate::quota::response_bytes();
-        let (sender, mut frames) = frames(16, Arc::clone(&quota), QuotaOwner::Service);
+        let (sender, mut frames) = frames(16, Some((Arc::clone(&quota), QuotaOwner::Service)));
         let large = Bytes::from(vec![0; 3 * BYTES_AHEAD_MAX as usize]);
         let waits = async |bytes| tokio::time::timeout(Duration::from_millis(50), sender.room(bytes)).await.is_err();
         assert!(sender.send(large.clone()).await);

@@ -75,6 +75,17 @@ impl App {
         response_room(&self.response_bytes, owner).await
     }
 
+    /// The same without a wait, for a request that has waited for its turn meanwhile.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`.
+    pub(crate) fn check_response_room(&self, owner: &QuotaOwner) -> Result<()> {
+        match owner.is_service() || self.response_bytes.has_room(owner) {
+            true => Ok(()),
+            false => Err(no_response_room()),
+        }
+    }
+
     /// Waits for a place for a scan of the caller's. What a scan finds may be large, so there has to be room for a response too.
     ///
     /// # Errors
@@ -108,10 +119,12 @@ impl App {
 }
 
 async fn response_room(bytes: &ByteQuota, owner: &QuotaOwner) -> Result<()> {
-    bytes.room(owner).await.map_err(|_| {
-        let message = "Responses that wait to be read take up the room for them, or your share of it. Read what you asked for, or try again later.";
-        Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
-    })
+    bytes.room(owner).await.map_err(|_| no_response_room())
+}
+
+fn no_response_room() -> Error {
+    let message = "Responses that wait to be read take up the room for them, or your share of it. Read what you asked for, or try again later.";
+    Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
 }
 
 fn too_many_scans() -> Error {

@@ -283,6 +283,12 @@ impl Writer for By {
     }
 
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        // It may have waited for long, and what it answers with may be large.
+        if let Some(app) = self.app.upgrade()
+            && let Err(error) = app.check_response_room(&self.owner)
+        {
+            return Some(Box::pin(async move { Err(error) }));
+        }
         if self.is_current() { None } else { Some(self.judge_again(connection)) }
     }
 

@@ -105,10 +105,13 @@ impl App {
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = RecordPlan::new(&object, &access, id);
             if expand.is_empty() {
+                let (app, owner) = (self.itself()?, caller.quota_owner().clone());
                 return self
                     .store
                     .read_rows(caller.quota_owner(), registry.version, move |connection| {
                         Box::pin(async move {
+                            // It may have waited for a connection.
+                            app.check_response_room(&owner)?;
                             let statement = sql::get(connection.dialect(), &plan, false);
                             let record = connection.fetch_record(statement, &plan.object.columns).await;
                             let record = record.map_err(|error| error.on(&plan.object))?;

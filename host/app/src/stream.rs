@@ -14,7 +14,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::feed::{FeedReader, event_shows};
-use crate::frames::{FrameSender, Frames};
+use crate::frames::{FrameSender, Frames, shared_frames};
 use crate::standing::Standing;
 use crate::topic::TopicPattern;
 
@@ -144,7 +144,7 @@ impl App {
                     .await?,
             ),
         };
-        let (owner, place) = (caller.quota_owner().clone(), self.stream_place(caller.quota_owner())?);
+        let place = self.stream_place(caller.quota_owner())?;
         let interval = |period: Duration| {
             let mut interval = interval_at(Instant::now() + period, period);
             interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -166,7 +166,7 @@ impl App {
         };
         // A task of its own notices that the reader lags, that its session ended and that the server drains, also while the
         // client reads nothing.
-        let (sender, frames) = self.frames(FRAMES_AHEAD, &owner);
+        let (sender, frames) = shared_frames(FRAMES_AHEAD);
         tokio::spawn(open.run(sender));
         Ok(frames)
     }

@@ -173,7 +173,7 @@ impl App {
         if self.rights_are_settled(SETTLED_ANYWAY_MS) {
             return Ok(());
         }
-        self.settle_rights_once(SETTLED_ANYWAY_MS).await
+        self.settle_rights_once(&Caller::system(), SETTLED_ANYWAY_MS).await
     }
 
     /// The same for a caller who is about to be shown them, and who pays for the look at everything with a scan: whether there was one.
@@ -184,10 +184,7 @@ impl App {
         if self.rights_are_settled(age_max) {
             return false;
         }
-        let settled = match self.scan_permit(caller).await {
-            Ok(_permit) => self.settle_rights_once(age_max).await,
-            Err(error) => Err(error),
-        };
+        let settled = self.settle_rights_once(caller, age_max).await;
         if let Err(error) = &settled {
             tracing::warn!(error.cause = %error, "suspensions could not be brought up to date; what is stored is shown");
         }
@@ -203,11 +200,13 @@ impl App {
     }
 
     /// Looks at everything that keeps a maker. Of several at the same time one looks, and the others wait for it.
-    async fn settle_rights_once(&self, age_max: i64) -> Result<()> {
+    async fn settle_rights_once(&self, caller: &Caller, age_max: i64) -> Result<()> {
         let _turn = self.settling_rights.lock().await;
         if self.rights_are_settled(age_max) {
             return Ok(());
         }
+        // Only now: those who wait for the turn must not hold places of their own.
+        let _permit = self.scan_permit(caller).await?;
         // Before the look, so that a change meanwhile is noticed at the next one.
         let (generation, blocks, at) = (self.identities.generation(), *self.blocks_version.lock(), self.clock.now());
         let holds_until = self.settle_rights_now().await?;

@@ -84,13 +84,14 @@ impl ByteQuota {
         self.state.lock().bytes
     }
 
-    fn has_room(&self, owner: &QuotaOwner) -> bool {
+    /// Whether an owner is below its share.
+    pub fn has_room(&self, owner: &QuotaOwner) -> bool {
         if self.total.load(Ordering::Relaxed) < self.rule.each.min(self.rule.all) {
             return true;
         }
         let state = self.state.lock();
         let own = state.owners.get(owner).map_or(0, |share| share.bytes);
-        // Whoever has nothing is let in, whatever others have.
+        // An owner who has nothing gets room, so that others cannot keep it out.
         own == 0 || (own < self.rule.each && state.bytes < self.rule.all)
     }
 
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_nothing_is_let_in_past_the_bound_of_all() {
+    async fn an_owner_who_has_nothing_gets_room_past_the_bound_of_all() {
         let quota = quota(100, 90);
         let busy = owner(1);
         let _held = (quota.hold(&busy, 80), quota.hold(&owner(2), 20));

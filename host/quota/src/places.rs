@@ -34,9 +34,9 @@ impl PlacesRule {
         (self.all / 2).max(1)
     }
 
-    /// Places that are left to owners who have less than half.
+    /// Places that are left to owners who have less than half: an eighth, and at least one where there are several.
     fn kept_free(&self) -> usize {
-        self.all / 8
+        if self.all > 1 { self.all.div_ceil(8) } else { 0 }
     }
 }
 
@@ -177,10 +177,19 @@ impl<K: Clone + Eq + Hash> Places<K> {
         if let Ok(place) = self.try_take(owner) {
             return Ok(place);
         }
+        let mut displaced = None;
         let mut waits = {
             let mut state = self.state.lock();
-            if state.waiting.len() >= self.rule.waiting || state.waiting.len_of(owner) >= self.rule.waiting_each {
+            if state.waiting.len_of(owner) >= self.rule.waiting_each {
                 return Err(Busy);
+            }
+            // Where many wait, an owner of whom nobody waits takes the place of the last one of whoever has most in the queue.
+            if state.waiting.len() >= self.rule.waiting {
+                let has_turn = state.waiting.len_of(owner) == 0;
+                displaced = if has_turn { state.waiting.pop_last_of_longest() } else { None };
+                if displaced.is_none() {
+                    return Err(Busy);
+                }
             }
             let number = state.next;
             state.next += 1;
@@ -190,6 +199,8 @@ impl<K: Clone + Eq + Hash> Places<K> {
             Places::serve(self, state);
             Waits { places: Arc::clone(self), owner: owner.clone(), number, promised }
         };
+        // Whoever it was learns that there is no place.
+        drop(displaced);
         match timeout_at(deadline, &mut waits.promised).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => Err(Busy),
@@ -308,11 +319,16 @@ mod tests {
         }
         assert_eq!(places.take(&"a").await.err(), Some(Busy), "four wait");
         let (of_b, of_c) = (waits!(places, "b"), waits!(places, "c"));
-        assert_eq!(places.take(&"d").await.err(), Some(Busy), "six wait in all");
-        drop(of_a);
+        let of_d = waits!(places, "d");
+        assert_eq!(of_a.pop().expect("the fourth").await.err(), Some(Busy), "it gave way to somebody of whom nobody waited");
+        let (of_e, of_f) = (waits!(places, "e"), waits!(places, "f"));
+        assert_eq!(places.take(&"g").await.err(), Some(Busy), "one of each waits");
+        assert_eq!(places.take(&"b").await.err(), Some(Busy), "six wait in all");
+        drop((of_a, of_d));
         drop(of_b);
         drop(held);
         drop(of_c.await.expect("a place"));
+        drop((of_e, of_f));
         assert!(places.is_idle() && places.free() == 1);
     }
 

@@ -73,6 +73,15 @@ impl<K: Clone + Eq + Hash, T> Turns<K, T> {
         self.order.iter().find(|owner| may_be_served(owner))
     }
 
+    /// Takes out the item that came last of the owner who has most, if that is more than one.
+    pub fn pop_last_of_longest(&mut self) -> Option<(K, T)> {
+        let owner = self.order.iter().max_by_key(|owner| self.len_of(owner)).cloned()?;
+        let queue = self.queues.get_mut(&owner).filter(|queue| queue.len() > 1)?;
+        let item = queue.pop_back()?;
+        self.len -= 1;
+        Some((owner, item))
+    }
+
     /// Takes out the items of an owner that `is_gone` names.
     pub fn remove_where(&mut self, owner: &K, is_gone: impl Fn(&T) -> bool) {
         let Some(queue) = self.queues.get_mut(owner) else { return };
@@ -116,6 +125,10 @@ mod tests {
         turns.remove_where(&"a", |item| *item == 3);
         assert_eq!((turns.len(), turns.owners()), (1, 1));
         assert_eq!(turns.pop_where(|owner| *owner == "a"), None);
-        assert_eq!(turns.pop(), Some(("c", 4)));
+        assert_eq!(turns.pop_last_of_longest(), None, "nobody has more than one");
+        turns.push("d", 5);
+        turns.push("d", 6);
+        assert_eq!(turns.pop_last_of_longest(), Some(("d", 6)));
+        assert_eq!((turns.pop(), turns.pop(), turns.len()), (Some(("c", 4)), Some(("d", 5)), 0));
     }
 }

@@ -188,9 +188,11 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     let connections = GracefulShutdown::new();
     let proxies = TrustedProxies(config.trusted_proxies.clone());
     let limits = Connections::new(config.connections_of_an_address_max, move |address| proxies.trusts(address));
+    // A flood of clients must not keep scrapes out.
+    let scrape_limits = Connections::new(config.connections_of_an_address_max, |_| false);
     let mut scrapes = Box::pin(async {
         match metrics_listener.zip(metrics_router) {
-            Some(((listener, _), router)) => accept(&listener, router, &limits, &connections).await,
+            Some(((listener, _), router)) => accept(&listener, router, &scrape_limits, &connections).await,
             None => std::future::pending().await,
         }
     });

@@ -86,6 +86,7 @@ async fn update(
     let Some(after) = after else {
         return if version.is_some() { Err(precondition_failed()) } else { Ok(WriteAnswer::Missing) };
     };
+    context.touched.count(0, after.bytes())?;
     if let Some(event) = record_change(connection, context, object, target.id, &before, &after)? {
         connection.emit(event).await?;
     }

@@ -133,8 +133,10 @@ impl Writer {
         let _place = self.queue.place(&owner).await?;
         let (reply, answer) = oneshot::channel();
         let job: Box<dyn Job> = Box::new(BodyJob { is_schema, body: Some(body), result: None, reply });
-        self.queue.push(owner, job)?;
-        answer.await.map_err(|_| crate::unavailable("the writer has ended"))?
+        let queued = self.queue.push(owner, job)?;
+        let answer = answer.await;
+        queued.answered();
+        answer.map_err(|_| crate::unavailable("the writer has ended"))?
     }
 
     /// Lets the queued writes finish and ends the thread.
@@ -371,7 +373,7 @@ mod tests {
                     connection.effects.topics.push("data.task.created".to_owned());
                     Box::pin(async { Ok(0) })
                 });
-                assert!(queue.push(QuotaOwner::Service, job).is_ok());
+                queue.push(QuotaOwner::Service, job).expect("an open queue").answered();
                 answers.push(answer);
             }
             queue.close();
@@ -396,7 +398,7 @@ mod tests {
         let ((small, first), (large, second), (other, third)) = (storing(1), storing(1_000_000), storing(1));
         let queue = Queue::new();
         for job in [small, large, other] {
-            assert!(queue.push(QuotaOwner::Service, job).is_ok());
+            queue.push(QuotaOwner::Service, job).expect("an open queue").answered();
         }
         queue.close();
         let on_commit: OnCommit = Arc::new(|_| {});

@@ -29,10 +29,15 @@ pub(super) struct Queue {
     arrived: Condvar,
 }
 
+/// A job, and its number by which it is found again.
+type Waiting = (u64, Box<dyn Job>);
+
 #[derive(Default)]
 struct State {
-    own: VecDeque<Box<dyn Job>>,
-    callers: Turns<QuotaOwner, Box<dyn Job>>,
+    own: VecDeque<Waiting>,
+    callers: Turns<QuotaOwner, Waiting>,
+    /// The number of the next job.
+    number: u64,
     /// Whether the last job that was taken was the service's own.
     was_own: bool,
     is_closed: bool,
@@ -43,7 +48,7 @@ impl State {
     fn next(&mut self) -> Option<Box<dyn Job>> {
         let own = if self.was_own && !self.callers.is_empty() { None } else { self.own.pop_front() };
         self.was_own = own.is_some();
-        own.or_else(|| self.callers.pop().map(|(_, job)| job))
+        own.or_else(|| self.callers.pop().map(|(_, job)| job)).map(|(_, job)| job)
     }
 }
 
@@ -84,20 +89,25 @@ impl Queue {
         Ok(QueuePlace::Caller { _place: place })
     }
 
+    /// Queues a job. Where what is returned is dropped before the job was answered, nobody waits for it any more: the job is taken out
+    /// then, with all that it keeps in memory.
+    ///
     /// # Errors
     /// `unavailable` once the queue is closed.
-    pub(super) fn push(&self, owner: QuotaOwner, job: Box<dyn Job>) -> Result<()> {
+    pub(super) fn push(&self, owner: QuotaOwner, job: Box<dyn Job>) -> Result<Queued<'_>> {
         let mut state = self.state.lock();
         if state.is_closed {
             return Err(crate::unavailable("the server is shutting down"));
         }
+        let number = state.number;
+        state.number += 1;
         match owner.is_service() {
-            true => state.own.push_back(job),
-            false => state.callers.push(owner, job),
+            true => state.own.push_back((number, job)),
+            false => state.callers.push(owner.clone(), (number, job)),
         }
         drop(state);
         self.arrived.notify_one();
-        Ok(())
+        Ok(Queued { queue: self, owner, number, is_answered: false })
     }
 
     /// How many jobs wait.
@@ -134,6 +144,34 @@ impl Queue {
     /// Closes the queue and forgets its jobs when what is returned is dropped, so that their callers learn that nobody runs them.
     pub(super) fn close_on_drop(&self) -> impl Drop + use<'_> {
         Closing(self)
+    }
+}
+
+/// A job whose answer somebody waits for.
+pub(super) struct Queued<'q> {
+    queue: &'q Queue,
+    owner: QuotaOwner,
+    number: u64,
+    is_answered: bool,
+}
+
+impl Queued<'_> {
+    /// The job has run.
+    pub(super) fn answered(mut self) {
+        self.is_answered = true;
+    }
+}
+
+impl Drop for Queued<'_> {
+    fn drop(&mut self) {
+        if self.is_answered {
+            return;
+        }
+        let mut state = self.queue.state.lock();
+        match self.owner.is_service() {
+            true => state.own.retain(|(number, _)| *number != self.number),
+            false => state.callers.remove_where(&self.owner, |(number, _)| *number == self.number),
+        }
     }
 }
 
@@ -184,15 +222,19 @@ mod tests {
     fn callers_are_served_in_turn_and_the_service_between_them() {
         let (queue, served) = (Queue::new(), Arc::default());
         let owner = |name: &str| QuotaOwner::User(name.into());
-        let push =
-            |owner: QuotaOwner, name| queue.push(owner, Box::new(Named(name, Arc::clone(&served)))).expect("an open queue");
+        let push = |owner: QuotaOwner, name| {
+            queue.push(owner, Box::new(Named(name, Arc::clone(&served)))).expect("an open queue").answered();
+        };
         for _ in 0..3 {
             push(owner("busy"), "busy");
         }
         push(owner("other"), "other");
         push(QuotaOwner::Service, "service");
         push(QuotaOwner::Service, "service");
-        assert_eq!(queue.len(), 6);
+        let left = queue.push(owner("busy"), Box::new(Named("left", Arc::clone(&served)))).expect("an open queue");
+        assert_eq!(queue.len(), 7);
+        drop(left);
+        assert_eq!(queue.len(), 6, "nobody waits for it any more");
         queue.close();
         assert!(queue.push(owner("late"), Box::new(Named("late", Arc::clone(&served)))).is_err());
         while let Some(job) = queue.wait() {
