@@ -77,9 +77,19 @@ pub struct Claimed {
     /// Whether more is due than was claimed, at once or when what is claimed has ended.
     pub has_more: bool,
     /// The first of the group's deliveries that are new, claimed or not.
-    pub first_pending: Option<i64>,
+    pub first_pending: Option<FirstPending>,
     /// Whether another instance claims for the group at this moment.
     pub is_contended: bool,
+}
+
+/// The first delivery of a group that is new, as one look at the database found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstPending {
+    pub seq: i64,
+    /// Every transaction below was over at this look.
+    pub over_below: i64,
+    /// Every transaction that was under way at this look is below.
+    pub under_way_below: i64,
 }
 
 /// How an attempt ended.
@@ -174,6 +184,9 @@ struct Candidate {
     record_id: Option<String>,
     is_leased: bool,
     claims: i64,
+    /// Of the look that found it: see [`FirstPending`].
+    over_below: i64,
+    under_way_below: i64,
 }
 
 impl Candidate {
@@ -183,6 +196,8 @@ impl Candidate {
             record_id: row.optional_text(1)?,
             is_leased: row.boolean(2)?,
             claims: row.integer(3)?,
+            over_below: row.integer(4)?,
+            under_way_below: row.integer(5)?,
         })
     }
 }
@@ -263,7 +278,11 @@ impl Connection {
         let retries = self.window(claim, Queue::Retries, 0, claim.limit + claim.in_flight).await?;
         let (mut after, mut size) = (claim.after, (claim.limit * 2 + claim.in_flight).max(WINDOW_MIN));
         let mut pending = self.window(claim, Queue::Pending, after, size).await?;
-        claimed.first_pending = pending.first().map(|row| row.seq);
+        claimed.first_pending = pending.first().map(|row| FirstPending {
+            seq: row.seq,
+            over_below: row.over_below,
+            under_way_below: row.under_way_below,
+        });
         choice.know(&retries);
         choice.know(&pending);
         // Half of the places at most for retries where there is something new, so that it goes on however much fails.
@@ -330,8 +349,14 @@ impl Connection {
             Queue::Pending => format!("AND {} > $3", queue.order(dialect)),
         };
         let sql = format!(
-            "SELECT event_seq, record_id, lease_until IS NOT NULL AND lease_until > {now}, claims FROM {} \
+            "SELECT event_seq, record_id, lease_until IS NOT NULL AND lease_until > {now}, claims, {} FROM {} \
              WHERE consumer = $1 AND {} {due} ORDER BY {} LIMIT $2",
+            match dialect {
+                // There is one writer.
+                Dialect::Sqlite => "0, 0",
+                Dialect::Postgres =>
+                    "pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_snapshot_xmax(pg_current_snapshot())::text::bigint",
+            },
             queue.table(dialect),
             queue.condition(),
             queue.order(dialect),

@@ -2,37 +2,94 @@
 
 use std::time::{Duration, Instant};
 
+use blockbase_store::FirstPending;
 use parking_lot::Mutex;
 
 /// How long a group looks for what is new behind the place where it found some.
 const FLOOR_MAX: Duration = Duration::from_secs(1);
 
 /// Up to where a group had everything that is new, so that Postgres need not walk through what was delivered before and is still in
-/// the index. What commits late, or is reset, may lie below: every so often all is looked at.
+/// the index. What is reset may lie below: every so often all is looked at.
+///
+/// An event has its number before its transaction commits. So the place of a look counts only once every transaction is over that was under
+/// way at that look. Else an event that commits late would be passed over, and a later one of the same record would be claimed before it.
 #[derive(Default)]
-pub(super) struct Floor(Mutex<Option<(i64, Instant)>>);
+pub(super) struct Floor(Mutex<Places>);
+
+#[derive(Default)]
+struct Places {
+    /// The place that counts, and since when.
+    known: Option<(i64, Instant)>,
+    /// The next one, and below which number every transaction has to be over.
+    next: Option<(i64, i64)>,
+}
 
 impl Floor {
     /// Where to look from.
     pub(super) fn after(&self) -> i64 {
-        let mut known = self.0.lock();
-        match *known {
+        let mut places = self.0.lock();
+        match places.known {
             Some((after, since)) if since.elapsed() < FLOOR_MAX => after,
-            _ => {
-                *known = None;
+            Some(_) => {
+                *places = Places::default();
                 0
             }
+            None => 0,
         }
     }
 
     /// Has the next claim look at all.
     pub(super) fn forget(&self) {
-        *self.0.lock() = None;
+        *self.0.lock() = Places::default();
     }
 
     /// Takes what a claim found first; where it found nothing, the next one looks at all.
-    pub(super) fn found(&self, first_pending: Option<i64>) {
-        let mut known = self.0.lock();
-        *known = first_pending.map(|first| (first - 1, known.map_or_else(Instant::now, |(_, since)| since)));
+    pub(super) fn found(&self, first: Option<FirstPending>) {
+        let mut places = self.0.lock();
+        let Some(FirstPending { seq, over_below, under_way_below }) = first else {
+            *places = Places::default();
+            return;
+        };
+        if let Some((next, _)) = places.next.take_if(|(_, has_to_be_over)| over_below >= *has_to_be_over) {
+            let since = places.known.map_or_else(Instant::now, |(_, since)| since);
+            places.known = Some((next, since));
+        }
+        places.next.get_or_insert((seq - 1, under_way_below));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(seq: i64, over_below: i64, under_way_below: i64) -> Option<FirstPending> {
+        Some(FirstPending { seq, over_below, under_way_below })
+    }
+
+    #[test]
+    fn a_place_counts_once_everything_is_over_that_may_commit_below() {
+        let floor = Floor::default();
+        floor.found(found(10, 100, 105));
+        assert_eq!(floor.after(), 0, "a transaction below 105 may have an earlier number");
+        floor.found(found(11, 105, 106));
+        assert_eq!(floor.after(), 9);
+    }
+
+    #[test]
+    fn a_place_counts_until_nothing_is_found_or_all_is_to_be_looked_at() {
+        let floor = Floor::default();
+        let take = |first| {
+            floor.found(first);
+            floor.0.lock().known.map(|(after, _)| after)
+        };
+        assert_eq!(take(found(10, 100, 105)), None);
+        assert_eq!(take(found(12, 104, 110)), None, "104 is still under way");
+        assert_eq!(take(found(14, 105, 111)), Some(9));
+        assert_eq!(take(found(20, 111, 112)), Some(13));
+        assert_eq!((take(None), floor.after()), (None, 0));
+        assert_eq!(take(found(30, 0, 0)), None);
+        assert_eq!(take(found(31, 0, 0)), Some(29), "where there is one writer, each look is the last word on what came before");
+        floor.forget();
+        assert_eq!(floor.after(), 0);
     }
 }
