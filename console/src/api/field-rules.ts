@@ -9,6 +9,13 @@ import type { FieldType } from "./schema-live";
 export const isNumberType = (type: FieldType) => /^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(type);
 export const isTextType = (type: FieldType) => /^(text|email|url|slug)$/.test(type);
 
+/** Texts of this many characters at most have one line. */
+const LINE_CHARACTERS_MAX = 200;
+
+/** Whether a text may have several lines: without a maximum, or with a large one, or where it has some already. */
+export const mayHaveLines = ({ type, max }: Pick<Column, "type" | "max">, text: string): boolean =>
+  type === "text" && (max === undefined || max === null || compareNumbers(String(max), String(LINE_CHARACTERS_MAX)) > 0 || /[\r\n]/.test(text));
+
 const SLUG = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
