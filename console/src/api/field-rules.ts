@@ -50,6 +50,12 @@ export function compareNumbers(one: string, other: string): number {
   return left < right ? -1 : left > right ? 1 : 0;
 }
 
+/** A number with at least as many digits after its point as the scale has, so that amounts stand under each other. */
+export function withScale(text: string, scale: number): string {
+  const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d+))?$/.exec(text) ?? [];
+  return whole === undefined || fraction.length >= scale ? text : `${whole}.${fraction.padEnd(scale, "0")}`;
+}
+
 const isWhole = (text: string) => {
   const parts = scaled(text);
   return parts !== undefined && (parts.places <= 0 || parts.digits % 10n ** BigInt(parts.places) === 0n);

@@ -115,7 +115,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
       if (onUnresolved === undefined || typed === "") setTyped(null);
     },
   });
-  const { selectFirstOption, resetSelectedOption } = box;
+  const { dropdownOpened, selectFirstOption, resetSelectedOption } = box;
   const search = useRelatedSearch(target ?? "", term, target !== undefined && box.dropdownOpened);
   const mayCreate = useCan(target ?? "", "create") && target !== USERS && target !== undefined;
   const found = search.data?.filter((each) => without?.has(each.id) !== true) ?? [];
@@ -141,10 +141,10 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
   });
   // The first match is marked, so that Enter takes it.
   useEffect(() => {
-    if (firstId === undefined) return resetSelectedOption();
+    if (firstId === undefined || !dropdownOpened) return resetSelectedOption();
     const timer = setTimeout(selectFirstOption);
     return () => clearTimeout(timer);
-  }, [firstId, wanted, selectFirstOption, resetSelectedOption]);
+  }, [firstId, wanted, dropdownOpened, selectFirstOption, resetSelectedOption]);
   useEffect(() => {
     if (!isWaiting || !isSettled) return;
     setWaiting(false);
@@ -200,10 +200,11 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
                 event.stopPropagation();
                 type(null);
               }
-              if (event.key === "Enter" && box.dropdownOpened && wanted.trim() !== "") {
+              if (event.key === "Enter" && wanted.trim() !== "") {
                 event.preventDefault();
                 event.stopPropagation();
-                if (!isSettled) setWaiting(true);
+                if (!isSettled || !box.dropdownOpened) setWaiting(true);
+                box.openDropdown();
               }
             }}
             rightSection={
