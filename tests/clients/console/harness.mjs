@@ -14,7 +14,7 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
 /** How long anything may take on a busy machine before it counts as missing. */
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 export const WIDTHS = [1280, 360];
 export const THEMES = ["light", "dark"];
 
