@@ -226,7 +226,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
             {found.map((each) => (
               <Combobox.Option key={each.id} value={each.id}>
                 <span className={classes.option}>
-                  <bdi className={classes.optionText}>{each.label ?? <span className="dim">without a name</span>}</bdi>
+                  <bdi className={classes.optionText}>{each.label ?? <span className={classes.optionId}>without a name</span>}</bdi>
                   <span className={classes.optionId}>{shortId(each.id)}</span>
                 </span>
               </Combobox.Option>
