@@ -9,6 +9,13 @@ import type { FieldType } from "./schema-live";
 export const isNumberType = (type: FieldType) => /^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(type);
 export const isTextType = (type: FieldType) => /^(text|email|url|slug)$/.test(type);
 
+/** Texts of this many characters at most have one line. */
+const LINE_CHARACTERS_MAX = 200;
+
+/** Whether a text may have several lines: without a maximum, or with a large one, or where it has some already. */
+export const mayHaveLines = ({ type, max }: Pick<Column, "type" | "max">, text: string): boolean =>
+  type === "text" && (max === undefined || max === null || compareNumbers(String(max), String(LINE_CHARACTERS_MAX)) > 0 || /[\r\n]/.test(text));
+
 const SLUG = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/i;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
@@ -41,6 +48,12 @@ export function compareNumbers(one: string, other: string): number {
   const left = first.digits * 10n ** BigInt(places - first.places);
   const right = second.digits * 10n ** BigInt(places - second.places);
   return left < right ? -1 : left > right ? 1 : 0;
+}
+
+/** A number with at least as many digits after its point as the scale has, so that amounts stand under each other. */
+export function withScale(text: string, scale: number): string {
+  const [, whole, fraction = ""] = /^(-?\d+)(?:\.(\d+))?$/.exec(text) ?? [];
+  return whole === undefined || fraction.length >= scale ? text : `${whole}.${fraction.padEnd(scale, "0")}`;
 }
 
 const isWhole = (text: string) => {

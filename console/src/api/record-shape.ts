@@ -2,11 +2,11 @@
  * What a record of an object consists of: its columns with their rules (reference columns among them), its links, and the records
  * of others that refer to it. Read from the live schema; somebody who may not read that gets it from the OpenAPI document.
  */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { request } from "./client";
 import { isApiError } from "./errors";
 import { isJsonObject, type JsonObject, type JsonValue } from "./json";
+import { openApiQuery } from "./openapi";
 import { dataObjectsQuery, schemaQuery, type Field, type FieldType, type Relationship, type Schema } from "./schema-live";
 import { useCan } from "./session";
 
@@ -99,12 +99,6 @@ export function shapeOf(schema: Schema, name: string): RecordShape | undefined {
     uniqueTogether: found.constraints?.uniqueTogether ?? [],
   };
 }
-
-const openApiQuery = queryOptions({
-  queryKey: ["openapi"],
-  queryFn: ({ signal }) => request<JsonObject>("GET", "/api/v1/openapi.json", { signal }),
-  staleTime: 60_000,
-});
 
 const typeName = (object: string) =>
   object

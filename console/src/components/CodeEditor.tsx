@@ -7,6 +7,10 @@ export interface CodeEditorProps {
   language: "json" | "regex" | "text";
   /** Accessible name. */
   label: string;
+  /** Ids of the texts that explain it or say what is wrong. */
+  describedBy?: string | undefined;
+  /** Whether one of those texts is an error. */
+  isInvalid?: boolean;
   readOnly?: boolean;
   /** Shown as an error of the field. */
   error?: string | undefined;
@@ -17,7 +21,7 @@ export interface CodeEditorProps {
 
 const Editor = lazy(() => import("./CodeEditorImpl"));
 
-/** An editor for JSON and patterns: CodeMirror, loaded when it is first shown. `Esc`, then `Tab` leaves it by the keyboard. */
+/** An editor for JSON and patterns: CodeMirror, loaded when it is first shown. `Tab` moves on, as in any field; Ctrl ] and Ctrl [ indent. */
 export function CodeEditor(props: CodeEditorProps) {
   const height = (props.minLines ?? 3) * 19 + 14;
   return (

@@ -1,11 +1,11 @@
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { HighlightStyle, StreamLanguage, bracketMatching, foldGutter, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { linter } from "@codemirror/lint";
 import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
-import { useEffect, useRef } from "react";
+import { useEffect, useId, useRef } from "react";
 import { nonce } from "../app/nonce";
 import type { CodeEditorProps } from "./CodeEditor";
 import classes from "./CodeEditor.module.css";
@@ -18,6 +18,8 @@ const colors = HighlightStyle.define([
   { tag: [tags.operator], color: "var(--bb-red)" },
   { tag: [tags.invalid], color: "var(--bb-red)", textDecoration: "underline" },
 ]);
+
+const MODIFIER = /Mac|iPhone|iPad/.test(navigator.userAgent) ? "⌘" : "Ctrl";
 
 const look = EditorView.theme({
   "&": { fontSize: "12.5px", backgroundColor: "transparent", color: "var(--bb-text)" },
@@ -46,12 +48,14 @@ const regex = StreamLanguage.define<null>({
   },
 });
 
-export default function CodeEditorImpl({ value, onChange, language, label, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
+export default function CodeEditorImpl({ value, onChange, language, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
   const changed = useRef(onChange);
   const access = useRef(new Compartment());
   const first = useRef(value);
+  const texts = useRef(new Compartment());
+  const id = useId();
   const lineNumber = language === "json" && maxLines > 1;
   useEffect(() => {
     changed.current = onChange;
@@ -74,7 +78,8 @@ export default function CodeEditorImpl({ value, onChange, language, label, readO
           look,
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
-          keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
+          texts.current.of([]),
+          keymap.of([...defaultKeymap, ...historyKeymap]),
           access.current.of(EditorState.readOnly.of(false)),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) changed.current?.(update.state.doc.toString());
@@ -88,6 +93,11 @@ export default function CodeEditorImpl({ value, onChange, language, label, readO
   useEffect(() => {
     view.current?.dispatch({ effects: access.current.reconfigure([EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)]) });
   }, [readOnly]);
+  const ids = [describedBy, error === undefined ? undefined : `${id}-error`, readOnly ? undefined : `${id}-keys`].filter(Boolean).join(" ");
+  useEffect(() => {
+    const attributes = { "aria-describedby": ids, ...(error !== undefined || isInvalid ? { "aria-invalid": "true" } : {}) };
+    view.current?.dispatch({ effects: texts.current.reconfigure(ids === "" ? [] : EditorView.contentAttributes.of(attributes)) });
+  }, [ids, error, isInvalid, language, label, lineNumber]);
   useEffect(() => {
     const now = view.current;
     first.current = value;
@@ -101,8 +111,13 @@ export default function CodeEditorImpl({ value, onChange, language, label, readO
         data-error={error !== undefined || undefined}
         style={{ ["--editor-min" as string]: `${minLines * 19 + 12}px`, ["--editor-max" as string]: `${maxLines * 19 + 12}px` }}
       />
+      {!readOnly && (
+        <div className={classes.keys} id={`${id}-keys`}>
+          Tab moves on; {MODIFIER} ] and {MODIFIER} [ indent
+        </div>
+      )}
       {error !== undefined && (
-        <div className={classes.error} role="alert">
+        <div className={classes.error} id={`${id}-error`} role="alert">
           {error}
         </div>
       )}

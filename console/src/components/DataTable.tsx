@@ -502,7 +502,14 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
           })}
         </div>
       </div>
-      {footer !== undefined && <div className={classes.foot}>{footer}</div>}
+      {footer !== undefined && footer !== false && footer !== null && (
+        // A grid consists of rows alone, so what stands below them is one too.
+        <div role="row">
+          <div className={classes.foot} role="gridcell" aria-colspan={leaves.length + (checkWidth > 0 ? 1 : 0)}>
+            {footer}
+          </div>
+        </div>
+      )}
     </div>
   );
 }

@@ -13,10 +13,12 @@ export interface EmptyStateProps {
   docs?: { label: string; href: string };
   /** The curl that does the same. */
   curl?: string;
+  /** What to type in a terminal instead of a curl. */
+  commands?: string;
 }
 
 /** What a screen shows when there is nothing yet: a sentence, a button, a link, and the curl that does the same. */
-export function EmptyState({ title, children, action, docs, curl }: EmptyStateProps) {
+export function EmptyState({ title, children, action, docs, curl, commands }: EmptyStateProps) {
   return (
     <section className={classes.empty} aria-label={title}>
       <h2 className={classes.emptyTitle}>{title}</h2>
@@ -29,6 +31,11 @@ export function EmptyState({ title, children, action, docs, curl }: EmptyStatePr
               {docs.label}
             </Anchor>
           )}
+        </div>
+      )}
+      {commands !== undefined && (
+        <div className={classes.wide}>
+          <CodeBlock code={commands} label="In a terminal" />
         </div>
       )}
       {curl !== undefined && (

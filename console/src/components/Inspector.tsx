@@ -1,6 +1,7 @@
 import { ActionIcon, Tooltip } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconX } from "@tabler/icons-react";
-import { type ReactNode, useEffect, useRef } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
+import { confirm } from "./confirm-store";
 import { useHotkeys } from "./useHotkeys";
 import classes from "./Page.module.css";
 
@@ -8,6 +9,8 @@ export interface InspectorProps {
   title: ReactNode;
   /** Closes; focus goes back to where it was. */
   onClose: () => void;
+  /** Whether something was typed that is not saved: closing and moving on ask before it goes. */
+  isDirty?: boolean;
   /** Next and previous item of the list; absent at its ends. */
   onNext?: (() => void) | undefined;
   onPrevious?: (() => void) | undefined;
@@ -18,18 +21,25 @@ export interface InspectorProps {
 }
 
 /** The right pane: one item of the list beside it. `Esc` closes, `J` and `K` move. On narrow screens it covers the list. */
-export function Inspector({ title, onClose, onNext, onPrevious, actions, footer, children }: InspectorProps) {
+export function Inspector({ title, onClose: close, isDirty = false, onNext: next, onPrevious: previous, actions, footer, children }: InspectorProps) {
   const pane = useRef<HTMLElement>(null);
+  // What had the focus before: looked up while this is drawn, as a field inside may take it at once.
+  const [before] = useState(() => document.activeElement);
+  const asking = (leave: () => void) => async () => {
+    if (!isDirty || (await confirm({ title: "Discard what you typed?", children: "It is not saved.", action: "Discard" }))) leave();
+  };
+  const onClose = asking(close);
+  const onNext = next === undefined ? undefined : asking(next);
+  const onPrevious = previous === undefined ? undefined : asking(previous);
   useHotkeys({ Escape: onClose, j: onNext, k: onPrevious });
   useEffect(() => {
-    const before = document.activeElement;
     // On a narrow screen the list is covered, so focus has to come along.
     if (matchMedia("(max-width: 56em)").matches) pane.current?.focus();
     return () => {
       const lost = document.activeElement === document.body || document.activeElement === null;
       if (lost && before instanceof HTMLElement && before.isConnected) before.focus();
     };
-  }, []);
+  }, [before]);
   return (
     <aside className={classes.inspector} aria-label="Details" ref={pane} tabIndex={-1}>
       <div className={classes.inspectorHead}>

@@ -3,13 +3,14 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { IconArrowUpRight, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Suspense, lazy, useRef, useState } from "react";
+import { Suspense, lazy, useEffect, useRef, useState } from "react";
 import { messageOf } from "../api/errors";
 import type { JsonObject } from "../api/json";
 import { USERS, useRecordShape } from "../api/record-shape";
 import { type Related, useRelated, useRelatedSearch } from "../api/related";
 import { useCan } from "../api/session";
 import { Id, shortId } from "./Id";
+import { useDescription } from "./useDescription";
 import classes from "./RelationPicker.module.css";
 
 const NewRecordDialog = lazy(() => import("../screens/record/NewRecordDialog"));
@@ -41,6 +42,10 @@ export interface RelationPickerProps {
   autoFocus?: boolean | undefined;
   /** Without the line below that shows the id. */
   compact?: boolean | undefined;
+  /** What was typed and names no record yet; null once it is gone. Who listens keeps the text, and saves nothing while there is one. */
+  onUnresolved?: ((text: string | null) => void) | undefined;
+  /** The text that was kept. */
+  unresolved?: string | undefined;
 }
 
 /** Chooses the record that a reference leads to: searches as you type, by the text that stands for the target's records. */
@@ -88,30 +93,68 @@ export interface RelatedSearchProps {
   describedBy?: string | undefined;
   placeholder?: string | undefined;
   autoFocus?: boolean | undefined;
+  onUnresolved?: ((text: string | null) => void) | undefined;
+  unresolved?: string | undefined;
 }
 
 /** A field that finds records of an object and can create one in place. */
-export function RelatedSearch({ target, shown, onChoose, onClear, without, id, label, disabled, error, describedBy, placeholder, autoFocus }: RelatedSearchProps) {
-  const [typed, setTyped] = useState<string | null>(null);
+export function RelatedSearch({ target, shown, onChoose, onClear, without, id, label, disabled, error, describedBy, placeholder, autoFocus, onUnresolved, unresolved }: RelatedSearchProps) {
+  const [typed, setTyped] = useState<string | null>(unresolved ?? null);
+  const input = useRef<HTMLInputElement>(null);
+  useDescription(input, describedBy);
   const [creating, setCreating] = useState<string | null>(null);
   const [term] = useDebouncedValue(typed ?? "", TYPING_MS);
-  const input = useRef<HTMLInputElement>(null);
   const cache = useQueryClient();
+  /** Enter was pressed before the server had answered: the first match is taken when it has. */
+  const [isWaiting, setWaiting] = useState(false);
   const box = useCombobox({
     onDropdownClose: () => {
       box.resetSelectedOption();
-      setTyped(null);
+      setWaiting(false);
+      // Without somebody who keeps the text, it goes with the list.
+      if (onUnresolved === undefined || typed === "") setTyped(null);
     },
   });
+  const { dropdownOpened, selectFirstOption, resetSelectedOption } = box;
   const search = useRelatedSearch(target ?? "", term, target !== undefined && box.dropdownOpened);
   const mayCreate = useCan(target ?? "", "create") && target !== USERS && target !== undefined;
   const found = search.data?.filter((each) => without?.has(each.id) !== true) ?? [];
   const targetLabel = useRecordShape(target === undefined || target === USERS ? "" : target).data?.label ?? target ?? "";
   const choose = (chosen: Related) => {
+    setTyped(null);
+    setWaiting(false);
     if (target !== undefined && chosen.label !== undefined) cache.setQueryData(["related", target, "id", chosen.id], chosen);
     onChoose(chosen);
     box.closeDropdown();
   };
+  const type = (text: string | null) => {
+    setTyped(text);
+    onUnresolved?.(text === null || text.trim() === "" ? null : text);
+  };
+  const wanted = typed ?? "";
+  const isSettled = wanted.trim() !== "" && wanted === term && search.isSuccess && !search.isFetching;
+  const first = isSettled ? found[0] : undefined;
+  const firstId = first?.id;
+  const taken = useRef(choose);
+  useEffect(() => {
+    taken.current = choose;
+  });
+  // The first match is marked, so that Enter takes it.
+  useEffect(() => {
+    if (firstId === undefined || !dropdownOpened) return resetSelectedOption();
+    const timer = setTimeout(selectFirstOption);
+    return () => clearTimeout(timer);
+  }, [firstId, wanted, dropdownOpened, selectFirstOption, resetSelectedOption]);
+  useEffect(() => {
+    if (!isWaiting || !isSettled) return;
+    setWaiting(false);
+    if (first !== undefined) taken.current(first);
+  }, [isWaiting, isSettled, first]);
+  // The text was dropped elsewhere, such as by "Discard".
+  useEffect(() => {
+    if (unresolved === undefined && onUnresolved !== undefined) setTyped((now) => (now === "" ? now : null));
+    // oxlint-disable-next-line react/exhaustive-deps
+  }, [unresolved]);
   return (
     <>
       <Combobox
@@ -126,13 +169,11 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
         }}
         transitionProps={{ duration: 0 }}
       >
-        <Combobox.Target>
+        <Combobox.Target withExpandedAttribute>
           <TextInput
             ref={input}
             id={id}
             aria-label={label}
-            aria-describedby={describedBy}
-            aria-invalid={error || undefined}
             error={error}
             disabled={disabled || target === undefined}
             autoComplete="off"
@@ -142,16 +183,29 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
             placeholder={placeholder ?? `Search ${targetLabel}`}
             value={typed ?? shown}
             onChange={(event) => {
-              setTyped(event.currentTarget.value);
+              type(event.currentTarget.value);
+              resetSelectedOption();
               box.openDropdown();
-              box.updateSelectedOptionIndex();
             }}
-            onClick={() => box.openDropdown()}
+            onClick={(event) => {
+              box.openDropdown();
+              // The name is marked, so that typing replaces it.
+              if (typed === null) event.currentTarget.select();
+            }}
             onFocus={(event) => event.currentTarget.select()}
             onBlur={() => box.closeDropdown()}
             onKeyDown={(event) => {
               // With an open list, Escape closes the list and nothing around it.
-              if (event.key === "Escape" && box.dropdownOpened) event.stopPropagation();
+              if (event.key === "Escape" && (box.dropdownOpened || typed !== null)) {
+                event.stopPropagation();
+                type(null);
+              }
+              if (event.key === "Enter" && wanted.trim() !== "") {
+                event.preventDefault();
+                event.stopPropagation();
+                if (!isSettled || !box.dropdownOpened) setWaiting(true);
+                box.openDropdown();
+              }
             }}
             rightSection={
               onClear === undefined ? (
@@ -172,7 +226,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
             {found.map((each) => (
               <Combobox.Option key={each.id} value={each.id}>
                 <span className={classes.option}>
-                  <bdi className={classes.optionText}>{each.label ?? <span className="dim">without a name</span>}</bdi>
+                  <bdi className={classes.optionText}>{each.label ?? <span className={classes.optionId}>without a name</span>}</bdi>
                   <span className={classes.optionId}>{shortId(each.id)}</span>
                 </span>
               </Combobox.Option>

@@ -13,6 +13,8 @@ export interface SchemaFormProps {
   issues?: Issue[];
   /** The verb on the button. */
   submit: string;
+  /** Fills in the schema's defaults, so that what is shown is what is sent. */
+  withDefaults?: boolean;
   busy?: boolean;
   disabled?: boolean;
 }

@@ -223,13 +223,19 @@ impl App {
             "deliveries",
             deliveries.dead == 0,
             "No delivery was given up.".to_owned(),
-            format!("{} deliveries were given up. Mend their receivers, then retry them.", deliveries.dead),
+            match deliveries.dead {
+                1 => "1 delivery was given up. Mend its receiver, then retry it.".to_owned(),
+                dead => format!("{dead} deliveries were given up. Mend their receivers, then retry them."),
+            },
         ));
         checks.push(check(
             "blocks",
             failing == 0,
             "No block fails.".to_owned(),
-            format!("{failing} blocks fail or are suspended. Look at their logs."),
+            match failing {
+                1 => "1 block fails or is suspended. Look at its log.".to_owned(),
+                _ => format!("{failing} blocks fail or are suspended. Look at their logs."),
+            },
         ));
         let silent = instances.iter().filter(|row| row.id != self.process.id && row.silent_ms > SILENT_MS).count();
         let other_versions = instances.iter().filter(|row| row.version != VERSION).count();

@@ -14,7 +14,7 @@ const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const FIREFOX = process.env.FIREFOX ?? "/usr/bin/firefox-esr";
 
 /** How long anything may take on a busy machine before it counts as missing. */
-export const PATIENCE_MS = 60_000;
+export const PATIENCE_MS = Number(process.env.PATIENCE_MS ?? 60_000);
 export const WIDTHS = [1280, 360];
 export const THEMES = ["light", "dark"];
 
@@ -283,14 +283,19 @@ export async function frames(page, act) {
 
 let fox;
 
+/** Debian's Firefox itself, started once. */
+export async function firefox() {
+  const { default: puppeteer } = await import("puppeteer-core");
+  fox ??= await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, protocolTimeout: 4 * PATIENCE_MS });
+  return fox;
+}
+
 /**
  * Opens an address in Debian's Firefox, over WebDriver BiDi, with puppeteer's interface. Errors in the page's console fail the test
  * as they do in `open`, unless `expect` names them.
  */
 export async function openInFirefox(path, { as, width = 1280, height = 800, at = base, expect = [] } = {}) {
-  const { default: puppeteer } = await import("puppeteer-core");
-  fox ??= await puppeteer.launch({ browser: "firefox", executablePath: FIREFOX, headless: true, protocolTimeout: 4 * PATIENCE_MS });
-  const context = await fox.createBrowserContext();
+  const context = await (await firefox()).createBrowserContext();
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   // A window behind another one draws no frames, and locators wait for frames.

@@ -80,12 +80,14 @@ test("what fails is named", async () => {
   const page = await open("/admin/roles", { as: me });
   const status = (await must(me, "GET", "/api/v1/status")).data;
   await intercept(page, "/api/v1/status", {
-    body: { data: { ...status, deliveries: { ...status.deliveries, dead: 12, failed: 3 }, blocks: { installed: 1, failing: [{ name: "stripe", error: hostile.markup, at: status.now }] }, health: [{ check: "database", ok: false, detail: "It does not answer." }] } },
+    body: { data: { ...status, deliveries: { ...status.deliveries, dead: 12, failed: 3 }, blocks: { installed: 1, failing: [{ name: "stripe", error: hostile.markup, at: status.now }] }, health: [{ check: "database", ok: false, detail: "It does not answer." }, { check: "deliveries", ok: false, detail: "12 deliveries were given up." }, { check: "blocks", ok: false, detail: "1 block fails." }] } },
   });
   await page.goto(new URL("/admin", page.url()).href);
   const attention = page.getByRole("region", { name: "Needs attention" });
   await attention.getByRole("link", { name: "12 dead deliveries" }).waitFor();
   await attention.getByText("It does not answer.", { exact: false }).waitFor();
+  // The checks about deliveries and blocks say the same as these lines.
+  assert.equal(await attention.getByRole("listitem").count(), 4);
   await look(page, "attention", { widths: [1280], themes: ["dark"] });
 });
 

@@ -193,7 +193,7 @@ test("a cell of each type is edited in place", async () => {
   await until("meta is shown", async () => (await cellText(page, 0, "meta")).includes('"a":[1,2]'));
 
   await editAt(page, 0, "owner_id");
-  const picker = page.getByRole("dialog", { name: "Edit owner", exact: true }).getByRole("textbox");
+  const picker = page.getByRole("dialog", { name: "Edit owner", exact: true }).getByRole("combobox");
   await picker.fill("Grace");
   await page.getByRole("option", { name: /Grace Hopper/ }).click();
   await until("the owner is stored", async () => (await one("types")).owner_id === grace.id);

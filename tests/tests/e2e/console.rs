@@ -4,13 +4,15 @@
 
 use std::process::Command;
 
-use blockbase_tests::{Engine, Server, ServerBuilder, npm_package, target_directory};
+use blockbase_tests::{Engine, Server, ServerBuilder, blockbase, example_block, npm_package, target_directory};
 
 const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
+    ("blocks.mjs", include_str!("../../clients/console/blocks.mjs")),
     ("events.mjs", include_str!("../../clients/console/events.mjs")),
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
+    ("forms.mjs", include_str!("../../clients/console/forms.mjs")),
     ("gate.mjs", include_str!("../../clients/console/gate.mjs")),
     ("harness.mjs", include_str!("../../clients/console/harness.mjs")),
     ("home.mjs", include_str!("../../clients/console/home.mjs")),
@@ -23,6 +25,7 @@ const FILES: &[(&str, &str)] = &[
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
     ("transfer.mjs", include_str!("../../clients/console/transfer.mjs")),
     ("users.mjs", include_str!("../../clients/console/users.mjs")),
+    ("webhooks.mjs", include_str!("../../clients/console/webhooks.mjs")),
 ];
 
 /// A server whose webhooks may call receivers on this machine.
@@ -82,9 +85,38 @@ macro_rules! screens {
 
 // A line for each file that runs with all tests. The others run by `npm run local` in `tests/clients/console`: see `console/README.md`.
 screens! {
+    forms: "forms.mjs";
     home: "home.mjs";
     shell: "shell.mjs";
     users: "users.mjs";
+    webhooks: "webhooks.mjs";
+}
+
+mod blocks {
+    use super::*;
+
+    /// The file packs the component of `examples/echo` anew, with the manifests of its versions.
+    async fn on(engine: Engine) {
+        let server = builder(engine).start().await;
+        let directory = tempfile::tempdir().expect("a directory");
+        let component = directory.path().join("echo.wasm");
+        std::fs::write(&component, example_block("echo").await).expect("a file");
+        let more = [("BLOCK", component.as_path()), ("BLOCKBASE", blockbase())];
+        let more = more.map(|(name, path)| (name, path.display().to_string())).into();
+        passes("blocks.mjs", engine, &server, more).await;
+    }
+
+    #[ignore = "long: a browser"]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn sqlite() {
+        on(Engine::Sqlite).await;
+    }
+
+    #[ignore = "long: a browser"]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn postgres() {
+        on(Engine::Postgres).await;
+    }
 }
 
 mod gate {

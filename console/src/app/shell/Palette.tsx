@@ -31,7 +31,10 @@ const SHOWN_MAX = 60;
 const OBJECTS_AT_FIRST = 6;
 
 export default function Palette() {
-  const opened = usePaletteOpened();
+  const isWanted = usePaletteOpened();
+  // It is loaded by the first Ctrl K, and a dialog that is open from the start does not know what to give the focus back to.
+  const [opened, setOpened] = useState(false);
+  useEffect(() => setOpened(isWanted), [isWanted]);
   return (
     <Modal.Root opened={opened} onClose={closePalette} padding={0} size={560} yOffset="12vh">
       <Modal.Overlay />

@@ -10,6 +10,10 @@ import { interpreter } from "./validator";
 
 const Themed = withTheme({ fields, templates, widgets });
 
+const ALL_DEFAULTS = { emptyObjectFields: "skipEmptyDefaults" } as const;
+const REQUIRED_DEFAULTS = { emptyObjectFields: "populateRequiredDefaults" } as const;
+const nothing = () => {};
+
 /** The server's issues as rjsf has them: a tree by the path's segments. */
 function errorTree(issues: SchemaFormProps["issues"] = []): ErrorSchema {
   const tree: Record<string, unknown> = {};
@@ -25,7 +29,7 @@ function errorTree(issues: SchemaFormProps["issues"] = []): ErrorSchema {
   return tree as ErrorSchema;
 }
 
-export default function Form({ schema, value, onChange, onSubmit, issues, submit, busy = false, disabled = false }: SchemaFormProps) {
+export default function Form({ schema, value, onChange, onSubmit, issues, submit, withDefaults = false, busy = false, disabled = false }: SchemaFormProps) {
   const extraErrors = useMemo(() => errorTree(issues), [issues]);
   const formData = useMemo(() => intoForm(value), [value]);
   return (
@@ -35,11 +39,13 @@ export default function Form({ schema, value, onChange, onSubmit, issues, submit
         formData={formData}
         validator={interpreter}
         extraErrors={extraErrors}
-        experimental_defaultFormStateBehavior={{ emptyObjectFields: "populateRequiredDefaults" }}
+        experimental_defaultFormStateBehavior={withDefaults ? ALL_DEFAULTS : REQUIRED_DEFAULTS}
         idPrefix="field"
         showErrorList={false}
         noHtml5Validate
         disabled={disabled || busy}
+        // The errors stand at their fields. Without this, rjsf logs them as errors of the page.
+        onError={nothing}
         onChange={(form) => onChange(outOfForm(form.formData))}
         onSubmit={(form) => onSubmit(outOfForm(form.formData))}
       >

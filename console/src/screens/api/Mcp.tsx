@@ -14,19 +14,19 @@ export function Mcp() {
         what that role may do.
       </p>
       <section>
-        <h3>Claude Code</h3>
+        <h2>Claude Code</h2>
         <CodeBlock label="Claude Code" code={`claude mcp add --transport http blockbase ${url} --header "Authorization: Bearer svc_…"`} />
       </section>
       <section>
-        <h3>Cursor, in .cursor/mcp.json</h3>
+        <h2>Cursor, in .cursor/mcp.json</h2>
         <CodeBlock label="Cursor" code={JSON.stringify({ mcpServers: { blockbase: { url, headers: header } } }, null, 2)} />
       </section>
       <section>
-        <h3>VS Code, in .vscode/mcp.json</h3>
+        <h2>VS Code, in .vscode/mcp.json</h2>
         <CodeBlock label="VS Code" code={JSON.stringify({ servers: { blockbase: { type: "http", url, headers: header } } }, null, 2)} />
       </section>
       <section>
-        <h3>Any client that takes JSON</h3>
+        <h2>Any client that takes JSON</h2>
         <CodeBlock label="JSON" code={JSON.stringify({ mcpServers: { blockbase: { type: "http", url, headers: header } } }, null, 2)} />
       </section>
     </div>

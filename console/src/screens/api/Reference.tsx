@@ -5,7 +5,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { ErrorState } from "../../components/ErrorState";
 import { SkeletonRows } from "../../components/Skeleton";
-import { type Operation, documentQuery } from "./document";
+import { type Operation, describedQuery } from "./document";
 import { OperationView } from "./OperationView";
 import classes from "./Api.module.css";
 
@@ -16,7 +16,7 @@ const SHOWN_MAX = 300;
 export function Reference() {
   const { operation: wanted, q = "" } = useSearch({ from: "/api" });
   const navigate = useNavigate({ from: "/api" });
-  const { data, error, refetch } = useQuery(documentQuery);
+  const { data, error, refetch } = useQuery(describedQuery);
   const groups = useMemo(() => {
     const needle = q.trim().toLowerCase();
     const matching = data?.operations.filter(({ id, summary, tag }) => [id, summary, tag].some((text) => text.toLowerCase().includes(needle))) ?? [];

@@ -27,23 +27,23 @@ export function Snippets() {
     <div className={classes.texts}>
       <Select label="Object" searchable data={objects.map((each) => each.name)} value={name} allowDeselect={false} onChange={(value) => void navigate({ search: (before) => ({ ...before, object: value ?? undefined }), replace: true })} w={280} />
       <section>
-        <h3>List</h3>
-        <CodeBlock label="curl" code={asCurl({ method: "GET", path: list })} />
+        <h2>List</h2>
+        <CodeBlock label="List with curl" code={asCurl({ method: "GET", path: list })} />
       </section>
       <section>
-        <h3>Create</h3>
-        <CodeBlock label="curl" code={asCurl({ method: "POST", path, body: values })} />
+        <h2>Create</h2>
+        <CodeBlock label="Create with curl" code={asCurl({ method: "POST", path, body: values })} />
       </section>
       <section>
-        <h3>JavaScript</h3>
+        <h2>JavaScript</h2>
         <CodeBlock label="JavaScript" code={asJavaScript({ method: "GET", path: list })} />
       </section>
       <section>
-        <h3>GraphQL</h3>
+        <h2>GraphQL</h2>
         <CodeBlock label="GraphQL" code={`query {\n  ${name}(pageSize: 10) {\n    data { id${first === undefined ? "" : ` ${first.name}`} }\n    pagination { totalCount }\n  }\n}`} />
       </section>
       <section>
-        <h3>Changes as they happen</h3>
+        <h2>Changes as they happen</h2>
         <CodeBlock label="Stream" code={`curl -N '${location.origin}/api/v1/events/stream?topics=data.${name}.%23' \\\n  -H "authorization: Bearer $BLOCKBASE_KEY"`} />
       </section>
     </div>

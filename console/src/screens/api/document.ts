@@ -1,7 +1,6 @@
 /** The server's OpenAPI document, as far as a reader needs it. */
-import { queryOptions } from "@tanstack/react-query";
-import { request } from "../../api/client";
 import { type JsonObject, type JsonValue, isJsonObject } from "../../api/json";
+import { openApiQuery } from "../../api/openapi";
 
 export interface Parameter {
   name: string;
@@ -83,14 +82,10 @@ function operationsOf(document: JsonObject): Operation[] {
   );
 }
 
-export const documentQuery = queryOptions({
-  queryKey: ["schema", "openapi"],
-  queryFn: async ({ signal }): Promise<Described> => {
-    const document = await request<JsonObject>("GET", "/api/v1/openapi.json", { signal });
-    return { document, operations: operationsOf(document) };
-  },
-  staleTime: 30_000,
-});
+const described = (document: JsonObject): Described => ({ document, operations: operationsOf(document) });
+
+/** The document with its operations. What is kept is the document itself, which other screens read too. */
+export const describedQuery = { ...openApiQuery, select: described };
 
 const DEPTH_MAX = 4;
 

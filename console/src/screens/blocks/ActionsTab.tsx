@@ -46,11 +46,11 @@ function Call({ block, action }: { block: string; action: Action }) {
       <p className="dim">
         Needs <code className="mono">{action.rbac?.action ?? "update"}</code> on <code className="mono">{action.rbac?.resource ?? "blocks"}</code>. It has real effects.
       </p>
-      <SchemaForm schema={action.input} value={input} onChange={setInput} onSubmit={(value) => call.mutate(value)} issues={issues} submit="Run action" busy={call.isPending} />
+      <SchemaForm schema={action.input} value={input} onChange={setInput} onSubmit={(value) => call.mutate(value)} issues={issues} withDefaults submit="Run action" busy={call.isPending} />
       {call.error !== null && <ErrorNotice error={call.error} title="The action failed" />}
       {call.data !== undefined && (
         <section aria-live="polite">
-          <h3>Result</h3>
+          <h2>Result</h2>
           <JsonView value={call.data} label="Result" />
         </section>
       )}

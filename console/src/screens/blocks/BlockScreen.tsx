@@ -83,7 +83,7 @@ export function BlockScreen() {
               Upgrade
             </Button>
           )}
-          {(canUpdate || canDelete) && (
+          {(canCreate || canDelete) && (
             <Menu>
               <Menu.Target>
                 <Button variant="default" px={6} aria-label="More">
@@ -91,7 +91,7 @@ export function BlockScreen() {
                 </Button>
               </Menu.Target>
               <Menu.Dropdown>
-                {canUpdate && (
+                {canCreate && (
                   <Menu.Item
                     disabled={block.versions.length < 2}
                     onClick={async () => {

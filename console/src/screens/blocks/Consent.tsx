@@ -1,12 +1,12 @@
 import { IconCheck } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { StatusBadge } from "../../components/StatusBadge";
-import { type BlockPermissions, inWords } from "./blocks";
+import { type BlockPermissions, type NewPermissions, inWords } from "./blocks";
 import classes from "./Blocks.module.css";
 
 /** What a block may do, in plain words. `isNew` marks what the version before did not have. */
-export function Consent({ permissions, added }: { permissions: BlockPermissions; added?: BlockPermissions | null | undefined }) {
-  const isNew = (part: keyof BlockPermissions, value: unknown) => added !== null && added !== undefined && (added[part] as unknown[]).some((each) => JSON.stringify(each) === JSON.stringify(value));
+export function Consent({ permissions, added }: { permissions: BlockPermissions; added?: Partial<NewPermissions> | null | undefined }) {
+  const isNew = (part: keyof BlockPermissions, value: unknown) => (added?.[part] ?? []).some((each: unknown) => JSON.stringify(each) === JSON.stringify(value));
   const { data, secrets, http } = permissions;
   return (
     <ul className={classes.consent}>

@@ -16,7 +16,7 @@ export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boo
     <>
       {block.hooks.length > 0 && (
         <section>
-          <h3>Hooks</h3>
+          <h2>Hooks</h2>
           <p className="dim">Anybody who knows the address can call it. The block checks who it is.</p>
           <dl className={classes.declared}>
             {block.hooks.map(({ name, description }) => (
@@ -34,7 +34,7 @@ export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boo
       )}
       {block.subscriptions.length > 0 && (
         <section>
-          <h3>Event handlers</h3>
+          <h2>Event handlers</h2>
           <dl className={classes.declared}>
             {block.subscriptions.map(({ event, consumer, handler }) => (
               <div key={consumer}>
@@ -72,7 +72,7 @@ function Replay({ block }: { block: Block }) {
   });
   return (
     <section className={classes.tab}>
-      <h3>Replay an event</h3>
+      <h2>Replay an event</h2>
       <p className="dim">The handler gets a recorded event once more, with its own rights. It has real effects: it may write records and call other machines. The delivery ledger stays as it is.</p>
       <div className={classes.secret}>
         <TextInput label="Event id" classNames={{ input: "mono" }} value={eventId} spellCheck={false} onChange={({ currentTarget }) => setEventId(currentTarget.value)} description={<Link to="/events">Find one under Events</Link>} />

@@ -16,7 +16,7 @@ import { told } from "../../components/toast";
 import { bytes } from "../settings/units";
 import { Warnings } from "../webhooks/Warnings";
 import { adds } from "./BlocksScreen";
-import type { Block, Inspection } from "./blocks";
+import { type Block, type Inspection, asksForMore } from "./blocks";
 import { Consent } from "./Consent";
 import classes from "./Blocks.module.css";
 
@@ -43,7 +43,7 @@ export function InstallBlockScreen() {
   const found = inspect.data;
   const isUpgrade = found?.installed !== undefined && found.installed !== null;
   const install = useMutation({
-    mutationFn: () => request<Installed>("POST", "/api/v1/blocks", { body: file, headers: WASM, query: isUpgrade ? { upgrade: true, allowNewPermissions: found.newPermissions !== null } : {} }),
+    mutationFn: () => request<Installed>("POST", "/api/v1/blocks", { body: file, headers: WASM, query: isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions) } : {} }),
     onSuccess: async ({ data, report }) => {
       await cache.invalidateQueries({ queryKey: ["blocks"] });
       if (isWorthReading(report)) return;
@@ -105,7 +105,7 @@ export function InstallBlockScreen() {
             {install.error !== null && <ErrorNotice error={install.error} title="The block was not installed" />}
             <div className={classes.buttons}>
               <Button loading={install.isPending} disabled={found.problems.length > 0 || wrongName} onClick={() => install.mutate()}>
-                {isUpgrade ? (found.newPermissions === null ? "Upgrade block" : "Agree and upgrade") : "Agree and install"}
+                {isUpgrade ? (asksForMore(found.newPermissions) ? "Agree and upgrade" : "Upgrade block") : "Agree and install"}
               </Button>
               <Button variant="default" onClick={() => void navigate({ to: "/blocks" })}>
                 Cancel

@@ -20,11 +20,11 @@ export function OverviewTab({ block }: { block: Block }) {
         {block.versions.length > 1 && ` · kept versions: ${block.versions.join(", ")}`}
       </p>
       <section>
-        <h3>What it may do</h3>
+        <h2>What it may do</h2>
         <Consent permissions={block.permissions} />
       </section>
       <section>
-        <h3>Use</h3>
+        <h2>Use</h2>
         {usage === undefined ? (
           error === null ? (
             <SkeletonLines lines={3} />

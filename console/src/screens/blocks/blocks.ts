@@ -17,6 +17,14 @@ export interface BlockPermissions {
   http: string[];
 }
 
+/** What an upgrade asks for beyond the installed version, by the manifest's keys. Lists are empty where it asks for no more. */
+export interface NewPermissions extends BlockPermissions {
+  subscriptions: JsonObject[];
+  webhooks: JsonObject[];
+  actions: JsonObject[];
+  hooks: JsonObject[];
+}
+
 export interface Action {
   name: string;
   description: string;
@@ -52,7 +60,8 @@ export interface Inspection {
   sha256: string;
   installed: { version: string; digest: string; permissions: BlockPermissions | null } | null;
   differences: { part: string; name: string | null; change: "added" | "removed" | "changed"; before: JsonValue; after: JsonValue; needsConsent: boolean }[];
-  newPermissions: BlockPermissions | null;
+  /** Null where no version is installed. The page also stands a part that is missing. */
+  newPermissions: Partial<NewPermissions> | null;
   problems: { error: string; message: string }[];
 }
 
@@ -105,9 +114,12 @@ export const usageQuery = (name: string) =>
     retry,
   });
 
+/** Whether an upgrade asks for anything that the installed version does not have. */
+export const asksForMore = (added: Inspection["newPermissions"]): boolean => added !== null && Object.values(added).some((entries) => entries.length > 0);
+
 /** What a permission of a block means, in a sentence. */
 export function inWords({ resource, actions, as, rowPolicy }: DataPermission): string {
   const what = resource === "*" ? "any object" : `the object ${resource}`;
   const whose = as === "caller" ? ", only as far as whoever calls it may" : ", with your rights";
-  return `${actions.map((action) => (action === "manage" ? "do everything with" : action)).join(", ")} ${rowPolicy === "own" ? "its own records of " : "records of "}${what}${whose}`;
+  return `${actions.map((action) => (action === "manage" ? "do everything with" : action)).join(", ")} records of ${what}${rowPolicy === "own" ? ", in rows of whoever calls it" : ""}${whose}`;
 }

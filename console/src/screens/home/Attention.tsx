@@ -61,8 +61,10 @@ export function Attention() {
         failed <Time at={at} />: <span dir="auto" className={classes.clip} title={error}>{error}</span>
       </Line>,
     );
+  // What a line above names already is not said twice.
+  const isTold = (check: string) => (check === "deliveries" && dead > 0) || (check === "blocks" && (status?.blocks.failing ?? []).length > 0);
   for (const { check, ok, detail } of status?.health ?? [])
-    if (!ok)
+    if (!ok && !isTold(check))
       lines.push(
         <Line key={`check ${check}`} tone="bad">
           <Link to="/settings">{check}</Link>: <span dir="auto">{detail}</span>

@@ -52,6 +52,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
     <Inspector
       title="New key"
       onClose={onClose}
+      isDirty={name !== "" || roleId !== null}
       footer={
         <Button type="submit" form="new-key" disabled={name.trim() === "" || roleId === null} loading={create.isPending}>
           Create key

@@ -10,6 +10,7 @@ import { type LiveEvent, useLive } from "../../api/live";
 import type { RecordRow, RecordShape } from "./columns";
 import type { RowMark } from "./grid/GridRow";
 import { type ListView, filterParameters, isNewestFirst, queryText } from "./list-query";
+import { useMe } from "../../api/session";
 import { type Rows, changeRows } from "./useRows";
 
 const GLOW_MS = 1_400;
@@ -42,10 +43,12 @@ export interface LiveOptions {
 }
 
 const DELETED = "Somebody deleted this record.";
+const DELETED_BY_YOU = "You deleted this record.";
 const LEFT = "This record does not match the view any more.";
 
 export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: LiveOptions): Live {
   const cache = useQueryClient();
+  const me = useMe()?.userId;
   const [marks, setMarks] = useState<ReadonlyMap<string, RowMark>>(new Map());
   const [fresh, setFresh] = useState(0);
   const filters = queryText(filterParameters(view, shape));
@@ -163,7 +166,7 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
     const here = new Map(rows.loaded().map((row) => [row.id, row]));
     const changes = new Map<string, RecordRow>();
     const changedColumns = new Map<string, Set<string>>();
-    const gone = new Set<string>();
+    const gone = new Map<string, string>();
     for (const { topic, payload } of events) {
       const id = typeof payload.id === "string" ? payload.id : "";
       if (topic.endsWith(".created")) {
@@ -171,7 +174,8 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
       } else if (topic.endsWith(".deleted")) {
         created.current.delete(id);
         updated.current.delete(id);
-        if (here.has(id)) gone.add(id);
+        const by = isJsonObject(payload.actor) ? payload.actor.userId : undefined;
+        if (here.has(id)) gone.set(id, by !== undefined && by !== null && by === me ? DELETED_BY_YOU : DELETED);
       } else if (topic.endsWith(".updated") && isJsonObject(payload.after)) {
         const before = changes.get(id) ?? here.get(id);
         if (before === undefined) continue;
@@ -201,7 +205,10 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
       });
       glow(changedColumns.keys());
     }
-    if (gone.size > 0) markAll(gone, (each) => (each.gone === undefined ? { ...each, gone: DELETED } : each));
+    for (const why of new Set(gone.values())) {
+      const ids = [...gone].filter(([, each]) => each === why).map(([id]) => id);
+      markAll(ids, (each) => (each.gone === undefined ? { ...each, gone: why } : each));
+    }
     if (created.current.size > 0 || updated.current.size > 0) askSoon();
     if (isFiltered || gone.size > 0) countSoon();
   };

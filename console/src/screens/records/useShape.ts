@@ -1,25 +1,12 @@
 /** The shape of the object that a table shows, as it is now. */
-import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { request } from "../../api/client";
 import { isApiError } from "../../api/errors";
-import type { JsonObject } from "../../api/json";
+import { openApiQuery } from "../../api/openapi";
 import { schemaQuery } from "../../api/schema-live";
-import { type Me, useCan, usePermissions } from "../../api/session";
-import { isSessionEstablished, signInAgain } from "../../api/session-lost";
+import { useCan, usePermissions } from "../../api/session";
 import { type RecordShape, shapeOf } from "./columns";
 import { shapeFromOpenApi } from "./columns-openapi";
-
-const documentQuery = queryOptions({
-  queryKey: ["schema", "openapi"],
-  queryFn: async ({ signal }) => {
-    // Everybody gets a document, each their own. Somebody whose session has ended would get one without any object, and lose the table.
-    const { authenticated } = await request<Me>("GET", "/api/v1/me", { signal });
-    if (!authenticated && isSessionEstablished()) await signInAgain();
-    return request<JsonObject>("GET", "/api/v1/openapi.json", { signal });
-  },
-  staleTime: 30_000,
-});
 
 export type ShapeState =
   | { state: "loading" }
@@ -34,7 +21,7 @@ export function useShape(object: string): ShapeState {
   const schema = useQuery({ ...schemaQuery, enabled: granted });
   const refused = isApiError(schema.error) && schema.error.status === 403;
   const byDocument = permissions !== undefined && (!granted || refused);
-  const document = useQuery({ ...documentQuery, enabled: byDocument });
+  const document = useQuery({ ...openApiQuery, enabled: byDocument });
   return useMemo<ShapeState>(() => {
     if (!byDocument) {
       if (schema.data !== undefined) {

@@ -1,23 +1,26 @@
 import { NativeSelect, TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
+import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/session";
-import { ACTIONS, PLATFORM, type Reach, hasRows, reachOf, withReach } from "./roles";
+import { ACTIONS, PLATFORM, type Reach, effectiveQuery, hasRows, reachOf, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
 const ROWS_SHOWN = 100;
 
 /** What a role grants: a row for each object and platform resource, a column for each action. */
-export function GrantGrid({ grants, onChange, q, onSearch }: { grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void }) {
+export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: string; grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void }) {
   const objects = useObjects();
+  // It lists what blocks declare too.
+  const known = useQuery(effectiveQuery(role));
   const resources = useMemo(() => {
     const named = new Set(objects.data?.map(({ name }) => name));
-    // What blocks declare, and objects that this person may not know of.
-    for (const { resource } of grants) if (!(resource in PLATFORM)) named.add(resource);
+    // Objects that this person may not know of are at least in the grants.
+    for (const { resource } of [...(known.data ?? []), ...grants]) if (!(resource in PLATFORM)) named.add(resource);
     return [...[...named].sort(), ...Object.keys(PLATFORM)];
-  }, [objects.data, grants]);
+  }, [objects.data, known.data, grants]);
   const wanted = q.trim().toLowerCase();
   const shown = resources.filter((resource) => resource.toLowerCase().includes(wanted));
   const drawn = shown.slice(0, ROWS_SHOWN);

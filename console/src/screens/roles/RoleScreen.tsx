@@ -126,6 +126,7 @@ export function RoleScreen() {
         )}
         {tab === "grants" && (
           <GrantGrid
+            role={id}
             grants={shown}
             onChange={canUpdate && role.name !== "admin" ? setGrants : undefined}
             q={q}

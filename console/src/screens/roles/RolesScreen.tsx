@@ -104,6 +104,7 @@ function NewRole({ onClose, onCreated }: { onClose: () => void; onCreated: (role
     <Inspector
       title="New role"
       onClose={onClose}
+      isDirty={name !== "" || description !== ""}
       footer={
         <Button type="submit" form="new-role" disabled={name.trim() === ""} loading={create.isPending}>
           Create role

@@ -21,8 +21,8 @@ export const PLATFORM: Record<string, string> = {
   settings: "configuration and status",
 };
 
-/** Resources whose rows have an owner are the objects alone. */
-export const hasRows = (resource: string) => !(resource in PLATFORM);
+/** Resources whose rows have an owner are the objects alone. What a block declares is named `<block>:<name>`. */
+export const hasRows = (resource: string) => !(resource in PLATFORM) && !resource.includes(":");
 
 export const roleQuery = (id: string) =>
   queryOptions({

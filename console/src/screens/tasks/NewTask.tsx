@@ -53,6 +53,7 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
     <Inspector
       title="New task"
       onClose={onClose}
+      isDirty={name !== "" || action !== null || inputText !== "{}"}
       footer={
         <Button form="new-task" type="submit" loading={create.isPending} disabled={name.trim() === "" || action === null || input === undefined}>
           Create task

@@ -79,6 +79,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
     <Inspector
       title={task.name}
       onClose={onClose}
+      isDirty={canUpdate && isChanged}
       onNext={onNext}
       onPrevious={onPrevious}
       footer={

@@ -134,6 +134,7 @@ export function NewSubscription() {
     <Inspector
       title="New subscription"
       onClose={() => void navigate({ search: { tab: "subscriptions" } })}
+      isDirty={consumer !== "" || event !== "data.#" || (configText !== "{}" && configText !== PERSIST)}
       footer={
         <Button type="submit" form="new-subscription" disabled={event.trim() === "" || consumer.trim() === "" || config === undefined} loading={create.isPending}>
           Create subscription

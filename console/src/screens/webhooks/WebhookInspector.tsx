@@ -60,6 +60,7 @@ export function NewWebhook() {
     <Inspector
       title="New webhook"
       onClose={close}
+      isDirty={!sameJson(draft, EMPTY)}
       footer={
         <Button type="submit" form="new-webhook" disabled={draft.url.trim() === "" || draft.topics.length === 0} loading={create.isPending}>
           Create webhook
@@ -104,7 +105,9 @@ export function WebhookInspector({ id }: { id: string }) {
 
 function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; onClose: () => void; onNext: (() => void) | undefined; onPrevious: (() => void) | undefined }) {
   const cache = useQueryClient();
-  const canUpdate = useCan("webhooks", "update") && webhook.source === null;
+  // What a block declares is the block's to change; it can be tested, rotated and switched like any other.
+  const canSwitch = useCan("webhooks", "update");
+  const canUpdate = canSwitch && webhook.source === null;
   const canDelete = useCan("webhooks", "delete") && webhook.source === null;
   const [draft, setDraft] = useState(() => draftOf(webhook));
   useEffect(() => setDraft(draftOf(webhook)), [webhook]);
@@ -144,6 +147,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
     <Inspector
       title={webhook.name ?? webhook.url}
       onClose={onClose}
+      isDirty={canUpdate && isChanged}
       onNext={onNext}
       onPrevious={onPrevious}
       footer={
@@ -153,17 +157,17 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
               Save
             </Button>
           )}
-          {canUpdate && (
+          {canSwitch && (
             <Button variant="default" disabled={isChanged} loading={test.isPending} onClick={() => test.mutate()}>
               Send test
             </Button>
           )}
-          {canUpdate && (
+          {canSwitch && (
             <Button
               variant="subtle"
               loading={rotate.isPending}
               onClick={async () => {
-                if (await confirm({ title: "Rotate the signing secret?", children: "The old one stops working at once. The receiver refuses deliveries until it has the new one.", action: "Rotate secret" })) rotate.mutate();
+                if (await confirm({ title: "Rotate the signing secret?", children: "For 24 hours, each delivery carries a signature of both secrets. Give the receiver the new one in that time; then the old one stops.", action: "Rotate secret" })) rotate.mutate();
               }}
             >
               Rotate secret
@@ -196,7 +200,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
         <dl className={classes.facts}>
           <dt>Enabled</dt>
           <dd>
-            <Enabled webhook={webhook} disabled={!canUpdate} />
+            <Enabled webhook={webhook} disabled={!canSwitch} />
           </dd>
           <dt>Id</dt>
           <dd>

@@ -12,7 +12,8 @@ use crate::subscriptions::{LOG_EVENT, is_built_in, may_subscribe};
 use crate::topic::TopicPattern;
 use blockbase_query::Action;
 
-/// What a version asks for beyond another one, by the manifest's keys; empty where it asks for no more.
+/// What a version asks for beyond another one, by the manifest's keys. Every part is there; its list is empty where the version asks
+/// for no more of it.
 pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> Map<String, Value> {
     let grants = |keep: fn(Option<RunAs>) -> bool| {
         let data = installed.permissions.data.iter().filter(|permission| keep(permission.run_as));
@@ -77,9 +78,13 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> Map<String, V
         ("hooks", hooks),
     ]
     .into_iter()
-    .filter(|(_, entries)| !entries.is_empty())
     .map(|(key, entries)| (key.to_owned(), Value::Array(entries)))
     .collect()
+}
+
+/// The parts of `additions` in which something is asked for; none where an upgrade needs no consent.
+pub(super) fn parts_asked_for(added: &Map<String, Value>) -> Vec<&str> {
+    added.iter().filter_map(|(part, entries)| (!entries.as_array()?.is_empty()).then_some(part.as_str())).collect()
 }
 
 impl App {
@@ -180,7 +185,17 @@ mod tests {
     }
 
     fn asks(installed: Value, asked: Value) -> Vec<String> {
-        additions(&manifest(installed), &manifest(asked)).keys().cloned().collect()
+        let added = additions(&manifest(installed), &manifest(asked));
+        parts_asked_for(&added).into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_part_is_there_even_where_nothing_is_asked_for() {
+        let added = additions(&manifest(json!({})), &manifest(json!({})));
+        let nothing = json!({
+            "data": [], "secrets": [], "http": [], "subscriptions": [], "webhooks": [], "actions": [], "hooks": [],
+        });
+        assert_eq!(Value::Object(added), nothing);
     }
 
     fn data(entries: Value) -> Value {

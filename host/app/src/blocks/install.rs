@@ -9,7 +9,7 @@ use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, Subscr
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::consent::additions;
+use super::consent::{additions, parts_asked_for};
 use super::names::check_actions;
 use super::{BLOCKS, InstalledBlock, PreparedBlock};
 use crate::App;
@@ -91,12 +91,11 @@ impl App {
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, present.as_deref())?;
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
-        if !added.is_empty() && !options.dry_run && !options.allow_new_permissions {
-            let keys: Vec<&str> = added.keys().map(String::as_str).collect();
+        let asked_for = parts_asked_for(&added).join(", ");
+        if !asked_for.is_empty() && !options.dry_run && !options.allow_new_permissions {
             let message = format!(
-                "The new version asks for more than the installed one has ({}). `newPermissions` lists it; consent with \
-                 ?allowNewPermissions=true.",
-                keys.join(", ")
+                "The new version asks for more than the installed one has ({asked_for}). `newPermissions` lists it; consent with \
+                 ?allowNewPermissions=true."
             );
             let mut error = Error::new(Code::NewPermissions, message);
             error.details = Some(Box::new(("newPermissions", Value::Object(added))));

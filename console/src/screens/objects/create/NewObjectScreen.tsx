@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Checkbox, Select, TextInput, Tooltip } from "@mantine/core";
+import { ActionIcon, Button, Checkbox, TextInput, Tooltip } from "@mantine/core";
 import { IconAdjustments, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
@@ -19,10 +19,11 @@ import { Ticked } from "../../../components/Ticked";
 import { useHotkeys } from "../../../components/useHotkeys";
 import { CopySteps } from "../change/CopySteps";
 import { refusalAt } from "../change/Review";
-import { FieldForm, TypeIcon } from "../field/FieldForm";
+import { FieldForm } from "../field/FieldForm";
+import { TypeSelect } from "../field/TypeSelect";
 import { applySteps } from "../model/apply";
 import { type DraftField, NO_EDITS, SELF, editField } from "../model/draft";
-import { FIELD_TYPES, hasOptions, isComparable, typeInfo } from "../model/fieldTypes";
+import { hasOptions, isComparable, typeInfo } from "../model/fieldTypes";
 import { count, nameFrom } from "../model/names";
 import { usePlan } from "../model/plan";
 import { NEW_OBJECT, clearEdits, newKey, setEdits, setFailure } from "../model/store";
@@ -235,7 +236,7 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
             <span>Rules</span>
           </div>
           {draft.fields.map(({ key, field, problems }, index) => {
-            const others = Object.entries(problems).filter(([problem]) => problem !== "name");
+            const others = Object.entries(problems).filter(([problem]) => problem !== "name" && problem !== "type");
             const sentence = refused !== null && refused.field === field.name ? refused.message : (others[0]?.[1] as string | undefined);
             const isWordless = ruleWords(field).filter(({ text }) => text !== "required" && text !== "unique").length === 0;
             return (
@@ -258,21 +259,14 @@ function Fields({ state, tried, refused, onMore }: { state: ObjectDraft; tried: 
                   autoFocus={wanted === key}
                   data-field-name
                 />
-                <Select
+                <TypeSelect
                   aria-label="Type of the field"
-                  data={FIELD_TYPES.map((each) => ({ value: each.type, label: each.label }))}
-                  value={field.type}
-                  onChange={(type) => {
-                    if (type === null) return;
-                    const next = type as FieldType;
+                  type={field.type}
+                  error={problems.type}
+                  onChange={(next) => {
                     change((now) => editField(base, now, key, { type: next, default: null, min: null, max: null, pattern: null, options: hasOptions(next) ? (field.options ?? []) : null, scale: null, ...(isComparable(next) ? {} : { isUnique: false, indexed: false }) }));
                     if (hasOptions(next)) onMore(key);
                   }}
-                  allowDeselect={false}
-                  searchable
-                  openOnFocus={false}
-                  leftSection={<TypeIcon type={field.type} />}
-                  maxDropdownHeight={320}
                 />
                 <Checkbox className={classes.checkCell} aria-label="Required" label={<span className={classes.narrowLabel}>Required</span>} checked={field.required === true} onChange={(event) => change((now) => editField(base, now, key, { required: event.currentTarget.checked }))} />
                 <Checkbox className={classes.checkCell} aria-label="Unique" label={<span className={classes.narrowLabel}>Unique</span>} checked={field.isUnique === true} disabled={!isComparable(field.type)} onChange={(event) => change((now) => editField(base, now, key, { isUnique: event.currentTarget.checked }))} />

@@ -1,14 +1,15 @@
-import { Select, Switch, TextInput, Textarea } from "@mantine/core";
+import { Switch, TextInput, Textarea } from "@mantine/core";
 import { useId } from "react";
 import { type JsonValue, readNumber } from "../../../api/json";
 import type { Field, FieldType } from "../../../api/schema-live";
 import type { FieldChanges } from "../model/draft";
 import type { FieldKey, FieldProblems } from "../model/fieldProblems";
-import { FIELD_TYPES, defaultScale, explainTypeChange, hasBounds, hasOptions, isComparable, isTextType, typeInfo, whyNotOthers, widerTypes } from "../model/fieldTypes";
+import { defaultScale, explainTypeChange, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo, whyNotOthers, widerTypes } from "../model/fieldTypes";
 import { SYSTEM_COLUMNS, nameFrom } from "../model/names";
 import { DefaultInput } from "./DefaultInput";
 import { OptionsInput } from "./OptionsInput";
 import { TryValue } from "./TryValue";
+import { TypeSelect } from "./TypeSelect";
 import classes from "./FieldForm.module.css";
 
 export interface FieldFormProps {
@@ -21,8 +22,6 @@ export interface FieldFormProps {
   onChange: (changes: FieldChanges) => void;
   autoFocus?: boolean;
 }
-
-const GROUPS = [...new Set(FIELD_TYPES.map(({ group }) => group))];
 
 /** Every rule of one field. What a type does not take is not shown. */
 export function FieldForm({ field, before, problems, refusals = {}, onChange, autoFocus = false }: FieldFormProps) {
@@ -56,33 +55,8 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
         required
       />
       <div>
-        <Select
-          label="Type"
-          data={GROUPS.map((group) => ({
-            group,
-            items: FIELD_TYPES.filter((each) => each.group === group).map((each) => ({ value: each.type, label: each.label, disabled: !isNew && each.type !== before.type && !wider.includes(each.type) })),
-          }))}
-          value={type}
-          onChange={(next) => next !== null && changeType(next as FieldType)}
-          allowDeselect={false}
-          searchable
-          maxDropdownHeight={360}
-          error={error("type")}
-          leftSection={<TypeIcon type={type} />}
-          renderOption={({ option }) => {
-            const info = typeInfo(option.value as FieldType);
-            return (
-              <span className={classes.option} data-disabled={("disabled" in option && option.disabled === true) || undefined}>
-                <info.icon size={16} stroke={1.75} aria-hidden="true" />
-                <span>
-                  <span>{info.label}</span> <span className={classes.code}>{info.type}</span>
-                  <span className={classes.hint}>{info.hint}</span>
-                </span>
-              </span>
-            );
-          }}
-        />
-        <p className={classes.note}>{!isNew && before.type !== type ? explainTypeChange(before.type, type) : isNew ? typeInfo(type).hint : whyNotOthers(before.type)}</p>
+        <TypeSelect label="Type" type={type} onChange={changeType} isClosed={(each) => !isNew && each !== before.type && !wider.includes(each)} error={error("type")} />
+        <p className={classes.note}>{!isKnownType(type) ? null : !isNew && before.type !== type ? explainTypeChange(before.type, type) : isNew ? typeInfo(type).hint : whyNotOthers(before.type)}</p>
       </div>
       {hasOptions(type) && <OptionsInput key={type} options={field.options ?? []} error={error("options")} onChange={(options) => onChange({ options })} />}
       <fieldset className={classes.switches}>

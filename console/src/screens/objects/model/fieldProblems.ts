@@ -1,7 +1,7 @@
 /** What is wrong with a field's definition, by its key. It is what can be seen without the server; the server has the last word. */
 import { isLosslessNumber, type JsonValue } from "../../../api/json";
 import type { Field } from "../../../api/schema-live";
-import { defaultScale, hasBounds, hasOptions, isComparable, isTextType, typeInfo } from "./fieldTypes";
+import { defaultScale, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo } from "./fieldTypes";
 import { fieldNameProblem } from "./names";
 
 export type FieldKey = keyof Field;
@@ -22,6 +22,7 @@ export function fieldProblems(field: Field, taken: Iterable<string>): FieldProbl
   };
   const label = typeInfo(field.type).label;
   say("name", fieldNameProblem(field.name, taken));
+  if (!isKnownType(field.type)) say("type", `No type is called “${String(field.type)}”. Choose one from the list.`);
   for (const key of ["min", "max"] as const) {
     const bound = field[key];
     if (bound === undefined) continue;

@@ -62,6 +62,22 @@ export function typeInfo(type: FieldType): FieldTypeInfo {
   return BY_TYPE.get(type) ?? FIELD_TYPES[0]!;
 }
 
+/** Whether the API has a type of this name. What a person typed and did not choose is none. */
+export const isKnownType = (type: string): type is FieldType => BY_TYPE.has(type as FieldType);
+
+/** Types that a text finds, by the API's words first, then by their plain names. */
+export function typesLike(text: string): FieldTypeInfo[] {
+  const wanted = text.trim().toLowerCase();
+  const word = wanted.replaceAll(/[\s-]+/g, "_");
+  const rank = ({ type, label }: FieldTypeInfo): number => {
+    const plain = label.toLowerCase();
+    const tests = [type === word, type.startsWith(word), type.includes(word), plain.startsWith(wanted), plain.includes(wanted)];
+    const at = tests.indexOf(true);
+    return at === -1 ? tests.length : at;
+  };
+  return FIELD_TYPES.filter((info) => rank(info) < 5).sort((one, other) => rank(one) - rank(other));
+}
+
 export const isNumberType = (type: FieldType): boolean => typeInfo(type).group === "Number";
 /** Types whose `min` and `max` are lengths, and which take a pattern. */
 export const isTextType = (type: FieldType): boolean => typeInfo(type).group === "Text";

@@ -1,7 +1,8 @@
 /** The editor of one value, by its column's type. It shows the value alone: the name, the rules and the errors stand around it. */
 import { ActionIcon, Input, MultiSelect, Select, TextInput, Textarea, Tooltip, UnstyledButton } from "@mantine/core";
 import { IconArrowUpRight, IconRefresh, IconStar, IconStarFilled } from "@tabler/icons-react";
-import { boundsOf, defaultText, isNumberType } from "../../../api/field-rules";
+import { useEffect, useRef } from "react";
+import { boundsOf, defaultText, isNumberType, mayHaveLines } from "../../../api/field-rules";
 import { isLosslessNumber, readNumber } from "../../../api/json";
 import { type Column, columnLabel } from "../../../api/record-shape";
 import { RelationPicker } from "../../../components/RelationPicker";
@@ -28,7 +29,7 @@ export interface FieldEditorProps {
 }
 
 /** What the text fields have in common. */
-export function inputProps({ id, error, describedBy, disabled, autoFocus, column }: FieldEditorProps) {
+export function inputProps({ id, error, disabled, autoFocus, column }: FieldEditorProps) {
   return {
     id,
     error,
@@ -36,7 +37,6 @@ export function inputProps({ id, error, describedBy, disabled, autoFocus, column
     autoFocus,
     "data-autofocus": autoFocus || undefined,
     "aria-label": id === undefined ? columnLabel(column) : undefined,
-    "aria-describedby": describedBy,
     "aria-invalid": error || undefined,
     autoComplete: "off",
   };
@@ -85,10 +85,12 @@ const textOf = (value: DraftValue): string => (value instanceof Unreadable ? val
 const LINES_MAX = 14;
 const LINE_CHARACTERS = 64;
 
-/** Grows with its text, which may have several lines. */
+/** Grows with its text where that may have several lines; a short one is an input, in which Enter adds none. */
 function TextEditor(props: FieldEditorProps) {
   const { column, value, onChange } = props;
   const text = textOf(value);
+  if (!mayHaveLines(column, text))
+    return <TextInput {...inputProps(props)} type="text" dir="auto" value={text} placeholder={placeholderOf(column, value)} onChange={(event) => onChange(event.currentTarget.value)} />;
   const lines = text.length > 20_000 ? LINES_MAX : text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / LINE_CHARACTERS)), 0);
   return (
     <Textarea
@@ -270,6 +272,12 @@ function UuidEditor(props: FieldEditorProps) {
 
 function ReferenceEditor({ object, column, value, onChange, id, error, describedBy, disabled, autoFocus, compact }: FieldEditorProps) {
   const { relation, target } = column.reference!;
+  const unresolved = value instanceof Unreadable ? value.text : undefined;
+  /** What counts again when the text that was typed is taken back. */
+  const chosen = useRef<DraftValue>(value instanceof Unreadable ? undefined : value);
+  useEffect(() => {
+    if (!(value instanceof Unreadable)) chosen.current = value;
+  }, [value]);
   return (
     <RelationPicker
       object={object}
@@ -279,6 +287,11 @@ function ReferenceEditor({ object, column, value, onChange, id, error, described
       label={id === undefined ? columnLabel(column) : undefined}
       value={typeof value === "string" && value !== "" ? value : null}
       onChange={(next) => onChange(next === null && value === undefined ? undefined : next)}
+      unresolved={unresolved}
+      onUnresolved={(text) => {
+        if (text !== null) onChange(new Unreadable(text, `Choose a record of \`${target}\` from the list, or empty the field.`));
+        else if (value instanceof Unreadable) onChange(chosen.current);
+      }}
       error={error}
       describedBy={describedBy}
       disabled={disabled}

@@ -1,9 +1,10 @@
 import { Tooltip, UnstyledButton } from "@mantine/core";
-import { memo, useId } from "react";
+import { memo, useId, useRef } from "react";
 import { defaultText, rulesOf } from "../../../api/field-rules";
 import { type Column, columnLabel } from "../../../api/record-shape";
 import { type DraftValue, Unreadable } from "../draft";
 import { FieldEditor } from "./FieldEditor";
+import { useDescription } from "../../../components/useDescription";
 import { Ticked } from "../../../components/Ticked";
 import classes from "./fields.module.css";
 
@@ -35,6 +36,9 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
   const below = [column.description, rules.join(" · "), unset && byDefault !== undefined && column.type !== "enum" ? `default ${byDefault.slice(0, 120)}` : ""].filter(Boolean).join(" · ");
   const mayBeNull = !readOnly && isNullable && column.reference === undefined && column.type !== "boolean" && value !== null && (!unset || byDefault !== undefined);
   const describedBy = [below !== "" ? `${id}-rules` : "", shownError === undefined ? "" : `${id}-error`].filter(Boolean).join(" ") || undefined;
+  const control = useRef<HTMLDivElement>(null);
+  // A picker of relations and a choice of true or false say it themselves.
+  useDescription(control, column.reference === undefined && column.type !== "boolean" ? describedBy : undefined, `[id="${id}"]`);
   return (
     <div className={classes.row} data-changed={isChanged || undefined} data-glows={glows || undefined} data-column={column.name}>
       <div className={classes.head}>
@@ -58,7 +62,7 @@ export const FieldRow = memo(function FieldRow({ object, column, value, onChange
           )}
         </span>
       </div>
-      <div className={classes.control}>
+      <div className={classes.control} ref={control}>
         <FieldEditor
           id={id}
           object={object}

@@ -19,7 +19,7 @@ function read(text: string, before: DraftValue): DraftValue {
 }
 
 /** The editor keeps the text as it was typed; the draft has what it means. */
-export function JsonEditor({ column, value, onChange, disabled, compact }: FieldEditorProps) {
+export function JsonEditor({ column, value, onChange, disabled, compact, describedBy, error }: FieldEditorProps) {
   const [text, setText] = useState(() => textOf(value));
   const [isOpen, setOpen] = useState(value !== null && value !== undefined);
   const [sent, setSent] = useState<DraftValue>(value);
@@ -48,6 +48,8 @@ export function JsonEditor({ column, value, onChange, disabled, compact }: Field
       label={columnLabel(column)}
       value={text}
       readOnly={disabled === true}
+      describedBy={describedBy}
+      isInvalid={error === true}
       minLines={compact === true ? 2 : 3}
       maxLines={16}
       onChange={(next) => {

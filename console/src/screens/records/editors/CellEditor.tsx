@@ -4,6 +4,7 @@ import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { type JsonValue, sameJson } from "../../../api/json";
 import type { RecordColumn } from "../columns";
 import { type Draft, ValueInput, draftOf, isChoice, readDraft } from "./ValueInput";
+import { useDescription } from "../../../components/useDescription";
 import classes from "./CellEditor.module.css";
 
 export type After = "stay" | "right" | "left" | "away";
@@ -26,6 +27,8 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
   const place = useRef<HTMLDivElement>(null);
   const messageId = useId();
   const first = useRef(draftOf(value, column));
+  const problemId = useId();
+  useDescription(place, problem === undefined ? messageId : `${problemId} ${messageId}`);
 
   const save = (now: Draft, after: After) => {
     if (given === undefined && now.isNull === first.current.isNull && (now.isNull || now.text === first.current.text)) return onCancel(after);
@@ -100,7 +103,6 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
         draft={draft}
         label={column.label}
         error={problem !== undefined}
-        describedBy={messageId}
         autoFocus
         onDraft={(next) => {
           setDraft(next);
@@ -110,7 +112,7 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
         onKeyDown={keyDown}
       />
       {problem !== undefined && (
-        <div className={classes.problem} role="alert" dir="auto">
+        <div className={classes.problem} id={problemId} role="alert" dir="auto">
           {problem}
         </div>
       )}

@@ -16,7 +16,11 @@ export function draftOf(value: JsonValue | undefined, column: RecordColumn): Dra
   return { text: editText(value, column), isNull: value === null || value === undefined };
 }
 
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const isId = (text: string) => UUID.test(text);
+
 export function readDraft({ text, isNull }: Draft, column: RecordColumn): Read {
+  if (!isNull && column.relation !== undefined && text !== "" && !isId(text)) return { problem: `Choose a record of ${column.relation.target} from the list.` };
   if (isNull) return column.required ? { problem: `${column.label} needs a value.` } : { value: null };
   return readText(text, column);
 }
@@ -36,13 +40,12 @@ export interface ValueInputProps {
   onKeyDown?: (event: KeyboardEvent) => void;
   label: string;
   error?: boolean;
-  describedBy?: string | undefined;
   autoFocus?: boolean;
 }
 
-export function ValueInput({ object, column, draft, onDraft, onChoose, onKeyDown, label, error = false, describedBy, autoFocus = false }: ValueInputProps) {
+export function ValueInput({ object, column, draft, onDraft, onChoose, onKeyDown, label, error = false, autoFocus = false }: ValueInputProps) {
   const type = (text: string) => onDraft({ text, isNull: false });
-  const common = { "aria-label": label, "aria-describedby": describedBy, error, autoFocus, ...(autoFocus ? { "data-autofocus": true } : {}), onKeyDown };
+  const common = { "aria-label": label, error, autoFocus, ...(autoFocus ? { "data-autofocus": true } : {}), onKeyDown };
   if (column.relation !== undefined)
     return (
       <RelationPicker
@@ -50,8 +53,11 @@ export function ValueInput({ object, column, draft, onDraft, onChoose, onKeyDown
         relation={column.relation.name}
         target={column.relation.target}
         label={label}
-        value={draft.isNull || draft.text === "" ? null : draft.text}
+        value={draft.isNull || !isId(draft.text) ? null : draft.text}
         onChange={(id) => onChoose({ text: id ?? "", isNull: id === null })}
+        // What names no record yet stays in the draft, which cannot be saved with it.
+        unresolved={draft.isNull || draft.text === "" || isId(draft.text) ? undefined : draft.text}
+        onUnresolved={(text) => onDraft({ text: text ?? "", isNull: text === null })}
         clearable={!column.required}
         autoFocus={autoFocus}
         compact

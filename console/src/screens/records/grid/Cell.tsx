@@ -1,5 +1,6 @@
 /** A value in one line of the table. Hundreds are on the screen at once, so each is a few plain elements. */
 import { memo } from "react";
+import { withScale } from "../../../api/field-rules";
 import { isLosslessNumber, printJson } from "../../../api/json";
 import { shortId } from "../../../components/Id";
 import { relativeTime } from "../../../components/Time";
@@ -7,6 +8,8 @@ import type { RecordColumn } from "../columns";
 import classes from "./Grid.module.css";
 
 const SHOWN_MAX = 240;
+/** Digits after the point of a currency field that names no scale. */
+const CURRENCY_SCALE = 2;
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const localExact = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
@@ -21,7 +24,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
       </span>
     );
   if (value === "") return <span className={classes.empty}>""</span>;
-  if (typeof value === "number" || isLosslessNumber(value)) return <span>{String(value)}</span>;
+  if (typeof value === "number" || isLosslessNumber(value)) return <span>{column.type === "currency" ? withScale(String(value), column.field?.scale ?? CURRENCY_SCALE) : String(value)}</span>;
   if (typeof value === "boolean") return <span className={classes.word}>{String(value)}</span>;
   if (typeof value === "string") {
     if (column.relation !== undefined) return title === undefined ? <span className={classes.id}>{shortId(value)}</span> : <bdi className={classes.link}>{cut(title)}</bdi>;

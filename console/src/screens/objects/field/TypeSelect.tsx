@@ -1,0 +1,111 @@
+/** The type of a field: found by the API's own word or by its plain name. The first match is chosen; a text that names no type is an error. */
+import { Combobox, TextInput, useCombobox } from "@mantine/core";
+import { type KeyboardEvent, useEffect, useState } from "react";
+import type { FieldType } from "../../../api/schema-live";
+import { FIELD_TYPES, type FieldTypeInfo, isKnownType, typeInfo, typesLike } from "../model/fieldTypes";
+import classes from "./FieldForm.module.css";
+
+const GROUPS = [...new Set(FIELD_TYPES.map(({ group }) => group))];
+
+export interface TypeSelectProps {
+  type: FieldType;
+  onChange: (type: FieldType) => void;
+  /** Types that cannot be chosen. */
+  isClosed?: (type: FieldType) => boolean;
+  label?: string;
+  "aria-label"?: string;
+  error?: string | undefined;
+}
+
+export function TypeSelect({ type, onChange, isClosed = () => false, label, "aria-label": ariaLabel, error }: TypeSelectProps) {
+  const [typed, setTyped] = useState<string | null>(null);
+  const box = useCombobox({ onDropdownClose: () => box.resetSelectedOption() });
+  const { selectFirstOption } = box;
+  const found = typed === null || typed.trim() === "" ? undefined : typesLike(typed);
+  const choose = (next: FieldType) => {
+    setTyped(null);
+    box.closeDropdown();
+    if (next !== type) onChange(next);
+  };
+  useEffect(() => {
+    if (typed === null || typed.trim() === "") return;
+    // A list that opens with the first letter is there after this turn.
+    const timer = setTimeout(selectFirstOption);
+    return () => clearTimeout(timer);
+  }, [typed, selectFirstOption]);
+  const leave = () => {
+    box.closeDropdown();
+    if (typed === null) return;
+    const first = found?.find((each) => !isClosed(each.type));
+    setTyped(null);
+    if (first !== undefined) choose(first.type);
+    // The draft keeps what names no type, and is not saved with it.
+    else if (typed.trim() !== "") onChange(typed.trim() as FieldType);
+  };
+  const keyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape" && (box.dropdownOpened || typed !== null)) {
+      event.stopPropagation();
+      setTyped(null);
+    } else if (event.key === "Enter" && typed !== null) {
+      // Nothing around the field takes this key while a type is typed.
+      event.preventDefault();
+      if (box.getSelectedOptionIndex() === -1) leave();
+    }
+  };
+  const option = (each: FieldTypeInfo) => (
+    <Combobox.Option key={each.type} value={each.type} disabled={isClosed(each.type)} active={each.type === type}>
+      <span className={classes.option} data-disabled={isClosed(each.type) || undefined}>
+        <each.icon size={16} stroke={1.75} aria-hidden="true" />
+        <span>
+          <span className={classes.word}>{each.type}</span> <span className={classes.plain}>{each.label}</span>
+          <span className={classes.hint}>{each.hint}</span>
+        </span>
+      </span>
+    </Combobox.Option>
+  );
+  const { icon: Icon } = typeInfo(type);
+  const unknown = typed !== null && typed.trim() !== "" && found?.length === 0;
+  return (
+    <Combobox store={box} onOptionSubmit={(chosen) => choose(chosen as FieldType)} transitionProps={{ duration: 0 }} width="max-content" position="bottom-start">
+      <Combobox.Target withExpandedAttribute>
+        <TextInput
+          label={label}
+          aria-label={ariaLabel}
+          error={unknown ? `No type is called “${typed.trim()}”.` : error}
+          classNames={{ input: "mono" }}
+          leftSection={isKnownType(type) ? <Icon size={15} stroke={1.75} aria-hidden="true" /> : undefined}
+          rightSection={<Combobox.Chevron />}
+          rightSectionPointerEvents="none"
+          value={typed ?? type}
+          autoComplete="off"
+          spellCheck={false}
+          onChange={(event) => {
+            box.resetSelectedOption();
+            setTyped(event.currentTarget.value);
+            box.openDropdown();
+          }}
+          onClick={(event) => {
+            box.openDropdown();
+            // The word is marked, so that typing replaces it.
+            if (typed === null) event.currentTarget.select();
+          }}
+          onFocus={(event) => event.currentTarget.select()}
+          onBlur={leave}
+          onKeyDown={keyDown}
+        />
+      </Combobox.Target>
+      <Combobox.Dropdown>
+        <Combobox.Options mah={360} style={{ overflowY: "auto" }} aria-label="Types">
+          {found === undefined
+            ? GROUPS.map((group) => (
+                <Combobox.Group key={group} label={group}>
+                  {FIELD_TYPES.filter((each) => each.group === group).map(option)}
+                </Combobox.Group>
+              ))
+            : found.map(option)}
+          {found?.length === 0 && <Combobox.Empty>No type is called so.</Combobox.Empty>}
+        </Combobox.Options>
+      </Combobox.Dropdown>
+    </Combobox>
+  );
+}

@@ -1,0 +1,161 @@
+// Blocks: upload, consent, upgrade with and without new permissions, roll back, the form of an action, and what a block declares elsewhere.
+// BLOCK is a packed file or a component of `examples/echo`, which BLOCKBASE packs anew with other manifests.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { admin, base, look, must, open, person, until } from "./harness.mjs";
+
+const directory = mkdtempSync(join(tmpdir(), "blockbase-blocks-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+
+const ECHO = {
+  name: "shift",
+  description: "Says what it gets.",
+  actions: [
+    {
+      name: "echo",
+      description: "Gives its input back.",
+      input: { type: "object", properties: { loud: { type: "boolean", default: true, title: "Loud" }, text: { type: "string", title: "Text" } }, required: ["text"] },
+      rbac: { resource: "shift:use", action: "read" },
+    },
+  ],
+  resources: [{ name: "shift:use", actions: ["read"] }],
+  requires: { plugins: ["log"] },
+  permissions: { data: [{ resource: "note", actions: ["read"] }] },
+};
+
+/** The path of a packed version, with these keys of the manifest in place of those above. */
+function version(number, keys = {}) {
+  const manifest = join(directory, `${number}.json`);
+  const out = join(directory, `${number}.wasm`);
+  writeFileSync(manifest, JSON.stringify({ ...ECHO, version: number, ...keys }));
+  execFileSync(process.env.BLOCKBASE, ["block", "pack", process.env.BLOCK, "--manifest", manifest, "--out", out]);
+  return out;
+}
+
+const owner = await admin();
+await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
+
+const button = (within, name) => within.getByRole("button", { name, exact: true });
+const choose = (page, file) => page.locator('input[type="file"]').setInputFiles(file);
+const serving = async () => (await must(owner, "GET", "/api/v1/blocks/shift")).data.version;
+
+test("a block is installed, upgraded with and without new permissions, and rolled back", async () => {
+  const page = await open("/admin/blocks/install", { as: owner });
+  await choose(page, version("1.0.0"));
+  await page.getByText("It may read records of the object note, with your rights.").waitFor();
+  await look(page, "consent");
+  await button(page, "Agree and install").click();
+  await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
+  await look(page, "block");
+
+  // The same rights: nothing to agree to.
+  await page.getByRole("link", { name: "Upgrade" }).click();
+  await choose(page, version("1.1.0"));
+  await page.getByText("upgrade from 1.0.0").waitFor();
+  await page.getByText("It may read records of the object note, with your rights.").waitFor();
+  assert.equal(await page.getByText("new", { exact: true }).count(), 0);
+  await button(page, "Upgrade block").click();
+  await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
+  await until("upgraded", async () => (await serving()) === "1.1.0");
+
+  // More rights of one part, and none of the others.
+  const data = [...ECHO.permissions.data, { resource: "note", actions: ["update"], rowPolicy: "own", as: "caller" }];
+  await page.goto(`${base}/admin/blocks/install?upgrade=shift`);
+  await choose(page, version("2.0.0", { permissions: { data } }));
+  const more = page.getByRole("listitem").filter({ hasText: "It may update records of the object note, in rows of whoever calls it, only as far as whoever calls it may." });
+  await more.waitFor();
+  // Its own right for all rows does not cover updates.
+  await more.getByText("new", { exact: true }).waitFor();
+  await page.getByText("asks for more").waitFor();
+  await look(page, "upgrade");
+  await button(page, "Agree and upgrade").click();
+  await page.getByRole("heading", { name: "shift", level: 1 }).waitFor();
+  await until("upgraded", async () => (await serving()) === "2.0.0");
+
+  await button(page, "More").click();
+  await page.getByRole("menuitem", { name: "Roll back" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Roll back" }).click();
+  await page.getByText("shift 1.1.0 serves again.").waitFor();
+  assert.equal(await serving(), "1.1.0");
+});
+
+test("a file that is no block is refused in a sentence", async () => {
+  const page = await open("/admin/blocks/install", { as: owner, expect: [/400/] });
+  const file = join(directory, "no.wasm");
+  writeFileSync(file, "no block");
+  await choose(page, file);
+  await page.getByText("This file cannot be installed").waitFor();
+});
+
+test("an action's form shows the defaults and sends them, and says what is wrong at the field", async () => {
+  const page = await open("/admin/blocks/shift?tab=actions&action=echo", { as: owner });
+  const loud = page.getByRole("checkbox", { name: "Loud" });
+  await loud.waitFor();
+  assert.ok(await loud.isChecked(), "the default is shown");
+  await page.getByText('"loud":true').waitFor();
+  // A form that is not complete sends nothing, and logs nothing.
+  await button(page, "Run action").click();
+  await page.getByText("This is required.").first().waitFor();
+  await page.getByLabel("Text").fill("hello");
+  // The action answers what it got.
+  const answer = () => page.waitForResponse((response) => response.url().endsWith("/actions/echo")).then((response) => response.json());
+  const first = answer();
+  await button(page, "Run action").click();
+  assert.deepEqual((await first).data, { loud: true, text: "hello" });
+  await page.getByRole("heading", { name: "Result" }).waitFor();
+  await look(page, "action");
+  await loud.uncheck();
+  const second = answer();
+  await button(page, "Run action").click();
+  assert.deepEqual((await second).data, { loud: false, text: "hello" });
+});
+
+test("the page of a role offers what blocks declare", async () => {
+  const role = (await must(owner, "POST", "/api/v1/roles", { name: "shifters", permissions: [] })).data;
+  const page = await open(`/admin/roles/${role.id}`, { as: owner });
+  const cell = page.getByLabel("read on shift:use");
+  await cell.waitFor();
+  assert.deepEqual(await cell.locator("option").allInnerTexts(), ["–", "yes"]);
+  await cell.selectOption("all");
+  await button(page, "Save role").click();
+  await page.getByText("The role shifters is saved.").waitFor();
+  assert.deepEqual((await must(owner, "GET", `/api/v1/roles/${role.id}`)).data.permissions.map(({ resource, actions }) => [resource, actions]), [["shift:use", ["read"]]]);
+});
+
+test("who may only update blocks is not offered to roll one back", async () => {
+  const updater = await person(owner, "Uma Updater", [{ resource: "blocks", actions: ["read", "update"] }]);
+  const installer = await person(owner, "Ines Installer", [{ resource: "blocks", actions: ["read", "create"] }]);
+  const one = await open("/admin/blocks/shift", { as: updater, expect: [/403/] });
+  await one.getByRole("heading", { name: "What it may do" }).waitFor();
+  assert.equal(await button(one, "More").count(), 0);
+  const other = await open("/admin/blocks/shift", { as: installer, expect: [/403/] });
+  await button(other, "More").click();
+  await other.getByRole("menuitem", { name: "Roll back" }).waitFor();
+});
+
+test("a webhook that a block declares can be tested, rotated and switched, and not changed", async () => {
+  const webhooks = [{ name: "out", url: "http://127.0.0.1:9/hook", topics: ["data.note.#"] }];
+  const page = await open("/admin/blocks/install?upgrade=shift", { as: owner });
+  await choose(page, version("3.0.0", { webhooks }));
+  await button(page, "Agree and upgrade").click();
+  await page.getByText("Signing secret of the webhook out").first().waitFor();
+  const [{ id }] = (await must(owner, "GET", "/api/v1/webhooks")).data;
+  await page.goto(`${base}/admin/webhooks?open=${id}`);
+  const pane = page.getByRole("complementary", { name: "Details" });
+  await pane.getByText("The block shift declares it", { exact: false }).waitFor();
+  assert.ok(await pane.getByLabel("URL").isDisabled());
+  assert.equal(await button(pane, "Save").count(), 0);
+  await button(pane, "Send test").click();
+  await pane.getByRole("heading", { name: "Test" }).waitFor();
+  await button(pane, "Rotate secret").click();
+  await page.getByText("For 24 hours, each delivery carries a signature of both secrets.", { exact: false }).waitFor();
+  await page.getByRole("dialog").getByRole("button", { name: "Rotate secret" }).click();
+  await pane.getByText("New signing secret").first().waitFor();
+  await pane.getByRole("switch", { name: "out is enabled" }).focus();
+  await page.keyboard.press("Space");
+  await until("disabled", async () => !(await must(owner, "GET", `/api/v1/webhooks/${id}`)).data.enabled);
+});

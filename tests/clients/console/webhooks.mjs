@@ -1,0 +1,77 @@
+// The samples that verify a webhook's signature: each accepts a delivery by the new and by the old secret while the secret is rotated.
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { admin, look, must, open, until } from "./harness.mjs";
+
+const directory = mkdtempSync(join(tmpdir(), "blockbase-samples-"));
+after(() => rmSync(directory, { recursive: true, force: true }));
+const file = (name, text) => (writeFileSync(join(directory, name), text), join(directory, name));
+
+const owner = await admin();
+const received = [];
+const receiver = createServer((request, answer) => {
+  const parts = [];
+  request.on("data", (bytes) => parts.push(bytes));
+  request.on("end", () => {
+    received.push({ body: Buffer.concat(parts).toString(), header: request.headers["x-svc-signature"] });
+    answer.writeHead(204).end();
+  });
+});
+await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
+after(() => receiver.close());
+
+/** For each language: its program, and a file around the sample that prints `true` or `false` for the arguments body, header, secret. */
+const DRIVERS = {
+  JavaScript: (sample) => [process.execPath, file("sample.mjs", `${sample}\nconsole.log(isGenuine(...process.argv.slice(2, 5)));`)],
+  Python: (sample) => ["python3", file("sample.py", `${sample}\nimport sys\nprint(str(is_genuine(sys.argv[1].encode(), sys.argv[2], sys.argv[3])).lower())\n`)],
+  PHP: (sample) => ["php", file("sample.php", `${sample}\necho is_genuine($argv[1], $argv[2], $argv[3]) ? "true" : "false";\n`)],
+  Go: (sample) => {
+    const main = 'package main\n\nimport (\n\t"fmt"\n\t"os"\n\t"time"\n)\n\nfunc main() {\n\tfmt.Println(IsGenuine([]byte(os.Args[1]), os.Args[2], os.Args[3], 5*time.Minute))\n}\n';
+    const [one, other] = [file("sample.go", sample.replace("package webhook", "package main")), file("main.go", main)];
+    const out = join(directory, "sample");
+    const built = spawnSync("go", ["build", "-o", out, one, other], { cwd: directory, encoding: "utf8", env: { ...process.env, GO111MODULE: "off" } });
+    if (built.error !== undefined) return ["go"];
+    assert.equal(built.status, 0, built.stderr);
+    return [out];
+  },
+};
+
+test("every sample accepts a delivery by either secret of a rotation, and no other", async (context) => {
+  const made = await must(owner, "POST", "/api/v1/webhooks", { url: `http://127.0.0.1:${receiver.address().port}/`, topics: ["data.#"] });
+  const rotated = await must(owner, "POST", `/api/v1/webhooks/${made.data.id}/rotate-secret`);
+  await must(owner, "POST", `/api/v1/webhooks/${made.data.id}/test`);
+  await until("a delivery", () => received.length > 0);
+  const [{ body, header }] = received;
+  assert.equal(header.match(/v1=/g).length, 2, header);
+  const old = made.secret;
+  const fresh = rotated.secret ?? rotated.data.secret;
+  assert.notEqual(old, fresh);
+
+  const page = await open("/admin/webhooks?tab=verify", { as: owner });
+  await look(page, "verify");
+  for (const [language, driver] of Object.entries(DRIVERS)) {
+    await page.getByText(language, { exact: true }).first().click();
+    const code = page.getByRole("region", { name: language, exact: true });
+    const [program, ...given] = driver(await code.innerText());
+    const verdict = (...three) => {
+      const ran = spawnSync(program, [...given, ...three], { encoding: "utf8" });
+      if (ran.error?.code === "ENOENT") return "absent";
+      assert.equal(ran.status, 0, `${language}: ${ran.stderr}`);
+      return ran.stdout.trim();
+    };
+    if (verdict(body, header, fresh) === "absent") {
+      context.diagnostic(`${language} is not on this machine`);
+      continue;
+    }
+    assert.equal(verdict(body, header, fresh), "true", `${language}, the new secret`);
+    assert.equal(verdict(body, header, old), "true", `${language}, the old secret`);
+    assert.equal(verdict(body, header, "whsec_another"), "false", `${language}, another secret`);
+    assert.equal(verdict(`${body} `, header, fresh), "false", `${language}, another body`);
+    assert.equal(verdict(body, header.replace(/t=\d+/, "t=1790000000"), fresh), "false", `${language}, an old delivery`);
+  }
+});
