@@ -215,7 +215,7 @@ on_both_engines! {
         admin.define("doc", json!([{ "name": "body", "type": "text" }, { "name": "n", "type": "integer" }])).await;
         let body = "x".repeat(30_000);
         let mut ids = Vec::new();
-        for _ in 0..5 {
+        for _ in 0..2 {
             let made: Vec<Value> = (0..200).map(|_| json!({ "body": body })).collect();
             let made = admin.post("/api/v1/data/doc/bulk", json!({ "data": made })).await;
             assert_eq!(made.status, 201);
