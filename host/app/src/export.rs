@@ -106,13 +106,7 @@ pub(crate) struct Exports {
 impl Exports {
     pub(crate) fn new(scans_max: usize, spool_directory: PathBuf) -> Exports {
         Exports {
-            open: Places::new(PlacesRule {
-                all: OPEN_MAX,
-                each: OPEN_EACH_MAX,
-                waiting_each: 0,
-                waiting: 0,
-                wait: Duration::ZERO,
-            }),
+            open: Places::new(PlacesRule::without_wait(OPEN_MAX, OPEN_EACH_MAX)),
             reading: Places::new(PlacesRule {
                 all: (scans_max / 2).max(1),
                 each: 1,

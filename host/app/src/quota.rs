@@ -30,7 +30,7 @@ const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
 const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
 
 impl Caller {
-    /// Whose share the caller's requests use.
+    /// The owner of the share that the caller's requests use.
     pub fn quota_owner(&self) -> &QuotaOwner {
         &self.quota_owner
     }

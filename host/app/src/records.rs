@@ -25,7 +25,7 @@ pub struct ListAnswer {
     pub total: Option<u64>,
     pub has_next_page: bool,
     pub paging: Paging,
-    /// Sentences about relation keys that are none.
+    /// Warnings about unknown relation keys.
     pub warnings: Vec<String>,
 }
 

@@ -58,7 +58,7 @@ pub struct StreamForm {
 
 /// Places for the open streams of all surfaces.
 pub(crate) fn stream_places(of_one_max: usize) -> Arc<Places> {
-    Places::new(PlacesRule { all: STREAMS_MAX, each: of_one_max, waiting_each: 0, waiting: 0, wait: Duration::ZERO })
+    Places::new(PlacesRule::without_wait(STREAMS_MAX, of_one_max))
 }
 
 /// A place among the open streams, which are counted on all surfaces together, for as long as it is held.

@@ -12,7 +12,7 @@ pub fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whose share a request uses.
+/// The owner of the share that a request uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum QuotaOwner {
     /// The service itself: background work and reads of its own tables. It has places of its own.

@@ -29,6 +29,11 @@ pub struct PlacesRule {
 }
 
 impl PlacesRule {
+    /// Places for which nobody waits: one who finds none is refused at once.
+    pub fn without_wait(all: usize, each: usize) -> PlacesRule {
+        PlacesRule { all, each, waiting_each: 0, waiting: 0, wait: Duration::ZERO }
+    }
+
     /// Places that an owner may have while others wait.
     fn half(&self) -> usize {
         (self.all / 2).max(1)

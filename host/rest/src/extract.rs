@@ -29,11 +29,11 @@ pub(crate) struct RequestInfo {
     pub(crate) renewal: RenewalSlot,
     /// Learns who the caller is, for the log.
     pub(crate) principal: PrincipalSlot,
-    /// Whose share it uses, and what of it.
+    /// The share that the request uses.
     pub(crate) quota: Arc<RequestQuota>,
 }
 
-/// Whose share a request uses, and what of it.
+/// The share that a request uses: its owner, and the place of its body.
 #[derive(Debug, Default)]
 pub(crate) struct RequestQuota {
     /// The caller's, once it is known; else that of the address.
@@ -43,7 +43,7 @@ pub(crate) struct RequestQuota {
 }
 
 impl RequestInfo {
-    /// Whose share the response uses.
+    /// The owner of the share that the response uses.
     pub(crate) fn quota_owner(&self) -> QuotaOwner {
         self.quota.owner.get().cloned().unwrap_or_else(|| QuotaOwner::at(self.address))
     }

@@ -29,7 +29,7 @@ pub(crate) struct Connections {
 impl Connections {
     /// At most `each` connections of one address; those of trusted proxies are not counted.
     pub(crate) fn new(each: usize, is_trusted_proxy: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Connections {
-        let rule = PlacesRule { all: usize::MAX, each, waiting_each: 0, waiting: 0, wait: Duration::ZERO };
+        let rule = PlacesRule::without_wait(usize::MAX, each);
         Connections { by_network: Places::new(rule), is_trusted_proxy: Arc::new(is_trusted_proxy) }
     }
 

@@ -96,7 +96,7 @@ pub enum Cost {
 /// A read by a caller.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// Whose share of connections it uses.
+    /// The caller whose connections it uses.
     pub owner: QuotaOwner,
     /// The version of the schema that its statements were planned on.
     pub schema: i64,
@@ -108,7 +108,7 @@ pub struct Read {
 /// A read of one snapshot that may take long.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Whose share of connections it uses.
+    /// The caller whose connections it uses.
     pub owner: QuotaOwner,
     /// The version of the schema that its statements were planned on.
     pub schema: i64,
@@ -407,7 +407,7 @@ impl Store {
 ///
 /// Every write names its writer, so that none can be written that does not ask whether its caller may still do it.
 pub trait Writer: Send + 'static {
-    /// Whose share of the writer and of connections the transaction uses.
+    /// The owner in whose turn the transaction runs.
     fn owner(&self) -> QuotaOwner;
 
     /// A check that has to pass, or `None` where nothing can have changed since the writer was judged.

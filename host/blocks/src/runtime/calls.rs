@@ -115,7 +115,7 @@ struct Asked<'a> {
     service: Option<Service>,
     block: &'a str,
     kind: CallKind,
-    /// Whose share it uses.
+    /// The owner in whose turn it runs.
     owner: QuotaOwner,
     call_id: String,
     deadline: Instant,
