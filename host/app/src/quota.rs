@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_quota::{ByteQuota, BytesRule, Place, Places, PlacesRule, QuotaOwner};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Error, Result};
 use blockbase_store::Connection;
 use futures_util::future::BoxFuture;
 
@@ -21,8 +21,6 @@ const WAITING_EACH_MAX: usize = 100;
 const WAITING_MAX: usize = 1000;
 /// How long a scan waits for its turn.
 const SCAN_WAIT: Duration = Duration::from_secs(5);
-/// When a caller whose scan had no turn may try again.
-const RETRY_AFTER_S: u16 = 5;
 
 /// Bytes of all responses that wait for their reader.
 const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
@@ -124,12 +122,12 @@ async fn response_room(bytes: &ByteQuota, owner: &QuotaOwner) -> Result<()> {
 
 fn no_response_room() -> Error {
     let message = "Responses that wait to be read take up the room for them, or your share of it. Read what you asked for, or try again later.";
-    Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+    Error::busy(message)
 }
 
 fn too_many_scans() -> Error {
     let message = format!(
         "Too many searches and scans are running. A caller has {SCANS_EACH} at a time; filter by an indexed field, or try again later."
     );
-    Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+    Error::busy(message)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
 use blockbase_store::{CommittedEvent, ReadCost};
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -22,8 +22,6 @@ use crate::topic::TopicPattern;
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Event streams open at a time, on all surfaces together.
 const STREAMS_MAX: usize = 10_000;
-/// What a client is told to wait before it tries to open another one.
-const RETRY_AFTER_S: u16 = 5;
 /// How often the caller is looked at again, so that an ended session ends its streams.
 const RECHECK: Duration = Duration::from_secs(1);
 /// Frames made before the client has taken them.
@@ -93,7 +91,7 @@ impl App {
                     (Code::Unavailable, message.to_owned())
                 }
             };
-            Error::new(code, message).with_retry_after(RETRY_AFTER_S)
+            Error::new(code, message).with_retry_after(BUSY_RETRY_AFTER_S)
         })?;
         Ok(StreamPlace { _place: place, _counted: blockbase_telemetry::stream_opened() })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_app::QuotaOwner;
-use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::schema::{Error, Result};
 use blockbase_quota::{Place as QuotaPlace, Places as QuotaPlaces, PlacesRule};
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -23,8 +23,6 @@ const WAITING_OF_A_BLOCK_MAX: usize = 256;
 const WAITING_MAX: usize = 1_000;
 /// How long a request waits for a place.
 const REQUEST_WAIT: Duration = Duration::from_secs(5);
-/// When a caller whose call had no place may try again, in seconds.
-const RETRY_AFTER_S: u16 = 5;
 
 /// What a call is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -113,7 +111,7 @@ impl Places {
         };
         let (of_block, of_all) = places.await.map_err(|blockbase_quota::Busy| {
             let message = "As many block calls run as this server allows, or as it allows one caller. Try again later.";
-            Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+            Error::busy(message)
         })?;
         Ok(Place { memory: share.memory.clone(), _of_block: of_block, _of_all: of_all })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_app::QuotaOwner;
-use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::schema::{Error, Result};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
@@ -22,8 +22,6 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Bodies that wait, of all owners and of one.
 const WAITING_MAX: usize = 1_000;
 const WAITING_OF_ONE_MAX: usize = 100;
-/// What a client is told to wait before it tries again.
-const RETRY_AFTER_S: u16 = 5;
 
 /// The bodies in flight.
 pub(crate) struct Bodies {
@@ -199,11 +197,13 @@ impl Drop for Waiting {
 
 fn no_room() -> Error {
     let message = "The server has as many request bodies in flight as it takes, or as it takes from one caller. Try again later.";
-    Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+    Error::busy(message)
 }
 
 #[cfg(test)]
 mod tests {
+    use blockbase_app::schema::{BUSY_RETRY_AFTER_S, Code};
+
     use super::*;
 
     fn bodies(bytes_max: usize, of_one_max: usize) -> Arc<Bodies> {
@@ -220,7 +220,7 @@ mod tests {
         let mut large = bodies.place(owner(1));
         large.arrive(10, 300).await.expect("the only one");
         let refused = bodies.place(owner(1)).arrive(1, 101).await.expect_err("not the only one");
-        assert_eq!((refused.code, refused.retry_after_s.map(u16::from)), (Code::Unavailable, Some(RETRY_AFTER_S)));
+        assert_eq!((refused.code, refused.retry_after_s.map(u16::from)), (Code::Unavailable, Some(BUSY_RETRY_AFTER_S)));
         bodies.place(owner(2)).arrive(60, 60).await.expect("another's share");
         let mut second = bodies.place(owner(1));
         second.arrive(1, 1).await.expect("the share is for small ones");

@@ -8,6 +8,9 @@ use crate::quote::{excerpt, shortened};
 /// The result of every domain operation.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Seconds after which a caller may try again whose request found everything in use.
+pub const BUSY_RETRY_AFTER_S: u16 = 5;
+
 /// Stable error codes, as the specification's tables name them. Surfaces turn them into statuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Code {
@@ -160,6 +163,11 @@ impl Error {
     pub fn with_retry_after(mut self, seconds: u16) -> Self {
         self.retry_after_s = NonZeroU16::new(seconds.max(1));
         self
+    }
+
+    /// `unavailable` because others use what the request needs: the caller tries again in [`BUSY_RETRY_AFTER_S`].
+    pub fn busy(message: impl Into<String>) -> Self {
+        Error::new(Code::Unavailable, message).with_retry_after(BUSY_RETRY_AFTER_S)
     }
 
     /// A fault of the service itself. The caller learns only that; `cause` goes to the log.

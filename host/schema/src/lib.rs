@@ -21,7 +21,7 @@ pub mod json;
 pub mod time;
 
 pub use column::{Column, ColumnType, Rules, system};
-pub use error::{Code, Error, Issue, Result, Retry};
+pub use error::{BUSY_RETRY_AFTER_S, Code, Error, Issue, Result, Retry};
 pub use field::{Field, FieldType};
 pub use fold::{fold, fold_into};
 pub use name::{PLATFORM_RESOURCES, check_field_name, check_object_name, is_name, pascal_case};

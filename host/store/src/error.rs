@@ -3,9 +3,6 @@
 use blockbase_query::ddl::unique_index_columns;
 use blockbase_schema::{Code, Column, Error, Object, Retry};
 
-/// When a caller whose statement waited too long for others may try again, in seconds.
-const LOCKED_RETRY_AFTER_S: u16 = 5;
-
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// What the engine refused, by meaning.
@@ -59,7 +56,7 @@ impl From<DbError> for Error {
             DbError::Locked(cause) => {
                 let message =
                     "Others are writing what this request needs, and it waited for them as long as it may. Try again later.";
-                Error { cause: Some(cause), ..Error::new(Code::Unavailable, message).with_retry_after(LOCKED_RETRY_AFTER_S) }
+                Error { cause: Some(cause), ..Error::busy(message) }
             }
             DbError::Other(cause) => Error::internal(cause),
             DbError::SchemaMoved(cause) => Error::retry(Retry::SchemaMoved, cause),

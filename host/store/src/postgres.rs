@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use blockbase_query::Statement;
 use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
-use blockbase_schema::{Code, Column, Error, Result};
+use blockbase_schema::{Column, Error, Result};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryStreamExt};
 use sqlx::pool::PoolConnection;
@@ -33,8 +33,6 @@ const OWN_OF_EIGHT: u32 = 3;
 const WAITING_OF_A_CALLER_MAX: usize = 1_000;
 const WAITING_MAX: usize = 10_000;
 const PLACE_WAIT: Duration = Duration::from_secs(5);
-/// When a caller whose request had no connection may try again, in seconds.
-const RETRY_AFTER_S: u16 = 5;
 /// How long a statement of a caller waits for a lock, so that those who want the same rows do not keep connections from others.
 const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned ones do not hold the pool.
@@ -165,7 +163,7 @@ impl Postgres {
             false => {
                 let place = self.places.take(owner).await.map_err(|_| {
                     let message = "Too many requests wait for the database, or too many of yours. Try again later.";
-                    Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
+                    Error::busy(message)
                 })?;
                 (&self.callers, Some(place))
             }

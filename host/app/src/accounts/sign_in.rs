@@ -94,16 +94,21 @@ impl App {
                 .await
             })
         };
-        let mut outcome = sign_in(guest.is_some()).await?;
-        if matches!(outcome, Outcome::EndsOthers) {
-            outcome = sign_in(true).await?;
-        }
+        // With a guest, the transaction deletes a user, so it ends sessions anyway.
+        let mut ends_others = guest.is_some();
+        let is_signed_in = loop {
+            match sign_in(ends_others).await? {
+                Outcome::SignedIn => break true,
+                Outcome::Refused => break false,
+                Outcome::EndsOthers => ends_others = true,
+            }
+        };
         if guest.is_some() {
             self.follow_carry_over().await;
         }
-        match outcome {
-            Outcome::SignedIn => Ok(SignedIn { token, user: render_user(user), remember }),
-            Outcome::Refused | Outcome::EndsOthers => Err(AuthProblem::InvalidEmailOrPassword),
+        match is_signed_in {
+            true => Ok(SignedIn { token, user: render_user(user), remember }),
+            false => Err(AuthProblem::InvalidEmailOrPassword),
         }
     }
 }

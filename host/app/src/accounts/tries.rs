@@ -37,8 +37,6 @@ const UNDER_WAY_MAX: usize = 2;
 const WAITING_MAX: usize = 64;
 /// How long they wait.
 const TURN_WAIT: Duration = Duration::from_secs(30);
-/// When a try that had no turn may be made again, in seconds.
-const RETRY_AFTER_S: u16 = 5;
 /// How long failures count.
 const REMEMBERED_MS: i64 = 3_600_000;
 /// How long a network is known from which somebody signed in.
@@ -84,10 +82,10 @@ impl TryLimits {
     /// # Errors
     /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
     async fn turn(&self, key: &TryKey) -> Result<Place<TryKey>, Error> {
-        self.under_way.take(key).await.map_err(|_| {
-            Error::new(Code::Unavailable, "Too many sign-ins of this account are under way. Try again later.")
-                .with_retry_after(RETRY_AFTER_S)
-        })
+        self.under_way
+            .take(key)
+            .await
+            .map_err(|_| Error::busy("Too many sign-ins of this account are under way. Try again later."))
     }
 
     /// How many tries with this key are under way beside one.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_graphql::parser::types::OperationType;
-use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
 use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, Standing, StreamPlace};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -35,8 +35,6 @@ const OPERATIONS_BEFORE_MAX: usize = 10;
 const FRAMES_AHEAD: usize = 64;
 /// How often the caller is looked at again.
 const RECHECK: Duration = Duration::from_secs(1);
-/// What a client is told to wait before it tries to reserve another one.
-const RETRY_AFTER_S: u16 = 5;
 const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
 
 /// The connections of this instance, by their tokens.
@@ -105,11 +103,11 @@ impl Connections {
         let mut by_token = self.by_token.lock();
         if by_token.values().filter(|known| known.owner == owner).count() >= CONNECTIONS_OF_ONE_MAX {
             let message = format!("One caller has {CONNECTIONS_OF_ONE_MAX} event streams of this kind at most.");
-            return Err(Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S));
+            return Err(Error::new(Code::RateLimited, message).with_retry_after(BUSY_RETRY_AFTER_S));
         }
         if by_token.len() >= CONNECTIONS_MAX {
             let message = "This server has as many event streams open as it allows. Try again later.";
-            return Err(Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S));
+            return Err(Error::busy(message));
         }
         let token = uuid::Uuid::new_v4().to_string();
         let waiting = Some(waiting);

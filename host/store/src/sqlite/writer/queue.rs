@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner, Turns};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Error, Result};
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -19,8 +19,6 @@ const WAITING_MAX: usize = 10_000;
 const PLACE_WAIT: Duration = Duration::from_secs(5);
 /// Jobs of the service that may wait.
 const OWN_JOBS_MAX: usize = 4096;
-/// When a caller whose write had no place may try again, in seconds.
-const RETRY_AFTER_S: u16 = 5;
 
 pub(super) struct Queue {
     places: Arc<Places>,
@@ -83,9 +81,8 @@ impl Queue {
             let permit = Arc::clone(&self.own_places).acquire_owned().await.map_err(crate::unavailable)?;
             return Ok(QueuePlace::Own { _permit: permit });
         }
-        let place = self.places.take(owner).await.map_err(|_| {
-            Error::new(Code::Unavailable, "Too many writes wait for their turn. Try again later.").with_retry_after(RETRY_AFTER_S)
-        })?;
+        let place =
+            self.places.take(owner).await.map_err(|_| Error::busy("Too many writes wait for their turn. Try again later."))?;
         Ok(QueuePlace::Caller { _place: place })
     }
 
