@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use blockbase_sdk::{Context, Error, JsonSchema, action, block, schemars};
+use blockbase_sdk::{Context, Error, JsonSchema, action, block, log, schemars};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -12,9 +12,10 @@ fn echo(_context: &Context, input: Value) -> Result<Value, Error> {
     Ok(input)
 }
 
-/// Never ends; its deadline ends it.
+/// Never ends; its deadline ends it. The log says when it begins.
 #[action(timeout_ms = 300)]
 fn spin(_context: &Context) -> Result<u64, Error> {
+    log::info("spinning");
     let mut turns = 0_u64;
     loop {
         turns = std::hint::black_box(turns.wrapping_add(1));

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, example_block, on_both_engines, pack, within};
+use blockbase_tests::{Admin, Answer, Engine, ServerBuilder, example_block, on_both_engines, pack, until, within};
 use serde_json::{Value, json};
 
 /// A version of the block `shift`: the component of `examples/echo` with the keys of a manifest.
@@ -232,7 +232,8 @@ on_both_engines! {
         });
         let second = pack(example_block("tasks").await, manifest).await.unwrap();
         let upgrade = async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            let begun = async || admin.get("/api/v1/blocks/shift/logs").await.text.contains("spinning");
+            until("the call has begun", begun).await;
             upgraded(&admin, second).await;
             admin.post("/api/v1/blocks/shift/actions/echo", json!({})).await.expect_error(404, "not_found");
         };
