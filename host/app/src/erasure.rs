@@ -54,6 +54,8 @@ impl App {
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;
         let account = self.erase_account(caller, &erasure.user_id).await?;
+        // Records of a guest who became this user may not all be the user's yet.
+        self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
         let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };
         let deleted = match erasure.deletes_records {
             true => self.erase_records(caller, &erasure.user_id).await?,
@@ -188,7 +190,7 @@ impl App {
                         if connection.version("schema").await? != registry.version {
                             return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
                         }
-                        let statements = sql::restamp(connection.dialect(), &object, Some(STAMPS_AT_ONCE));
+                        let statements = sql::restamp(connection.dialect(), &object, STAMPS_AT_ONCE);
                         connection.restamp(statements, &user_id, None).await.map_err(|error| error.on(&object))
                     })
                 })

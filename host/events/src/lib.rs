@@ -58,6 +58,8 @@ const SESSIONS: Duration = Duration::from_secs(3600);
 const SWEEP: Duration = Duration::from_secs(600);
 /// How often the outbox is held to its size.
 const OUTBOX: Duration = Duration::from_secs(5);
+/// How often it looks for upgrades of guests that an end of a process interrupted: one short statement.
+const CARRY_OVERS: Duration = Duration::from_secs(60);
 /// How often this instance tells the others that it lives: one short statement.
 const ALIVE: Duration = Duration::from_secs(10);
 /// How long a stop waits for telling them that it ends.
@@ -137,6 +139,8 @@ pub fn start(
     pollers.push(tokio::spawn(every(ABANDONED, Arc::clone(app), "runs of tasks could not be looked after", |app| async move {
         app.fail_abandoned_runs(false).await
     })));
+    let problem = "records of guests who became users could not be made theirs";
+    pollers.push(tokio::spawn(every(CARRY_OVERS, Arc::clone(app), problem, |app| async move { app.finish_carry_overs().await })));
     // One process alone writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {
         pollers.push(tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {

@@ -314,4 +314,41 @@ impl Connection {
         }
         Ok(changed)
     }
+
+    /// Remembers that records which the guest made are still to become the user's.
+    pub async fn insert_carry_over(&mut self, guest_id: &str, user_id: &str) -> Result<(), DbError> {
+        let sql = "INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ($1, $2)";
+        self.run(sql, vec![guest_id.into(), user_id.into()]).await?;
+        Ok(())
+    }
+
+    /// At most `limit` guests whose records are still to become a user's, each with the user: this user's, or anybody's.
+    pub async fn carry_overs(&mut self, user_id: Option<&str>, limit: i64) -> Result<Vec<(String, String)>, DbError> {
+        let rows = match user_id {
+            Some(user_id) => {
+                let sql = "SELECT guest_id, user_id FROM svc_carry_overs WHERE user_id = $1 ORDER BY guest_id LIMIT $2";
+                self.fetch(sql, vec![user_id.into(), limit.into()]).await?
+            }
+            None => {
+                let sql = "SELECT guest_id, user_id FROM svc_carry_overs ORDER BY guest_id LIMIT $1";
+                self.fetch(sql, vec![limit.into()]).await?
+            }
+        };
+        rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?))).collect()
+    }
+
+    /// Whether records of the guest are still to become a user's. Nobody else changes that until the transaction ends.
+    pub async fn held_carry_over(&mut self, guest_id: &str) -> Result<bool, DbError> {
+        let sql = match self.dialect() {
+            Dialect::Sqlite => "SELECT guest_id FROM svc_carry_overs WHERE guest_id = $1",
+            Dialect::Postgres => "SELECT guest_id FROM svc_carry_overs WHERE guest_id = $1 FOR UPDATE",
+        };
+        Ok(!self.fetch(sql, vec![guest_id.into()]).await?.is_empty())
+    }
+
+    /// Forgets a guest all of whose records are the user's.
+    pub async fn delete_carry_over(&mut self, guest_id: &str) -> Result<(), DbError> {
+        self.run("DELETE FROM svc_carry_overs WHERE guest_id = $1", vec![guest_id.into()]).await?;
+        Ok(())
+    }
 }

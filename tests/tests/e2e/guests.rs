@@ -1,6 +1,6 @@
 //! Guests: off and on, what they may do, and how they become users.
 
-use blockbase_tests::{Admin, Answer, Engine, Receiver, Server, ServerBuilder, on_both_engines};
+use blockbase_tests::{Admin, Answer, Engine, Receiver, Server, ServerBuilder, on_both_engines, until};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -119,6 +119,62 @@ on_both_engines! {
         let payload: Value = serde_json::from_str(&upgraded[1]).unwrap();
         assert_eq!((&payload["userId"], &payload["guestId"]), (&json!(ann_id), &json!(guest_id)));
         assert!(!after.iter().any(|row| row[1].contains("password") || row[1].contains(&token)), "{after:?}");
+    }
+
+    async fn a_guest_takes_along_more_records_than_one_transaction_changes(engine: Engine) {
+        let server = server_with_guests(engine).await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let_guests_write(&admin).await;
+        let (token, user) = guest(&server).await;
+        let guest_id = user["id"].as_str().unwrap().to_owned();
+        for count in [1000, 300] {
+            let records: Vec<Value> = (0..count).map(|number| json!({ "title": format!("task {number}") })).collect();
+            let answer = server.with_token(token.clone()).post("/api/v1/data/task/bulk", json!({ "data": records })).await;
+            assert_eq!(answer.status, 201, "{}", answer.text);
+        }
+        let answer = upgrade(&server, &token, "ann@example.com").await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let ann_id = answer.json()["user"]["id"].as_str().unwrap().to_owned();
+        let total = async |owner: &str| {
+            let listed = admin.get(&format!("/api/v1/data/task?limit=1&created_by={owner}")).await.json();
+            listed["pagination"]["totalCount"].as_u64().unwrap()
+        };
+        assert_eq!((total(&guest_id).await, total(&ann_id).await), (0, 1300));
+        assert!(server.sql("SELECT guest_id FROM svc_carry_overs").await.is_empty());
+    }
+
+    async fn an_upgrade_that_an_end_interrupted_goes_on(engine: Engine) {
+        let server = server_with_guests(engine).await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let admin_token = admin.token.clone();
+        let ann_id = server.with_token(server.sign_up("ann").await).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        let guest_id = "01a20e92-fdf9-70dc-ad10-7dbc11f5f4fa";
+        // What an end in the middle leaves: records of a guest who is gone, and who they belong to.
+        let interrupt = async |server: &Server| {
+            let admin = server.with_token(admin_token.clone());
+            let mine = admin.make("task", json!({ "title": "of a guest" })).await;
+            server.sql(&format!("UPDATE task SET created_by = '{guest_id}', updated_by = '{guest_id}' WHERE id = '{mine}'")).await;
+            server.sql(&format!("INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ('{guest_id}', '{ann_id}')")).await;
+        };
+        interrupt(&server).await;
+        let server = server.restart().await;
+        let admin = server.with_token(admin_token.clone());
+        let total = async |owner: &str| {
+            let listed = admin.get(&format!("/api/v1/data/task?created_by={owner}&updated_by={owner}")).await.json();
+            listed["pagination"]["totalCount"].as_u64().unwrap()
+        };
+        until("the record is the user's", async || total(&ann_id).await == 1).await;
+        until("that is forgotten", async || server.sql("SELECT guest_id FROM svc_carry_overs").await.is_empty()).await;
+        // An erasure reaches such records too.
+        interrupt(&server).await;
+        let config = json!({ "userId": ann_id, "records": "delete" });
+        let body = json!({ "name": "erase", "type": "erase_user", "schedule": "0 4 1 1 *", "config": config });
+        let task = admin.post("/api/v1/tasks", body).await.data();
+        let run = admin.post(&format!("/api/v1/tasks/{}/run", task["id"].as_str().unwrap()), json!({})).await;
+        let run = run.data();
+        assert_eq!((&run["status"], &run["result"]["recordsDeleted"]), (&json!("succeeded"), &json!(2)), "{run}");
     }
 
     async fn a_guest_who_signs_in_hands_over_to_the_user(engine: Engine) {

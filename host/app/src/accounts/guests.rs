@@ -1,8 +1,9 @@
 //! Guests: users without a password, until they sign up or in and take along what is theirs.
 
 use blockbase_query::sql;
+use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
-use blockbase_store::{Connection, Made, Service, UserRow};
+use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
 use serde_json::json;
 
 use super::{ANONYMOUS, AuthProblem, Client, SignedIn, render_user};
@@ -16,6 +17,10 @@ use crate::users::remove_user;
 const GUEST_NAME: &str = "Anonymous";
 /// Guests deleted in one transaction.
 const GUESTS_AT_ONCE: i64 = 200;
+/// Records whose stamps are changed in one transaction, at least where there are as many; at most twice as many.
+const STAMPS_AT_ONCE: usize = 500;
+/// Guests whose records are looked for together.
+const CARRY_OVERS_AT_ONCE: i64 = 100;
 
 /// How a guest becomes a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +34,9 @@ pub(super) enum Upgrade {
 
 /// Makes what the guest `from` had the user's `to`, and deletes the guest. Of two who try at the same time one does it; `false`
 /// for the other. The caller has locked the accounts before anything else, and calls [`App::follow_carry_over`] after the commit.
+///
+/// Where the guest has many records, the stamps of the rest are changed after it, some at a time ([`App::follow_carry_over`]): otherwise
+/// a guest could make the others wait for as long as all of them take.
 ///
 /// Stamps and roles but for the guests' own go over, preferences where the user has none, and on sign-up API keys and what the guest
 /// made. Events of the past do not.
@@ -50,9 +58,8 @@ pub(super) async fn carry_over(
         let things = connection.things_made_by(&guest.id).await?;
         raise_versions_of(connection, &things).await?;
     }
-    for object in registry.objects() {
-        let statements = sql::restamp(connection.dialect(), object, None);
-        connection.restamp(statements, &guest.id, Some(to)).await.map_err(|error| error.on(object))?;
+    if !restamp_some(connection, registry, &guest.id, to).await? {
+        connection.insert_carry_over(&guest.id, to).await?;
     }
     if let Some(role) = connection.role_named(ANONYMOUS).await? {
         connection.move_roles(&guest.id, to, &role.id).await?;
@@ -68,6 +75,20 @@ pub(super) async fn carry_over(
     remove_user(connection, announcer, &guest.id, now).await
 }
 
+/// Makes some of the records that `from` created or updated those of `to`: whether these were all.
+async fn restamp_some(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<bool> {
+    let mut left = STAMPS_AT_ONCE;
+    for object in registry.objects() {
+        let statements = sql::restamp(connection.dialect(), object, left);
+        let changed = connection.restamp(statements, from, Some(to)).await.map_err(|error| error.on(object))?;
+        left = left.saturating_sub(usize::try_from(changed).unwrap_or(usize::MAX));
+        if left == 0 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 impl App {
     /// The id of the guest whose session the credentials show, if they show one.
     pub(super) async fn guest_of(&self, credentials: &Credentials) -> Result<Option<String>> {
@@ -76,12 +97,80 @@ impl App {
         Ok(guest.map(|identity| identity.user.id.clone()))
     }
 
-    /// Brings what is kept in memory up to what a guest took along. The user is signed in already, so a failure is logged; the
-    /// next comparison with the database repeats it.
-    pub(super) async fn follow_carry_over(&self) {
+    /// What follows the commit in which a guest became the user: the rest of the guest's records, and what is kept in memory. The user is
+    /// signed in already, so failures are logged. What is left is done later: [`App::finish_carry_overs`], and the next comparison with the
+    /// database.
+    pub(super) async fn follow_carry_over(&self, user_id: &str) {
         if let Err(error) = self.refresh().await {
             tracing::warn!(error.cause = %error, "what a guest took along could not be loaded; the next comparison loads it");
         }
+        let finished = match self.itself() {
+            // It goes on where the client leaves.
+            Ok(app) => {
+                let user_id = user_id.to_owned();
+                let finish = tokio::spawn(async move { app.finish_carry_overs_of(Some(&user_id)).await });
+                finish.await.unwrap_or_else(|error| Err(Error::internal(error)))
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = finished {
+            tracing::warn!(error.cause = %error, "not all records of a guest are the user's yet; it is tried again");
+        }
+    }
+
+    /// Makes the records of guests their users', where an upgrade ended before that was done.
+    ///
+    /// # Errors
+    /// What the database refuses; the rest is left for the next call.
+    pub async fn finish_carry_overs(&self) -> Result<()> {
+        self.finish_carry_overs_of(None).await
+    }
+
+    /// The same for one user, or for all.
+    pub(crate) async fn finish_carry_overs_of(&self, user_id: Option<&str>) -> Result<()> {
+        loop {
+            let user_id = user_id.map(str::to_owned);
+            let pending = self
+                .store
+                .read(ReadCost::Rows, move |connection| {
+                    Box::pin(async move { Ok(connection.carry_overs(user_id.as_deref(), CARRY_OVERS_AT_ONCE).await?) })
+                })
+                .await?;
+            if pending.is_empty() {
+                return Ok(());
+            }
+            for (guest, user) in pending {
+                while !self.carry_over_some(&guest, &user).await? {}
+            }
+        }
+    }
+
+    /// One transaction of it, in the user's turn: whether it was the last one.
+    async fn carry_over_some(&self, guest: &str, user: &str) -> Result<bool> {
+        let caller = Caller { quota_owner: QuotaOwner::User(user.into()), ..App::as_user(user) };
+        let caller = &caller;
+        self.on_schema(caller, move |registry| async move {
+            let (guest, user) = (guest.to_owned(), user.to_owned());
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        if connection.version("schema").await? != registry.version {
+                            return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                        }
+                        // Another instance may be at it; what it has finished is over here as well.
+                        if !connection.held_carry_over(&guest).await? {
+                            return Ok(true);
+                        }
+                        let is_over = restamp_some(connection, &registry, &guest, &user).await?;
+                        if is_over {
+                            connection.delete_carry_over(&guest).await?;
+                        }
+                        Ok(is_over)
+                    })
+                })
+                .await
+        })
+        .await
     }
 
     /// Creates a guest and signs them in.

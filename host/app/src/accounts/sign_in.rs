@@ -104,7 +104,7 @@ impl App {
             }
         };
         if guest.is_some() {
-            self.follow_carry_over().await;
+            self.follow_carry_over(&user.id).await;
         }
         match is_signed_in {
             true => Ok(SignedIn { token, user: render_user(user), remember }),

@@ -140,7 +140,7 @@ impl App {
             })
             .await?;
         if guest.is_some() {
-            self.follow_carry_over().await;
+            self.follow_carry_over(&user.id).await;
         }
         match outcome {
             Outcome::Done => Ok(SignedIn { token, user: render_user(user), remember }),

@@ -19,16 +19,13 @@ pub fn insert(dialect: Dialect, object: &Object, rows: &[&CreatePlan]) -> Statem
 }
 
 /// Two statements that make the rows which the first bound actor created, and those of others which they updated last, the
-/// second's: all of them, or `limit` each. Each goes by an index.
-pub fn restamp(dialect: Dialect, object: &Object, limit: Option<usize>) -> [String; 2] {
+/// second's: at most `limit` each. Each goes by an index.
+pub fn restamp(dialect: Dialect, object: &Object, limit: usize) -> [String; 2] {
     let (from, to) = if dialect == Dialect::Sqlite { ("?1", "?2") } else { ("$1", "$2") };
     let (table, creator, editor) = (quote(object.name()), quote(system::CREATED_BY), quote(system::UPDATED_BY));
     let by_another = edited_by_another(dialect);
     let id = quote(system::ID);
-    let some = |tests: &str| match limit {
-        Some(limit) => format!("{tests} AND {id} IN (SELECT {id} FROM {table} WHERE {tests} LIMIT {limit})"),
-        None => tests.to_owned(),
-    };
+    let some = |tests: &str| format!("{tests} AND {id} IN (SELECT {id} FROM {table} WHERE {tests} LIMIT {limit})");
     let (created, edited) = (some(&format!("{creator} = {from}")), some(&format!("{editor} = {from} AND {by_another}")));
     [
         format!(
