@@ -12,9 +12,10 @@ fn echo(_context: &Context, input: Value) -> Result<Value, Error> {
     Ok(input)
 }
 
-/// Never ends; its deadline ends it. The log says when it begins.
+/// Never ends; its deadline ends it.
 #[action(timeout_ms = 300)]
 fn spin(_context: &Context) -> Result<u64, Error> {
+    // So that a test knows when it has begun.
     log::info("spinning");
     let mut turns = 0_u64;
     loop {

@@ -347,10 +347,7 @@ impl App {
             return self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX).await;
         }
         let groups = self
-            .store
-            .scan(caller.quota_owner(), Arc::clone(&permit), |connection| {
-                Box::pin(async move { Ok(connection.groups_with_dead().await?) })
-            })
+            .scan_in(caller, Arc::clone(&permit), |connection| Box::pin(async move { Ok(connection.groups_with_dead().await?) }))
             .await?;
         let mut count = 0;
         for consumer in groups {
@@ -379,8 +376,7 @@ impl App {
         while count < most {
             let (sought, group) = (filter.clone(), consumer.to_owned());
             let DeadWindow { mut found, last } = self
-                .store
-                .scan(caller.quota_owner(), Arc::clone(permit), move |connection| {
+                .scan_in(caller, Arc::clone(permit), move |connection| {
                     Box::pin(async move { Ok(connection.dead_window(&sought, &group, after, RESETS_AT_ONCE).await?) })
                 })
                 .await?;

@@ -407,8 +407,7 @@ impl App {
         while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
             let filter = filter.clone();
             let heads = self
-                .store
-                .scan(caller.quota_owner(), Arc::clone(&permit), move |connection| {
+                .scan_in(caller, Arc::clone(&permit), move |connection| {
                     Box::pin(async move { Ok(connection.event_heads_before(&filter, before, HEADS_AT_ONCE).await?) })
                 })
                 .await?;
@@ -423,10 +422,7 @@ impl App {
         let mut list = String::from("[");
         for seq in found {
             let event = self
-                .store
-                .scan(caller.quota_owner(), Arc::clone(&permit), move |connection| {
-                    Box::pin(async move { Ok(connection.event(seq).await?) })
-                })
+                .scan_in(caller, Arc::clone(&permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
                 .await?;
             let Some(event) = event else { continue };
             if list.len() + event.envelope().len() > bytes_max {

@@ -13,6 +13,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::record_events::{WriteContext, owner};
 use crate::records::record_id;
+use crate::touched::{LINKS_BEYOND_MAX, too_large};
 use crate::writes::parse_ids;
 
 /// What becomes of the links.
@@ -152,8 +153,6 @@ fn event_body(relation: &str, target: &str, target_ids: &[Uuid]) -> Vec<u8> {
     body
 }
 
-/// Links that a deletion removes with one statement.
-const TAKEN_LINKS_MAX: usize = 50_000;
 /// Target ids of one `unlinked` event of a deletion.
 const EVENT_TARGETS_MAX: usize = 1000;
 
@@ -162,8 +161,11 @@ const EVENT_TARGETS_MAX: usize = 1000;
 ///
 /// Each link is in one event: of the deleted record; of the link's source where both records go; and of the source that stays
 /// where the relation shows on the source's side only, because it is between an object and itself.
+///
+/// # Errors
+/// `answer_too_large` for more links than one deletion may take along.
 pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
-    take(connection, context, gone, TAKEN_LINKS_MAX, true).await.map(|_| ())
+    take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await.map(|_| ())
 }
 
 /// The same for some of the links, `most` or a few more: how many.
@@ -206,6 +208,9 @@ async fn take(
             let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(source))?;
             let is_last = rows.len() < at_once;
             taken += rows.len();
+            if takes_all && taken > LINKS_BEYOND_MAX {
+                return Err(too_large());
+            }
             let mut links = Vec::with_capacity(rows.len());
             for row in rows {
                 links.push((row.uuid(0)?, row.uuid(1)?));

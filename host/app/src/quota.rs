@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blockbase_quota::{ByteQuota, BytesRule, Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Error, Result};
-use blockbase_store::Connection;
+use blockbase_store::{Connection, Read};
 use futures_util::future::BoxFuture;
 
 use crate::App;
@@ -102,17 +102,44 @@ impl App {
 }
 
 impl App {
-    /// Runs a caller's scan of the service's own tables, once the caller has a place for it.
+    /// Runs a caller's read of records, in one of the caller's places for scans where it turns out to be one. The caller is judged again
+    /// where accounts have changed: once the read has waited for its turn, and before its answer is shown.
     ///
     /// # Errors
-    /// `unavailable` where the caller's scans are used up, beside the body's own.
+    /// `unavailable` where the caller's scans are used up, those of [`App::recheck`], beside the body's own.
+    pub(crate) async fn read_metered<T, F>(&self, caller: &Caller, read: Read, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+    {
+        let answer = self.store.read_metered(self.by(caller), read, self.scan_permit(caller), body).await?;
+        self.recheck(caller).await?;
+        Ok(answer)
+    }
+
+    /// Runs a caller's scan of the service's own tables, once the caller has a place for it, as [`App::read_metered`] does.
+    ///
+    /// # Errors
+    /// `unavailable` where the caller's scans are used up, those of [`App::recheck`], beside the body's own.
     pub(crate) async fn scan<T, F>(&self, caller: &Caller, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         let permit = self.scan_permit(caller).await?;
-        self.store.scan(caller.quota_owner(), permit, body).await
+        self.scan_in(caller, permit, body).await
+    }
+
+    /// As [`App::scan`], in a place that the caller has already.
+    pub(crate) async fn scan_in<T, F, P>(&self, caller: &Caller, permit: P, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        let answer = self.store.scan(self.by(caller), permit, body).await?;
+        self.recheck(caller).await?;
+        Ok(answer)
     }
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use blockbase_query::{Action, Permissions};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, Maker, ReadCost, Writer};
+use blockbase_store::{Connection, Maker, ReadCost, Reader, Writer};
 use futures_util::future::BoxFuture;
 
 use crate::App;
@@ -248,7 +248,7 @@ impl Judged {
     }
 }
 
-/// A caller as the writer of a transaction.
+/// A caller as the reader of a read, or as the writer of a transaction.
 pub(crate) struct By {
     app: Weak<App>,
     owner: QuotaOwner,
@@ -277,7 +277,7 @@ impl By {
     }
 }
 
-impl Writer for By {
+impl Reader for By {
     fn owner(&self) -> QuotaOwner {
         self.owner.clone()
     }
@@ -291,7 +291,9 @@ impl Writer for By {
         }
         if self.is_current() { None } else { Some(self.judge_again(connection)) }
     }
+}
 
+impl Writer for By {
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         // A change of accounts may be one of the caller's own, after which they are another; and nobody else's comes in between.
         let is_certain = self.changes_accounts || self.is_current();
@@ -300,7 +302,7 @@ impl Writer for By {
 }
 
 impl App {
-    /// The writer of a transaction that a caller asked for.
+    /// The reader of a read, or the writer of a transaction, that a caller asked for.
     pub(crate) fn by(&self, caller: &Caller) -> By {
         By { app: self.weak(), owner: caller.quota_owner().clone(), judged: caller.judged.clone(), changes_accounts: false }
     }

@@ -78,15 +78,13 @@ impl App {
             let bytes_max = self.answer_bytes_left(caller);
             let has_several = !plan.expand.is_empty() || (plan.with_count && !plan.knows_total(self.store.dialect()));
             let read = Read {
-                owner: caller.quota_owner().clone(),
                 schema: registry.version,
                 cost: cost(&plan.selection),
                 tables_of_one_moment: has_several.then(|| tables(&plan.object, &plan.expand)),
             };
             let warnings = warnings_of_expand(&registry, object.name(), &request.expand);
             let answer = self
-                .store
-                .read_metered(read, self.scan_permit(caller), move |connection| {
+                .read_metered(caller, read, move |connection| {
                     let plan = Arc::clone(&plan);
                     Box::pin(async move { run_list(connection, &plan, bytes_max).await })
                 })
@@ -105,13 +103,10 @@ impl App {
             let Some(id) = record_id(id) else { return Ok(None) };
             let plan = RecordPlan::new(&object, &access, id);
             if expand.is_empty() {
-                let (app, owner) = (self.itself()?, caller.quota_owner().clone());
                 return self
                     .store
-                    .read_rows(caller.quota_owner(), registry.version, move |connection| {
+                    .read_rows(self.by(caller), registry.version, move |connection| {
                         Box::pin(async move {
-                            // It may have waited for a connection.
-                            app.check_response_room(&owner)?;
                             let statement = sql::get(connection.dialect(), &plan, false);
                             let record = connection.fetch_record(statement, &plan.object.columns).await;
                             let record = record.map_err(|error| error.on(&plan.object))?;
@@ -123,15 +118,9 @@ impl App {
             let bytes_max = self.answer_bytes_left(caller);
             let tables = Some(tables(&object, &expand));
             let plan = Arc::new((plan, expand));
-            let read = Read {
-                owner: caller.quota_owner().clone(),
-                schema: registry.version,
-                cost: Cost::Unknown,
-                tables_of_one_moment: tables,
-            };
+            let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: tables };
             let record = self
-                .store
-                .read_metered(read, self.scan_permit(caller), move |connection| {
+                .read_metered(caller, read, move |connection| {
                     let plan = Arc::clone(&plan);
                     Box::pin(async move { run_get(connection, &plan.0, &plan.1, bytes_max).await })
                 })
@@ -177,18 +166,12 @@ impl App {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Read)?;
             let plan = Arc::new(AggregatePlan::new(&object, &access, request.clone())?);
-            let read = Read {
-                owner: caller.quota_owner().clone(),
-                schema: registry.version,
-                cost: cost(&plan.selection),
-                tables_of_one_moment: None,
-            };
-            self.store
-                .read_metered(read, self.scan_permit(caller), move |connection| {
-                    let plan = Arc::clone(&plan);
-                    Box::pin(async move { run_aggregate(connection, &plan).await })
-                })
-                .await
+            let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
+            self.read_metered(caller, read, move |connection| {
+                let plan = Arc::clone(&plan);
+                Box::pin(async move { run_aggregate(connection, &plan).await })
+            })
+            .await
         })
         .await
     }

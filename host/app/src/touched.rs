@@ -15,6 +15,8 @@ use crate::record_events::WriteContext;
 const TOUCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Most records that one deletion may delete or change beside those that were named.
 pub(crate) const BEYOND_MAX: usize = 10_000;
+/// Most links that one deletion may take along.
+pub(crate) const LINKS_BEYOND_MAX: usize = 20_000;
 /// Bytes of events that are written together.
 pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
 
@@ -87,7 +89,8 @@ pub(crate) fn too_large() -> Error {
         Code::AnswerTooLarge,
         format!(
             "The records that this call changes or deletes, with those that go along, have more than {} MiB together, or more than \
-             {BEYOND_MAX} go along. Name fewer of them in one call, or first delete, in parts, those that refer to them.",
+             {BEYOND_MAX} records or {LINKS_BEYOND_MAX} links go along. Name fewer of them in one call, or first delete, in parts, what refers \
+             to them or is linked with them.",
             TOUCHED_BYTES_MAX / 1024 / 1024
         ),
     )

@@ -11,6 +11,8 @@ use crate::plan::column_index;
 const LEVELS_MAX: usize = 3;
 /// Most relation keys of one request, over all levels.
 const KEYS_MAX: usize = 50;
+/// Most paths of one request.
+const PATHS_MAX: usize = 1000;
 /// Most keys that are none of which a request is told.
 const UNKNOWN_MAX: usize = 50;
 /// Most related records that one key brings, for all records of a page together.
@@ -28,11 +30,15 @@ pub struct Related {
 /// Reads comma-separated relation keys, dotted for more levels.
 ///
 /// # Errors
-/// `invalid_request` for a path of more than three levels.
+/// `invalid_request` for a path of more than three levels, and for more paths than [`PATHS_MAX`].
 pub fn expand_paths(text: &str) -> Result<Vec<Related>> {
     let mut tree = Vec::new();
-    for path in text.split(',').map(str::trim).filter(|path| !path.is_empty()) {
-        if path.split('.').count() > LEVELS_MAX {
+    for (number, path) in text.split(',').map(str::trim).filter(|path| !path.is_empty()).enumerate() {
+        // Each path is compared with all before it.
+        if number >= PATHS_MAX {
+            return Err(Error::invalid_request(format!("`expand` takes {PATHS_MAX} paths at most.")));
+        }
+        if path.split('.').nth(LEVELS_MAX).is_some() {
             return Err(Error::invalid_request(format!("`expand` goes {LEVELS_MAX} levels deep at most; {path:?} goes deeper.")));
         }
         let mut level: &mut Vec<Related> = &mut tree;

@@ -70,6 +70,8 @@ impl FromRequestParts<AppState> for Authenticated {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
         let caller = state.app.authenticate(&credentials(parts)).await?;
         response_room(parts, state, &caller).await?;
+        // It may have waited for room.
+        state.app.recheck(&caller).await?;
         Ok(Authenticated(caller))
     }
 }

@@ -96,8 +96,6 @@ pub enum Cost {
 /// A read by a caller.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// The caller whose connections it uses.
-    pub owner: QuotaOwner,
     /// The version of the schema that its statements were planned on.
     pub schema: i64,
     pub cost: Cost,
@@ -196,19 +194,21 @@ impl Store {
         }
     }
 
-    /// As [`Store::read`] of a few rows for a caller, who uses their share of connections, for statements that were planned on version `schema` of the schema.
+    /// As [`Store::read`] of a few rows for a caller, who uses their share of connections, for statements that were planned on version
+    /// `schema` of the schema.
     ///
     /// # Errors
     /// One to retry where the schema is another by now.
-    pub async fn read_rows<T, F>(&self, owner: &QuotaOwner, schema: i64, body: F) -> Result<T>
+    pub async fn read_rows<T, F>(&self, reader: impl Reader, schema: i64, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
+        let (owner, body) = (reader.owner(), asked(reader, body));
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, Some(schema), body).await,
             // Its statements name columns, and rows are checked for their types.
-            Engine::Postgres(postgres) => postgres.read(owner, None, body).await,
+            Engine::Postgres(postgres) => postgres.read(&owner, None, body).await,
         }
     }
 
@@ -220,32 +220,34 @@ impl Store {
     ///
     /// # Errors
     /// What `permit` failed with, beside the body's own.
-    pub async fn read_metered<T, F, P, W>(&self, read: Read, permit: W, body: F) -> Result<T>
+    pub async fn read_metered<T, F, P, W>(&self, reader: impl Reader, read: Read, permit: W, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
         P: Send + 'static,
         W: Future<Output = Result<P>> + Send,
     {
+        let (owner, body) = (reader.owner(), asked_again(reader, body));
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read_metered(read, permit, body).await,
-            Engine::Postgres(postgres) => postgres.read_metered(read, permit, body).await,
+            Engine::Postgres(postgres) => postgres.read_metered(&owner, read, permit, body).await,
         }
     }
 
     /// Runs `body` as a caller's scan of system tables. It holds `permit` as long as it runs, and none of the places that the service
     /// has for its own scans.
-    pub async fn scan<T, F, P>(&self, owner: &QuotaOwner, permit: P, body: F) -> Result<T>
+    pub async fn scan<T, F, P>(&self, reader: impl Reader, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         P: Send + 'static,
     {
+        let (owner, body) = (reader.owner(), asked(reader, body));
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.scan(permit, None, body).await,
             Engine::Postgres(postgres) => {
                 let _permit = permit;
-                postgres.read(owner, Some(&[]), body).await
+                postgres.read(&owner, Some(&[]), body).await
             }
         }
     }
@@ -403,17 +405,20 @@ impl Store {
     }
 }
 
-/// Who a transaction writes for. It is asked in the transaction, before anything else of it runs.
-///
-/// Every write names its writer, so that none can be written that does not ask whether its caller may still do it.
-pub trait Writer: Send + 'static {
-    /// The owner in whose turn the transaction runs.
+/// Who a read is for. It is asked on the connection: after all that the read has waited for, and before anything else of it runs.
+pub trait Reader: Send + Sync + 'static {
+    /// The owner whose share it uses, and in whose turn it runs.
     fn owner(&self) -> QuotaOwner;
 
-    /// A check that has to pass, or `None` where nothing can have changed since the writer was judged.
+    /// A check that has to pass, or `None` where nothing can have changed since the caller was judged.
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
+}
 
-    /// The same before the commit, on an engine where others commit while the transaction runs.
+/// Who a transaction writes for. It is asked in the transaction, as the reader of a read is.
+///
+/// Every write names its writer, so that none can be written that does not ask whether its caller may still do it.
+pub trait Writer: Reader {
+    /// The same check before the commit, on an engine where others commit while the transaction runs.
     fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 }
 
@@ -421,7 +426,7 @@ pub trait Writer: Send + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct Service;
 
-impl Writer for Service {
+impl Reader for Service {
     fn owner(&self) -> QuotaOwner {
         QuotaOwner::Service
     }
@@ -429,9 +434,52 @@ impl Writer for Service {
     fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         None
     }
+}
 
+impl Writer for Service {
     fn check_before_commit<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
         None
+    }
+}
+
+/// The body of a read behind the check of its reader.
+fn asked<T, F>(
+    reader: impl Reader,
+    body: F,
+) -> impl for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static
+where
+    T: Send + 'static,
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+{
+    move |connection| {
+        Box::pin(async move {
+            if let Some(check) = reader.check(connection) {
+                check.await?;
+            }
+            body(connection).await
+        })
+    }
+}
+
+/// The same of a body that may run again.
+fn asked_again<T, F>(
+    reader: impl Reader,
+    body: F,
+) -> impl for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static
+where
+    T: Send + 'static,
+    F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+{
+    let asked = Arc::new((reader, body));
+    move |connection| {
+        let asked = Arc::clone(&asked);
+        Box::pin(async move {
+            let (reader, body) = asked.as_ref();
+            if let Some(check) = reader.check(connection) {
+                check.await?;
+            }
+            body(connection).await
+        })
     }
 }
 

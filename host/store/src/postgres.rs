@@ -180,7 +180,7 @@ impl Postgres {
         read_on(self.session(owner).await?, one_moment, body).await
     }
 
-    pub(crate) async fn read_metered<T, F, P, W>(&self, read: Read, permit: W, body: F) -> Result<T>
+    pub(crate) async fn read_metered<T, F, P, W>(&self, owner: &QuotaOwner, read: Read, permit: W, body: F) -> Result<T>
     where
         F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync,
         W: Future<Output = Result<P>>,
@@ -188,7 +188,7 @@ impl Postgres {
         let mut permit = pin!(permit);
         let one_moment = read.tables_of_one_moment.as_deref();
         if read.cost == Cost::Unknown {
-            let session = self.session(&read.owner).await?;
+            let session = self.session(owner).await?;
             let mut attempt = pin!(read_on(session, one_moment, &body));
             if let Ok(answer) = tokio::time::timeout(CHEAP_READ, &mut attempt).await {
                 return answer;
@@ -200,7 +200,7 @@ impl Postgres {
             // Too many scans run: this one gives up its connection, and begins anew when it may.
         }
         let _permit = permit.await?;
-        self.read(&read.owner, one_moment, body).await
+        self.read(owner, one_moment, body).await
     }
 
     /// Runs a body on one snapshot for as long as it may take. Its tables are locked against changes of the schema before the

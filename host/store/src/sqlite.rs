@@ -2,6 +2,7 @@
 
 mod contains;
 mod functions;
+mod log;
 mod meter;
 mod space;
 mod statement;
@@ -50,6 +51,7 @@ pub(crate) struct Sqlite {
     idle: Mutex<Vec<Connection>>,
     idle_max: usize,
     own_scans: Arc<Semaphore>,
+    log: log::LogGate,
     space: space::Space,
     writer: writer::Writer,
     schema: Arc<SchemaState>,
@@ -87,6 +89,7 @@ impl Sqlite {
             idle: Mutex::new(Vec::new()),
             idle_max: connections_max.map_or(8, |most| most as usize),
             space: space::Space::default(),
+            log: log::LogGate::default(),
             own_scans: Arc::new(Semaphore::new(OWN_SCANS_MAX)),
             writer: writer::Writer::start(Connection::new(Inner::Sqlite(session)), on_commit, Arc::clone(&schema))?,
             schema,
@@ -158,8 +161,9 @@ impl Sqlite {
         let abandoned = Arc::new(AtomicBool::new(false));
         // Raised when this future is dropped: nobody waits for the scan any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
+        let entered = self.log.enter(&self.file).await;
         let scan = move || {
-            let _permit = permit;
+            let _held = (permit, entered);
             if abandoned.load(Ordering::Relaxed) {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
@@ -205,7 +209,6 @@ impl Sqlite {
         let read = move || {
             let _permit = permit;
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;
-            session.pragma_update(None, "temp_store", "FILE").map_err(statement::db_error)?;
             // Mapped pages count as memory of the process, and this may read the whole file.
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
@@ -350,7 +353,9 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     driver.pragma_update(None, "trusted_schema", false)?;
     // What is deleted is overwritten with zeros, so that nothing of it can be read out of the file.
     driver.pragma_update(None, "secure_delete", true)?;
-    driver.pragma_update(None, "temp_store", "MEMORY")?;
+    // What a reader sorts may be as large as all that is stored; in files, its memory is bounded. They are only made for what the cache does
+    // not take. The writer's temporary data are bounded by what one call may touch.
+    driver.pragma_update(None, "temp_store", if is_writer { "MEMORY" } else { "FILE" })?;
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;
     driver.pragma_update(None, "query_only", !is_writer)?;

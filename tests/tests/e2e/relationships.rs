@@ -25,6 +25,49 @@ fn names(records: &Value) -> Vec<&str> {
 }
 
 on_both_engines! {
+    async fn expand_takes_a_bounded_number_of_paths(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let post = admin.make("post", json!({ "name": "First" })).await;
+        let paths = |count: usize| (0..count).map(|number| format!("unknown{number}")).collect::<Vec<_>>().join(",");
+        for path in ["post".to_owned(), format!("post/{post}")] {
+            assert_eq!(admin.get(&format!("/api/v1/data/{path}?expand={}", paths(1000))).await.status, 200);
+            let error = admin.get(&format!("/api/v1/data/{path}?expand={}", paths(1001))).await.expect_error(400, "invalid_request");
+            assert!(error["message"].as_str().unwrap().contains("1000 paths"), "{error}");
+        }
+        // The same one again and again is compared as often.
+        let same = vec!["author"; 1001].join(",");
+        admin.get(&format!("/api/v1/data/post?expand={same}")).await.expect_error(400, "invalid_request");
+    }
+
+    async fn a_deletion_takes_a_bounded_number_of_links_along(server: Server) {
+        let admin = server.admin().await;
+        blog(&admin).await;
+        let made = async |object: &str, count: usize| {
+            let records: Vec<Value> = (0..count).map(|number| json!({ "name": number.to_string() })).collect();
+            let made = admin.post(&format!("/api/v1/data/{object}/bulk"), json!({ "data": records })).await;
+            assert_eq!(made.status, 201, "{}", made.text);
+            let mut ids = Vec::new();
+            for page in 1..=count.div_ceil(100) {
+                let listed = admin.get(&format!("/api/v1/data/{object}?pageSize=100&page={page}&sort=id&select=id")).await.data();
+                ids.extend(listed.as_array().unwrap().iter().map(|record| record["id"].clone()));
+            }
+            ids
+        };
+        let (tags, posts) = (made("tag", 1000).await, made("post", 21).await);
+        for post in &posts {
+            let links = format!("/api/v1/data/post/{}/links/tags", post.as_str().unwrap());
+            assert_eq!(admin.post(&links, json!({ "ids": tags })).await.data(), json!({ "added": 1000 }));
+        }
+        let error = admin.request("DELETE", "/api/v1/data/post/bulk").json(&json!({ "ids": posts }));
+        server.send(error).await.expect_error(400, "answer_too_large");
+        assert_eq!(admin.get("/api/v1/data/post").await.json()["pagination"]["totalCount"], 21);
+        let few = admin.request("DELETE", "/api/v1/data/post/bulk").json(&json!({ "ids": posts[..20] }));
+        assert_eq!(server.send(few).await.status, 200);
+        let left = admin.get(&format!("/api/v1/data/post/{}?expand=tags", posts[20].as_str().unwrap())).await.data();
+        assert_eq!(left["tags"].as_array().unwrap().len(), 1000);
+    }
+
     async fn related_records_come_along(server: Server) {
         let admin = server.admin().await;
         blog(&admin).await;

@@ -273,3 +273,32 @@ async fn a_write_that_waits_for_others_is_judged_again_before_its_commit() {
     answer.expect_error(401, "unauthorized");
     assert_eq!(admin.get("/api/v1/data/task").await.json()["pagination"]["totalCount"], 0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_shows_nothing_to_somebody_who_lost_their_rights_while_it_ran_or_waited() {
+    for (loss, status) in [("stripped", 403), ("banned", 401)] {
+        let server = ServerBuilder::new(Engine::Postgres).start().await;
+        let admin = server.admin().await;
+        admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
+        admin.make("doc", json!({ "t": "x" })).await;
+        let (eve, id, role) = member(&admin, &format!("eve_{loss}"), everything()).await;
+        // Scans take as long as they have to: two run, and one waits for its turn.
+        let lock = server.hold_reads("doc").await;
+        let list = || eve.get("/api/v1/data/doc?t[ilike]=x");
+        let released = async {
+            until("both scans run", async || server.sql(HELD).await[0][0] == "2").await;
+            let lost = match loss {
+                "stripped" => admin.delete(&format!("/api/v1/users/{id}/roles/{role}")).await,
+                _ => admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await,
+            };
+            assert!(lost.status < 300, "{loss}: {}", lost.text);
+            lock.release().await;
+        };
+        let (first, second, third, ()) =
+            tokio::join!(list(), eve.get("/api/v1/data/doc/aggregate?fn=count&t[ilike]=x"), list(), released);
+        // On a slow machine one of them has had no turn within the time for it.
+        let mut statuses = [first.status, second.status, third.status];
+        statuses.sort_unstable();
+        assert!(statuses[..2] == [status; 2] && [status, 503].contains(&statuses[2]), "{loss}: {statuses:?}");
+    }
+}

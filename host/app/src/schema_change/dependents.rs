@@ -73,7 +73,7 @@ impl App {
     pub async fn dependents(&self, caller: &Caller, object: &str, field: Option<&str>) -> Result<(Vec<Dependent>, usize)> {
         caller.require("objects", Action::Read)?;
         self.on_schema(caller, |registry| {
-            let (caller, blocks) = (caller.clone(), Arc::clone(&self.blocks.read()));
+            let (asker, caller, blocks) = (caller, caller.clone(), Arc::clone(&self.blocks.read()));
             let (name, field) = (object.to_owned(), field.map(str::to_owned));
             async move {
                 let known = registry.object(&name).ok_or_else(|| Error::unknown_object(&name))?;
@@ -82,23 +82,16 @@ impl App {
                 {
                     return Err(Error::new(Code::NotFound, format!("`{name}` has no field `{field}`.")));
                 }
-                let read = Read {
-                    owner: caller.quota_owner().clone(),
-                    schema: registry.version,
-                    cost: Cost::Scan,
-                    tables_of_one_moment: None,
-                };
-                let permit = self.scan_permit(&caller);
-                self.store
-                    .read_metered(read, permit, move |connection| {
-                        let (registry, caller, blocks) = (Arc::clone(&registry), caller.clone(), Arc::clone(&blocks));
-                        let (name, field) = (name.clone(), field.clone());
-                        Box::pin(async move {
-                            let dependents = Dependents::of(&registry, &name, field.as_deref());
-                            dependents.collect(connection, &caller, blocks.values()).await
-                        })
+                let read = Read { schema: registry.version, cost: Cost::Scan, tables_of_one_moment: None };
+                self.read_metered(asker, read, move |connection| {
+                    let (registry, caller, blocks) = (Arc::clone(&registry), caller.clone(), Arc::clone(&blocks));
+                    let (name, field) = (name.clone(), field.clone());
+                    Box::pin(async move {
+                        let dependents = Dependents::of(&registry, &name, field.as_deref());
+                        dependents.collect(connection, &caller, blocks.values()).await
                     })
-                    .await
+                })
+                .await
             }
         })
         .await

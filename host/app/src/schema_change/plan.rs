@@ -62,34 +62,27 @@ impl App {
     {
         let objects = &objects;
         self.on_schema(caller, |registry| {
-            let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&self.blocks.read()));
+            let (edit, asker, caller, blocks) = (edit.clone(), caller, caller.clone(), Arc::clone(&self.blocks.read()));
             async move {
                 let schema = registry.version;
-                let read = Read {
-                    owner: caller.quota_owner().clone(),
-                    schema,
-                    cost: Cost::Scan,
-                    tables_of_one_moment: Some(tables(&registry, objects)),
-                };
-                let permit = self.scan_permit(&caller);
-                self.store
-                    .read_metered(read, permit, move |connection| {
-                        let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&blocks));
-                        Box::pin(async move {
-                            let Drafted { before, next, edited } = draft(connection, Mode::Plan, &blocks, edit).await?;
-                            if before.version != schema {
-                                return Err(DbError::SchemaMoved("the plan began on another schema".into()).into());
-                            }
-                            let mut plan = ask(connection, &caller, &before, next).await?;
-                            if let Some((object, field)) = edited.about {
-                                let blocks = blocks.values();
-                                let found = Dependents::of(&before, &object, field.as_deref());
-                                (plan.dependents, plan.hidden) = found.collect(connection, &caller, blocks).await?;
-                            }
-                            Ok(plan)
-                        })
+                let read = Read { schema, cost: Cost::Scan, tables_of_one_moment: Some(tables(&registry, objects)) };
+                self.read_metered(asker, read, move |connection| {
+                    let (edit, caller, blocks) = (edit.clone(), caller.clone(), Arc::clone(&blocks));
+                    Box::pin(async move {
+                        let Drafted { before, next, edited } = draft(connection, Mode::Plan, &blocks, edit).await?;
+                        if before.version != schema {
+                            return Err(DbError::SchemaMoved("the plan began on another schema".into()).into());
+                        }
+                        let mut plan = ask(connection, &caller, &before, next).await?;
+                        if let Some((object, field)) = edited.about {
+                            let blocks = blocks.values();
+                            let found = Dependents::of(&before, &object, field.as_deref());
+                            (plan.dependents, plan.hidden) = found.collect(connection, &caller, blocks).await?;
+                        }
+                        Ok(plan)
                     })
-                    .await
+                })
+                .await
             }
         })
         .await
