@@ -4,6 +4,7 @@ mod bodies;
 mod documents;
 mod memory;
 mod scans;
+mod scratch;
 mod shares;
 mod streams;
 mod turns;
