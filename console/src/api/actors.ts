@@ -1,6 +1,6 @@
 /** Who did something, by the id that the API keeps of them: a user's, else an API key's. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { request } from "./client";
+import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
 import { useCan, useMe } from "./session";
 
@@ -14,7 +14,7 @@ function userQuery(id: string) {
     queryKey: ["users", id, "name"],
     queryFn: async ({ signal }): Promise<ActorName | null> => {
       try {
-        const { data } = await request<{ data: { name: string; email: string } }>("GET", `/api/v1/users/${encodeURIComponent(id)}`, { signal });
+        const data = await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal }));
         return { name: data.name === "" ? data.email : data.name, kind: "user" };
       } catch (error) {
         if (isApiError(error) && error.status < 500) return null;
@@ -27,7 +27,7 @@ function userQuery(id: string) {
 
 const keysQuery = queryOptions({
   queryKey: ["api-keys", "names"],
-  queryFn: async ({ signal }) => (await request<{ data: { id: string; name: string }[] }>("GET", "/api/v1/api-keys", { signal })).data,
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
   staleTime: 60_000,
 });
 

@@ -1,8 +1,9 @@
 /** Names of those who made and changed things, where the reader may read users or keys. */
 import { useQuery } from "@tanstack/react-query";
-import { request } from "./client";
+import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
 import { useCan, useMe } from "./session";
+import type { User } from "./types";
 
 export interface Person {
   id: string;
@@ -12,16 +13,10 @@ export interface Person {
   kind: "user" | "key" | "unknown";
 }
 
-interface User {
-  id: string;
-  name: string;
-  email: string;
-}
-
 /** A 404 is an answer here: the account has been deleted, or the id is a key's. */
 async function userOrNull(id: string, signal: AbortSignal): Promise<User | null> {
   try {
-    return (await request<{ data: User }>("GET", `/api/v1/users/${encodeURIComponent(id)}`, { signal })).data;
+    return await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal }));
   } catch (error) {
     if (isApiError(error) && [403, 404].includes(error.status)) return null;
     throw error;
@@ -38,7 +33,7 @@ export function usePerson(id: string | null | undefined): Person | undefined {
   const user = useQuery({ queryKey: ["person", id], queryFn: ({ signal }) => userOrNull(id!, signal), enabled: asked && readsUsers, staleTime: 300_000 });
   const keys = useQuery({
     queryKey: ["person-keys"],
-    queryFn: async ({ signal }) => (await request<{ data: { id: string; name: string }[] }>("GET", "/api/v1/api-keys", { query: { pageSize: 100 }, signal })).data,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
     enabled: asked && readsKeys && (!readsUsers || user.data === null),
     staleTime: 60_000,
   });

@@ -7,8 +7,9 @@ import { useMemo } from "react";
 import { isApiError } from "./errors";
 import { isJsonObject, type JsonObject, type JsonValue } from "./json";
 import { openApiQuery } from "./openapi";
-import { dataObjectsQuery, schemaQuery, type Field, type FieldType, type Relationship, type Schema } from "./schema-live";
+import { dataObjectsQuery, schemaQuery } from "./schema-live";
 import { useCan } from "./session";
+import type { Field, FieldType, Relationship, Schema } from "./types";
 
 /** The platform's own object that a relationship may lead to. Its records are users. */
 export const USERS = "users";

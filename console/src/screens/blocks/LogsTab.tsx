@@ -3,22 +3,16 @@ import { IconPlayerPause, IconPlayerPlay, IconSearch } from "@tabler/icons-react
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { request } from "../../api/client";
+import { api, ok } from "../../api/client";
+import type { LogLine } from "../../api/types";
 import { ErrorNotice } from "../../components/ErrorState";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
-import { type LogLine, pathOf } from "./blocks";
 import { Lines } from "./Lines";
 import classes from "./Blocks.module.css";
 
 const FOLLOW_MS = 1_500;
 const KEPT_MAX = 1_000;
-
-interface Page {
-  data: LogLine[];
-  cursor: string;
-  missed: boolean;
-}
 
 /** The log as it is written, newest first. Each look asks for what came after the last one, so that no line is missed. */
 export function LogsTab({ name }: { name: string }) {
@@ -39,7 +33,7 @@ export function LogsTab({ name }: { name: string }) {
     queryKey: ["blocks", name, "logs", filter],
     queryFn: async ({ signal }) => {
       const after = cursor.current;
-      const page = await request<Page>("GET", `${pathOf(name)}/logs`, { query: { level, search: q, after, limit: 500 }, signal });
+      const page = await ok(api.GET("/api/v1/blocks/{block}/logs", { params: { path: { block: name }, query: { level, search: q, after, limit: 500 } }, signal }));
       cursor.current = page.cursor;
       // The first page is newest first, later ones oldest first.
       const fresh = after === undefined ? page.data : page.data.toReversed();

@@ -2,14 +2,15 @@ import { Button } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { request } from "../../api/client";
+import { api } from "../../api/client";
 import { useCan } from "../../api/session";
+import type { Delivery } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Inspector } from "../../components/Inspector";
 import { Time } from "../../components/Time";
-import { type Delivery, DeliveryStatus, stateOf } from "./deliveries";
+import { DeliveryStatus, stateOf } from "./deliveries";
 import classes from "../events/Events.module.css";
 
 /** One delivery: its state, what the receiver said, and the way to send it again. */
@@ -19,7 +20,7 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
   const { eventId, consumer, topic, handler, attempts, error, nextAttemptAt, deliveredAt, occurredAt } = delivery;
   const state = stateOf(delivery);
   const retry = useMutation({
-    mutationFn: () => request("POST", "/api/v1/events/deliveries/retry", { body: { eventId, consumer } }),
+    mutationFn: () => api.POST("/api/v1/events/deliveries/retry", { body: { eventId, consumer } }),
     onSettled: () => cache.invalidateQueries({ queryKey: ["deliveries"] }),
   });
   const webhook = consumer.startsWith("webhook:") ? consumer.slice("webhook:".length) : undefined;

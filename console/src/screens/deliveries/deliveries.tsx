@@ -1,21 +1,8 @@
 /** Deliveries of the ledger as screens show them. */
 import { queryOptions } from "@tanstack/react-query";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
+import type { Delivery } from "../../api/types";
 import { StatusBadge } from "../../components/StatusBadge";
-
-export interface Delivery {
-  eventId: string;
-  topic: string;
-  consumer: string;
-  handler: string;
-  status: "pending" | "delivered" | "failed";
-  attempts: number;
-  error: string | null;
-  nextAttemptAt: string | null;
-  deliveredAt: string | null;
-  occurredAt: string;
-  dead: boolean;
-}
 
 export type State = "pending" | "delivered" | "failed" | "dead";
 
@@ -32,15 +19,6 @@ export function DeliveryStatus({ delivery }: { delivery: Delivery }) {
       {state}
     </StatusBadge>
   );
-}
-
-export interface Counts {
-  consumer: string;
-  pending: number;
-  delivered: number;
-  failed: number;
-  dead: number;
-  oldestPendingAt: string | null;
 }
 
 export interface LedgerFilter {
@@ -60,6 +38,6 @@ export function parametersOf({ status, event, ...rest }: LedgerFilter) {
 export const countsQuery = (filter: Omit<LedgerFilter, "status">) =>
   queryOptions({
     queryKey: ["deliveries", "counts", filter],
-    queryFn: async ({ signal }) => (await request<{ data: Counts[] }>("GET", "/api/v1/events/deliveries/counts", { query: parametersOf(filter), signal })).data,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries/counts", { params: { query: parametersOf(filter) }, signal })),
     refetchInterval: 5_000,
   });

@@ -3,9 +3,10 @@ import { IconRefresh } from "@tabler/icons-react";
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
-import { address, request } from "../../api/client";
+import { address, api, dataOf } from "../../api/client";
 import { messageOf } from "../../api/errors";
 import { useCan } from "../../api/session";
+import type { Delivery } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
@@ -16,7 +17,7 @@ import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { DeliveryInspector } from "./DeliveryInspector";
-import { type Delivery, DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf } from "./deliveries";
+import { DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf } from "./deliveries";
 import classes from "./Deliveries.module.css";
 
 const PAGE = 100;
@@ -33,8 +34,7 @@ export function DeliveriesScreen() {
   const parameters = parametersOf(filter);
   const query = useInfiniteQuery({
     queryKey: ["deliveries", "list", filter],
-    queryFn: async ({ pageParam, signal }) =>
-      (await request<{ data: Delivery[] }>("GET", "/api/v1/events/deliveries", { query: { ...parameters, limit: PAGE, offset: pageParam }, signal })).data,
+    queryFn: ({ pageParam, signal }) => dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { ...parameters, limit: PAGE, offset: pageParam } }, signal })),
     initialPageParam: 0,
     getNextPageParam: (last, pages) => (last.length < PAGE ? undefined : pages.length * PAGE),
     placeholderData: keepPreviousData,
@@ -56,7 +56,7 @@ export function DeliveriesScreen() {
     for (const [index, { eventId, consumer }] of chosen.entries()) {
       setProgress({ done: index, of: chosen.length, what: "Retrying" });
       try {
-        await request("POST", "/api/v1/events/deliveries/retry", { body: { eventId, consumer } });
+        await api.POST("/api/v1/events/deliveries/retry", { body: { eventId, consumer } });
       } catch (error) {
         refused.push(messageOf(error));
       }
@@ -72,10 +72,11 @@ export function DeliveriesScreen() {
     const { consumer, topic, since, until } = filter;
     if (!(await confirm({ title: `Retry ${dead.toLocaleString("en")} dead ${dead === 1 ? "delivery" : "deliveries"}?`, children: "They are sent in order at the ordinary pace. A receiver may get an event that it has seen before.", action: "Retry all dead", danger: false }))) return;
     try {
-      const { data } = await request<{ data: { count: number } }>("POST", "/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } });
-      setProgress({ done: 0, of: data.count, what: "Delivering" });
+      const answer = await dataOf(api.POST("/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } }));
+      const count = "count" in answer ? answer.count : 1;
+      setProgress({ done: 0, of: count, what: "Delivering" });
       await refresh();
-      told(`${data.count.toLocaleString("en")} deliveries are on the way again.`);
+      told(`${count.toLocaleString("en")} deliveries are on the way again.`);
       setProgress(undefined);
     } catch (error) {
       failed("The dead deliveries could not be retried", error);

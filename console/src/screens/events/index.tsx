@@ -4,7 +4,8 @@ import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/r
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
-import { type LiveEvent, topicMatches, useLive } from "../../api/live";
+import { topicMatches, useLive } from "../../api/live";
+import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, type DataTableHandle } from "../../components/DataTable";

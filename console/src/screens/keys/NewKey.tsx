@@ -1,7 +1,7 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
@@ -9,8 +9,7 @@ import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { asCurl } from "../../components/CopyAs";
 import { CodeBlock } from "../../components/CodeBlock";
 import { rolesQuery } from "../users/users";
-import type { ApiKey } from ".";
-import classes from "../users/Users.module.css";
+import classes from "../../components/Details.module.css";
 
 const DAY_MS = 86_400_000;
 const LIFETIMES = [
@@ -30,9 +29,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
   const [days, setDays] = useState("");
   const create = useMutation({
     mutationFn: () =>
-      request<{ data: ApiKey; key: string }>("POST", "/api/v1/api-keys", {
-        body: { name: name.trim(), roleId, ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * DAY_MS).toISOString() }) },
-      }),
+      ok(api.POST("/api/v1/api-keys", { body: { name: name.trim(), roleId: roleId!, ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * DAY_MS).toISOString() }) } })),
     onSuccess: () => cache.invalidateQueries({ queryKey: ["api-keys"] }),
     // A secret does not stay in a cache.
     gcTime: 0,

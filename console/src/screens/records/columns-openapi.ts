@@ -3,7 +3,7 @@
  * objects that they may use.
  */
 import { type JsonObject, type JsonValue, isJsonObject } from "../../api/json";
-import type { FieldType } from "../../api/schema-live";
+import type { FieldType } from "../../api/types";
 import { type RecordColumn, type RecordShape, shaped } from "./columns";
 
 const at = (value: JsonValue | undefined, ...path: string[]): JsonValue | undefined => path.reduce<JsonValue | undefined>((now, key) => (isJsonObject(now) ? now[key] : undefined), value);

@@ -1,10 +1,5 @@
 /** The columns of an object's table: its id, its fields, its references, then what the server keeps about every record. */
-import type { JsonObject } from "../../api/json";
-import type { DataObject, Field, FieldType, Relationship } from "../../api/schema-live";
-
-export interface RecordRow extends JsonObject {
-  id: string;
-}
+import type { DataObject, Field, FieldType, Relationship } from "../../api/types";
 
 export interface RecordColumn {
   /** The key in a record, and the name in filters, sorts and changes. */

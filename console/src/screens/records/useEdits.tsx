@@ -5,11 +5,12 @@
 import { Button } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useCallback, useRef, useState } from "react";
-import { requestRaw } from "../../api/client";
+import { readRecord, updateRecord } from "../../api/records";
 import { isApiError, messageOf } from "../../api/errors";
-import { type JsonObject, type JsonValue, parseJson, sameJson } from "../../api/json";
+import { type JsonObject, type JsonValue, sameJson } from "../../api/json";
+import type { RecordRow } from "../../api/record-paths";
 import { UNDO_MS, failed, told } from "../../components/toast";
-import type { RecordRow, RecordShape } from "./columns";
+import type { RecordShape } from "./columns";
 import { etagOf, rememberEtag } from "./etags";
 import type { Live } from "./useLiveRows";
 import type { Rows } from "./useRows";
@@ -48,11 +49,9 @@ export interface Edits {
 }
 
 async function readOne(object: string, id: string): Promise<{ row: RecordRow; etag: string | null }> {
-  const response = await requestRaw("GET", `/api/v1/data/${object}/${id}`);
-  const { data } = parseJson(await response.text()) as { data: RecordRow };
-  const etag = response.headers.get("etag");
-  rememberEtag(object, id, etag, data.updated_at);
-  return { row: data, etag };
+  const { record, etag } = await readRecord(object, id);
+  rememberEtag(object, id, etag, record.updated_at);
+  return { row: record, etag };
 }
 
 export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: (changes: Undoable["changes"], label: string) => Promise<void>): Edits {
@@ -85,10 +84,9 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
 
   const send = useCallback(
     async (row: RecordRow, values: Values, etag: string | undefined): Promise<RecordRow> => {
-      const response = await requestRaw("PATCH", `/api/v1/data/${object}/${row.id}`, { body: values, headers: etag === undefined ? {} : { "if-match": etag } });
-      const { data } = parseJson(await response.text()) as { data: RecordRow };
-      rememberEtag(object, row.id, response.headers.get("etag"), data.updated_at);
-      return data;
+      const { record, etag: now } = await updateRecord(object, row.id, values, etag ?? null);
+      rememberEtag(object, row.id, now, record.updated_at);
+      return record;
     },
     [object],
   );

@@ -1,9 +1,10 @@
 /** What related records are called: read in batches for the references that are on the screen. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { allows, usePermissions } from "../../api/session";
-import { type RecordColumn, type RecordRow, type RecordShape, titleColumn } from "./columns";
+import type { RecordRow } from "../../api/record-paths";
+import { type RecordColumn, type RecordShape, titleColumn } from "./columns";
 
 /** The most titles that stay; past it all are forgotten and those in view read again. */
 const TITLES_MAX = 5_000;
@@ -28,11 +29,14 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
         void cache
           .fetchQuery({
             queryKey: ["data", relation.target, "titles", batch],
-            queryFn: ({ signal }) => request<{ data: RecordRow[] }>("GET", `/api/v1/data/${relation.target}?id[in]=${batch.join()}&select=id,${title.id}&pageSize=${BATCH}&count=none`, { signal }),
+            queryFn: ({ signal }) => {
+              const query = `id[in]=${batch.join()}&select=id,${title.id}&pageSize=${BATCH}&count=none`;
+              return dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: relation.target }, query }, signal }));
+            },
             gcTime: 0,
             retry: false,
           })
-          .then(({ data }) =>
+          .then((data) =>
             setTitles((now) => {
               const next = new Map(now.size > TITLES_MAX ? [] : now);
               if (now.size > TITLES_MAX) asked.current.clear();

@@ -1,25 +1,19 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { type JsonValue, parseJson } from "../../api/json";
+import type { Task } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
 import { Schedule } from "./Schedule";
-import type { Task } from "./tasks";
 import classes from "./Tasks.module.css";
-
-interface Declared {
-  block: string;
-  name: string;
-  description?: string;
-}
 
 const actionsQuery = {
   queryKey: ["blocks", "actions"],
-  queryFn: async ({ signal }: { signal: AbortSignal }) => (await request<{ data: { actions: Declared[] } }>("GET", "/api/v1/blocks/actions", { signal })).data.actions,
+  queryFn: async ({ signal }: { signal: AbortSignal }) => (await dataOf(api.GET("/api/v1/blocks/actions", { signal }))).actions,
 };
 
 /** A task that calls an action of a block, with the rights of who creates it. */
@@ -38,8 +32,8 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
   }
   const create = useMutation({
     mutationFn: async () => {
-      const [block, actionName] = action!.split("/");
-      return (await request<{ data: Task }>("POST", "/api/v1/tasks", { body: { name, type: "block_action", schedule, config: { block, action: actionName, input } } })).data;
+      const [block = "", actionName = ""] = action!.split("/");
+      return dataOf(api.POST("/api/v1/tasks", { body: { name, type: "block_action", schedule, config: { block, action: actionName, input } } }));
     },
     onSuccess: async (task) => {
       await cache.invalidateQueries({ queryKey: ["tasks"] });

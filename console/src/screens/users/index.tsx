@@ -5,6 +5,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { address } from "../../api/client";
 import { useCan } from "../../api/session";
+import type { User } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
@@ -15,8 +16,8 @@ import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { UserInspector } from "./UserInspector";
-import { PAGE, type User, rolesQuery, usersQuery } from "./users";
-import classes from "./Users.module.css";
+import { PAGE, rolesQuery, usersQuery } from "./users";
+import classes from "../../components/Details.module.css";
 
 const TYPED_DELAY_MS = 250;
 
@@ -42,7 +43,7 @@ export function UsersScreen() {
   return (
     <Page
       title="Users"
-      {...(total === undefined ? {} : { aside: total.toLocaleString("en") })}
+      {...(total === undefined || total === null ? {} : { aside: total.toLocaleString("en") })}
       actions={<CopyAs request={{ method: "GET", path: address("/api/v1/users", { search: q, role, page, pageSize: PAGE }) }} />}
       toolbar={
         <>

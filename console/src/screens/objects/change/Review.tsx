@@ -4,6 +4,7 @@ import { IconAlertTriangle, IconCircleCheck, IconCircleX, IconMinus } from "@tab
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { isApiError } from "../../../api/errors";
+import type { Plan } from "../../../api/types";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { told } from "../../../components/toast";
@@ -11,7 +12,7 @@ import { type StepState, applySteps } from "../model/apply";
 import type { Step } from "../model/draft";
 import { keyOfMessage } from "../model/fieldProblems";
 import { count } from "../model/names";
-import { type Plan, planQuery } from "../model/plan";
+import { planQuery } from "../model/plan";
 import { setApplying, setEdits, setFailure } from "../model/store";
 import { CopySteps } from "./CopySteps";
 import { Effect } from "./Effect";

@@ -1,8 +1,7 @@
 import { Switch, TextInput, Textarea } from "@mantine/core";
 import { useId } from "react";
 import { type JsonValue, readNumber } from "../../../api/json";
-import type { Field, FieldType } from "../../../api/schema-live";
-import type { FieldChanges } from "../model/draft";
+import type { Field, FieldChanges, FieldType } from "../../../api/types";
 import type { FieldKey, FieldProblems } from "../model/fieldProblems";
 import { defaultScale, explainTypeChange, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo, whyNotOthers, widerTypes } from "../model/fieldTypes";
 import { SYSTEM_COLUMNS, nameFrom } from "../model/names";

@@ -21,7 +21,7 @@ import {
   IconToggleLeft,
   type TablerIcon,
 } from "@tabler/icons-react";
-import type { FieldType } from "../../../api/schema-live";
+import type { FieldType } from "../../../api/types";
 
 export interface FieldTypeInfo {
   type: FieldType;

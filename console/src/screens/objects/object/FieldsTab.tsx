@@ -2,7 +2,7 @@ import { Button, TextInput } from "@mantine/core";
 import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useMemo, useRef } from "react";
 import { printJson } from "../../../api/json";
-import type { Field } from "../../../api/schema-live";
+import type { Field } from "../../../api/types";
 import { type Column, DataTable, type DataTableHandle } from "../../../components/DataTable";
 import { EmptyState } from "../../../components/EmptyState";
 import { asCurl } from "../../../components/CopyAs";

@@ -1,6 +1,6 @@
 /** Conditions of a view: what the URL, a saved view, a chip and a request say of them. */
-import type { FieldType } from "../../../api/schema-live";
 import type { RecordColumn } from "../columns";
+import type { FieldType } from "../../../api/types";
 
 export type Operator = "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "like" | "ilike" | "in" | "nin" | "is_null" | "is_not_null";
 
