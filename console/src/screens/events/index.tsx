@@ -137,7 +137,7 @@ export function EventsScreen() {
           rowId={({ id }) => id}
           openId={open}
           onOpen={({ id }) => go(id)}
-          rowState={({ id }) => (arrived.has(id) ? { isNew: true } : undefined)}
+          isNew={({ id }) => arrived.has(id)}
           narrowColumns={["topic", "at"]}
           footer={
             query.isFetchNextPageError ? (

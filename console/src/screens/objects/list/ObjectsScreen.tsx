@@ -8,7 +8,7 @@ import { schemaQuery } from "../../../api/schema-live";
 import { useCan } from "../../../api/session";
 import { Actor } from "../../../components/Actor";
 import { CopyAs, asCurl } from "../../../components/CopyAs";
-import { type Column, DataTable, type DataTableHandle, type Sort } from "../../../components/DataTable";
+import { type Column, DataTable, type DataTableHandle } from "../../../components/DataTable";
 import { EmptyState } from "../../../components/EmptyState";
 import { ErrorState } from "../../../components/ErrorState";
 import { Page } from "../../../components/Page";
@@ -160,11 +160,10 @@ export function ObjectsScreen() {
           columns={readsSchema ? COLUMNS : COLUMNS.slice(0, 2)}
           rows={sorted}
           rowId={({ object }) => object.name}
-          sort={[{ id: by, descending }]}
-          onSort={(next: Sort[]) => {
-            const first = next[0];
-            void navigate({ search: ({ sort: _, ...rest }) => (first === undefined || (first.id === "name" && !first.descending) ? rest : { ...rest, sort: `${first.descending ? "-" : ""}${first.id}` }), replace: true });
-          }}
+          sort={{ id: by, descending }}
+          onSort={(next) =>
+            void navigate({ search: ({ sort: _, ...rest }) => (next === undefined || (next.id === "name" && !next.descending) ? rest : { ...rest, sort: `${next.descending ? "-" : ""}${next.id}` }), replace: true })
+          }
           openId={opened?.object.name}
           onOpen={({ object }) => (open === object.name ? void navigate({ to: "/objects/$object", params: { object: object.name }, search: {} }) : select(object.name))}
           narrowColumns={["name", "records"]}

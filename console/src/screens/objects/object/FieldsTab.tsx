@@ -62,7 +62,7 @@ export function FieldsTab({ state: { base, draft }, query, onQuery, openKey, onO
         </EmptyState>
       ) : (
         <div className={classes.grow}>
-          <DataTable label={`Fields of ${draft.name}`} columns={COLUMNS} rows={rows} rowId={({ key }) => key} openId={openKey} onOpen={({ key }) => onOpen(key)} rowState={({ state }) => (state === "dropped" ? { gone: "It is dropped when the changes are applied." } : undefined)} narrowColumns={["name", "type"]} handle={table} />
+          <DataTable label={`Fields of ${draft.name}`} columns={COLUMNS} rows={rows} rowId={({ key }) => key} openId={openKey} onOpen={({ key }) => onOpen(key)} gone={({ state }) => (state === "dropped" ? "It is dropped when the changes are applied." : undefined)} narrowColumns={["name", "type"]} handle={table} />
         </div>
       )}
       <div className={classes.foot}>
