@@ -50,7 +50,8 @@ export function createRecord(object: string, body: JsonObject): Promise<Versione
 
 /** With an ETag, 412 where the record has changed since. */
 export async function deleteRecord(object: string, id: string, etag: string | null): Promise<void> {
-  await api.DELETE("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: ifMatch(etag) } });
+  // It may be sent while the page is being left.
+  await api.DELETE("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: ifMatch(etag) }, keepalive: true });
 }
 
 export async function changeLinks(object: string, id: string, relation: string, ids: string[], change: "add" | "remove"): Promise<void> {

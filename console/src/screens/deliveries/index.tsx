@@ -5,6 +5,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
 import { address, api, dataOf } from "../../api/client";
 import { messageOf } from "../../api/errors";
+import { fromLocal, toLocal } from "../../api/local-time";
 import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
@@ -13,6 +14,7 @@ import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { confirm } from "../../components/confirm-store";
 import { Page } from "../../components/Page";
+import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
@@ -186,35 +188,20 @@ const COLUMNS: Column<Delivery>[] = [
   { id: "at", header: "Event", width: 130, cell: ({ occurredAt }) => <Time at={occurredAt} /> },
 ];
 
-const TYPED_DELAY_MS = 300;
-
-function Typed({ label, placeholder, value, onChange }: { label: string; placeholder: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
-  const [typed, setTyped] = useState(value ?? "");
-  useEffect(() => setTyped(value ?? ""), [value]);
-  useEffect(() => {
-    const wanted = typed.trim();
-    if (wanted === (value ?? "")) return;
-    const timer = setTimeout(() => onChange(wanted === "" ? undefined : wanted), TYPED_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, [typed, value, onChange]);
-  return <TextInput w={200} aria-label={label} placeholder={placeholder} spellCheck={false} value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />;
+function Typed({ value, label, placeholder, onChange }: { label: string; placeholder: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
+  return <SettledInput w={200} aria-label={label} placeholder={placeholder} spellCheck={false} value={value} onSettled={onChange} />;
 }
 
 /** A point in time in the reader's zone; the address has it in UTC. */
 function Instant({ label, value, onChange }: { label: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
-  const date = value === undefined ? undefined : new Date(value);
-  const shown = date === undefined || Number.isNaN(date.getTime()) ? "" : new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
   return (
     <TextInput
       type="datetime-local"
       aria-label={label}
       leftSection={<span className={classes.timeLabel}>{label}</span>}
       leftSectionWidth={48}
-      value={shown}
-      onChange={({ currentTarget }) => {
-        const chosen = new Date(currentTarget.value);
-        onChange(Number.isNaN(chosen.getTime()) ? undefined : chosen.toISOString());
-      }}
+      value={toLocal(value ?? "")}
+      onChange={({ currentTarget }) => onChange(fromLocal(currentTarget.value) ?? undefined)}
     />
   );
 }

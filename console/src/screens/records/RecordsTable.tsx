@@ -3,6 +3,7 @@ import { Button, Menu } from "@mantine/core";
 import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { RecordShape as KnownShape } from "../../api/record-shape";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
 import { useCan } from "../../api/session";
@@ -54,7 +55,7 @@ interface Editing extends CellAt {
 
 export interface RecordsTableProps {
   shape: RecordShape;
-  shapeOfOther: (object: string) => RecordShape | undefined;
+  shapeOfOther: (object: string) => KnownShape | undefined;
   views: ReturnType<typeof useViews>;
 }
 

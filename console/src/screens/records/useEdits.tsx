@@ -234,8 +234,10 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
     },
     [applyMany, rows, write],
   );
-  const undo = useCallback(() => void step(undos.current, redos.current, "Undone"), [step]);
-  const redo = useCallback(() => void step(redos.current, undos.current, "Done again"), [step]);
+  // One after another: each step knows what the one before it left to do again.
+  const stepping = useRef(Promise.resolve());
+  const undo = useCallback(() => void (stepping.current = stepping.current.then(() => step(undos.current, redos.current, "Undone"))), [step]);
+  const redo = useCallback(() => void (stepping.current = stepping.current.then(() => step(redos.current, undos.current, "Done again"))), [step]);
 
   const save = useCallback(
     async (row: RecordRow, values: Values, { quiet = false }: { quiet?: boolean } = {}): Promise<Saved> => {

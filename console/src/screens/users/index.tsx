@@ -1,8 +1,8 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useCallback } from "react";
 import { address } from "../../api/client";
 import { useCan } from "../../api/session";
 import type { User } from "../../api/types";
@@ -12,14 +12,13 @@ import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { Initials } from "../../components/Initials";
 import { Page } from "../../components/Page";
+import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { UserInspector } from "./UserInspector";
 import { PAGE, rolesQuery, usersQuery } from "./users";
 import classes from "../../components/Details.module.css";
-
-const TYPED_DELAY_MS = 250;
 
 /** Everybody who has an account, with their roles. */
 export function UsersScreen() {
@@ -28,13 +27,7 @@ export function UsersScreen() {
   const readsRoles = useCan("roles", "read");
   const query = useQuery({ ...usersQuery({ search: q, role, page }), placeholderData: keepPreviousData });
   const roles = useQuery({ ...rolesQuery, enabled: readsRoles });
-  const [typed, setTyped] = useState(q ?? "");
-  useEffect(() => setTyped(q ?? ""), [q]);
-  useEffect(() => {
-    if (typed.trim() === (q ?? "")) return;
-    const timer = setTimeout(() => void navigate({ search: (before) => ({ ...before, q: typed.trim() || undefined, page: undefined }), replace: true }), TYPED_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, [typed, q, navigate]);
+  const search = useCallback((next: string | undefined) => void navigate({ search: (before) => ({ ...before, q: next, page: undefined }), replace: true }), [navigate]);
   const users = query.data?.data;
   const total = query.data?.pagination.totalCount;
   const pages = query.data?.pagination.totalPages ?? 1;
@@ -47,7 +40,7 @@ export function UsersScreen() {
       actions={<CopyAs request={{ method: "GET", path: address("/api/v1/users", { search: q, role, page, pageSize: PAGE }) }} />}
       toolbar={
         <>
-          <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find users" placeholder="Name or email" value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />
+          <SettledInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find users" placeholder="Name or email" value={q} onSettled={search} />
           {readsRoles && (
             <Select aria-label="Role" placeholder="Every role" clearable data={roles.data?.map(({ name }) => name) ?? []} value={role ?? null} onChange={(value) => void navigate({ search: (before) => ({ ...before, role: value ?? undefined, page: undefined }) })} w={180} />
           )}

@@ -3,7 +3,7 @@ import { Button, Group, Popover, Select, Stack } from "@mantine/core";
 import { IconAlertTriangle, IconFilter, IconX } from "@tabler/icons-react";
 import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import type { RecordColumn, RecordShape } from "../columns";
-import { toLocal } from "../values";
+import { toLocal } from "../../../api/local-time";
 import { type Condition, type Operator, converted, isWhole, operatorLabel, operatorsOf, takesNothing } from "./conditions";
 import { FilterValue } from "./FilterValue";
 import classes from "./Filters.module.css";
