@@ -43,8 +43,15 @@ export function DeliveriesScreen() {
     refetchInterval: 5_000,
   });
   const { status: _, ...withoutStatus } = filter;
-  const counts = useQuery(countsQuery(withoutStatus));
+  // How many dead ones were sent again; what of them still waits says how far they are.
+  const [retried, setRetried] = useState<number>();
+  const counts = useQuery({ ...countsQuery(withoutStatus), ...(retried === undefined ? {} : { refetchInterval: 1_000 }) });
   const sum = (state: "pending" | "failed" | "dead") => counts.data?.reduce((total, each) => total + each[state], 0);
+  const waiting = sum("pending") ?? 0;
+  useEffect(() => {
+    if (retried !== undefined && waiting === 0) setRetried(undefined);
+  }, [waiting, retried]);
+  const shown = progress ?? (retried === undefined ? undefined : { done: Math.max(0, retried - waiting), of: retried, what: "Delivering" });
   const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
   const at = rows.findIndex((row) => keyOf(row) === open);
   const change = (changes: Partial<LedgerFilter>) => void navigate({ search: (before) => ({ ...before, ...changes, open: undefined }), replace: true });
@@ -76,10 +83,9 @@ export function DeliveriesScreen() {
     try {
       const answer = await dataOf(api.POST("/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } }));
       const count = "count" in answer ? answer.count : 1;
-      setProgress({ done: 0, of: count, what: "Delivering" });
       await refresh();
-      told(`${count.toLocaleString("en")} deliveries are on the way again.`);
-      setProgress(undefined);
+      setRetried(count);
+      told(`${count.toLocaleString("en")} ${count === 1 ? "delivery is" : "deliveries are"} on the way again.`);
     } catch (error) {
       failed("The dead deliveries could not be retried", error);
     }
@@ -124,9 +130,9 @@ export function DeliveriesScreen() {
             <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
             <Instant label="Until" value={filter.until} onChange={(until) => change({ until })} />
           </div>
-          {progress !== undefined && (
+          {shown !== undefined && (
             <span role="status" className="dim">
-              {progress.what} {progress.done} of {progress.of}
+              {shown.what} {shown.done.toLocaleString("en")} of {shown.of.toLocaleString("en")}
             </span>
           )}
         </>

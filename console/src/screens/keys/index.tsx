@@ -4,6 +4,7 @@ import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/r
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { api, dataOf } from "../../api/client";
+import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import type { ApiKey } from "../../api/types";
 import { Actor } from "../../components/Actor";
@@ -34,6 +35,9 @@ export function KeysScreen() {
   const { q = "", open, new: creating } = useSearch({ from: "/keys" });
   const navigate = useNavigate({ from: "/keys" });
   const { data: keys, error, refetch } = useQuery(keysQuery);
+  const cache = useQueryClient();
+  const refresh = () => void cache.invalidateQueries({ queryKey: ["api-keys"] });
+  useLive(["auth.key.#", "api_keys.#"], refresh, { onGap: refresh });
   const readsRoles = useCan("roles", "read");
   const { data: roles } = useQuery({ ...rolesQuery, enabled: readsRoles });
   const canCreate = useCan("api_keys", "create");

@@ -8,7 +8,8 @@ import classes from "./Records.module.css";
 const NUMBER = new Intl.NumberFormat("en");
 
 export interface FooterProps {
-  visible: { first: number; last: number };
+  /** The first row in sight, from 0. */
+  first: number;
   count: number;
   total: number | null | undefined;
   size: number;
@@ -17,7 +18,7 @@ export interface FooterProps {
   onSize: (size: number) => void;
 }
 
-export function Footer({ visible: { first, last }, count, total, size, page, onPage, onSize }: FooterProps) {
+export function Footer({ first, count, total, size, page, onPage, onSize }: FooterProps) {
   const pages = Math.max(1, Math.ceil(count / size));
   const [typed, setTyped] = useState(String(page));
   useEffect(() => setTyped(String(page)), [page]);
@@ -29,7 +30,7 @@ export function Footer({ visible: { first, last }, count, total, size, page, onP
   return (
     <nav className={classes.footer} aria-label="Pages">
       <span>
-        {count === 0 ? "0" : `${NUMBER.format(first + 1)}–${NUMBER.format(Math.min(last + 1, count))}`}
+        {count === 0 ? "0" : `${NUMBER.format((page - 1) * size + 1)}–${NUMBER.format(Math.min(page * size, count))}`}
         {total !== null && total !== undefined && ` of ${NUMBER.format(total)}`}
       </span>
       <span className={classes.pages}>

@@ -466,7 +466,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
             )}
           </>
         )}
-        {!isEmpty && <Footer visible={visible} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : setView({ ...view, size }))} />}
+        {!isEmpty && <Footer first={visible.first} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : setView({ ...view, size }))} />}
       </div>
       <PointMenu at={cellMenu?.point ?? null} label="Cell" onClose={() => setCellMenu(null)}>
         {cellMenu !== null && (

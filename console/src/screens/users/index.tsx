@@ -1,9 +1,10 @@
 import { Button, Select } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { address } from "../../api/client";
+import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import type { User } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
@@ -24,8 +25,11 @@ import classes from "../../components/Details.module.css";
 export function UsersScreen() {
   const { q, role, page = 1, open } = useSearch({ from: "/users" });
   const navigate = useNavigate({ from: "/users" });
+  const cache = useQueryClient();
   const readsRoles = useCan("roles", "read");
   const query = useQuery({ ...usersQuery({ search: q, role, page }), placeholderData: keepPreviousData });
+  const refresh = () => void cache.invalidateQueries({ queryKey: ["users"] });
+  useLive(["auth.user.#"], refresh, { onGap: refresh });
   const roles = useQuery({ ...rolesQuery, enabled: readsRoles });
   const search = useCallback((next: string | undefined) => void navigate({ search: (before) => ({ ...before, q: next, page: undefined }), replace: true }), [navigate]);
   const users = query.data?.data;

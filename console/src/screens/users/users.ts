@@ -21,6 +21,8 @@ export const userQuery = (id: string) =>
 export const rolesQuery = queryOptions({
   queryKey: ["roles"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/roles", { signal })),
+  // Roles have no events.
+  refetchInterval: 15_000,
 });
 
 /** Everybody has these by what they are; they are not given. */
