@@ -10,7 +10,6 @@ export type Grant = Schemas["SvcGrant"];
 export type Permissions = DataOf<"/api/v1/me/permissions">;
 export type Action = Grant["actions"][number];
 export type User = Schemas["SvcManagedUser"];
-export type UserSession = Schemas["SvcUserSession"];
 export type Role = Schemas["SvcRole"];
 export type EffectiveRights = Schemas["SvcRolePermissions"]["resources"][number];
 export type ApiKey = Schemas["SvcApiKey"];
@@ -30,7 +29,6 @@ export type SchemaChange = Schemas["SvcSchemaChange"];
 
 export type LiveEvent = Schemas["SvcEvent"];
 export type Delivery = Schemas["SvcDelivery"];
-export type DeliveryCounts = Schemas["SvcDeliveryCounts"];
 export type Subscription = Schemas["SvcSubscription"];
 export type Webhook = Schemas["SvcWebhook"];
 export type Task = Schemas["SvcTask"];
@@ -49,4 +47,3 @@ export type LogLine = Schemas["SvcBlockLogLine"];
 
 export type Setting = Schemas["SvcSetting"];
 export type Status = Schemas["SvcStatus"];
-export type Pagination = Schemas["SvcPagination"];

@@ -6,7 +6,7 @@ import { isApiError } from "../../api/errors";
 import { markDeleted, unmarkDeleted } from "../../api/pending-deletes";
 import type { RecordShape, ReverseKey } from "../../api/record-shape";
 import { deleteRecord } from "../../api/records";
-import { confirm } from "../../components/Confirm";
+import { confirm } from "../../components/confirm-store";
 import { failed, undoable } from "../../components/toast";
 
 interface Dependents {

@@ -47,8 +47,6 @@ export interface Editing {
   focusOn: string | null;
 }
 
-export const EVENTLESS_MS = 30_000;
-
 /** Names of the columns whose values differ; times and stamps are not among them. */
 export function differing(columns: Column[], one: JsonObject, other: JsonObject): string[] {
   return columns.filter(({ name }) => !sameJson(one[name] ?? null, other[name] ?? null)).map(({ name }) => name);

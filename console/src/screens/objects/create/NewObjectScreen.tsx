@@ -8,7 +8,7 @@ import { useCan } from "../../../api/session";
 import type { FieldType } from "../../../api/types";
 import { asCurl } from "../../../components/CopyAs";
 import { CodeBlock } from "../../../components/CodeBlock";
-import { confirm } from "../../../components/Confirm";
+import { confirm } from "../../../components/confirm-store";
 import { ErrorNotice, ErrorState } from "../../../components/ErrorState";
 import { Inspector } from "../../../components/Inspector";
 import { Page } from "../../../components/Page";

@@ -5,7 +5,7 @@ import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/
 import { useEffect, useRef, useState } from "react";
 import { useCan } from "../../../api/session";
 import { Actor } from "../../../components/Actor";
-import { confirm } from "../../../components/Confirm";
+import { confirm } from "../../../components/confirm-store";
 import { CopyAs } from "../../../components/CopyAs";
 import type { DataTableHandle } from "../../../components/DataTable";
 import { EmptyState } from "../../../components/EmptyState";

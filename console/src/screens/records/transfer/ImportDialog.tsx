@@ -3,7 +3,7 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { type RecordShape, useRecordShape } from "../../../api/record-shape";
-import { confirm } from "../../../components/Confirm";
+import { confirm } from "../../../components/confirm-store";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { SkeletonLines } from "../../../components/Skeleton";
 import { ChooseFile } from "./ChooseFile";
