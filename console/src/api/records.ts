@@ -39,7 +39,8 @@ export async function createRecord(object: string, body: JsonObject): Promise<Ve
 
 /** With an ETag, 412 where the record has changed since. */
 export async function deleteRecord(object: string, id: string, etag: string | null): Promise<void> {
-  await requestRaw("DELETE", recordPath(object, id), { headers: etag === null ? {} : { "if-match": etag } });
+  // The page may be left at this moment: the request goes on.
+  await requestRaw("DELETE", recordPath(object, id), { keepalive: true, headers: etag === null ? {} : { "if-match": etag } });
 }
 
 export async function changeLinks(object: string, id: string, key: string, ids: string[], change: "add" | "remove"): Promise<void> {
