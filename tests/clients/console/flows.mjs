@@ -10,7 +10,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { ADMIN, call, must, open, person, settled, signIn, until } from "./harness.mjs";
+import { ADMIN, base, call, must, open, person, settled, signIn, until } from "./harness.mjs";
 
 const directory = mkdtempSync(join(tmpdir(), "blockbase-flows-"));
 after(() => rmSync(directory, { recursive: true, force: true }));
@@ -35,6 +35,27 @@ const cell = (page, row, column) => page.getByRole("grid").locator(`[data-row="$
 const first = async (path) => (await must(owner, "GET", path)).data[0];
 const screen = (path, options) => open(`/admin${path}`, { as: owner, ...options });
 
+const FIRST_LOAD_BYTES_MAX = 250 * 1024;
+const loads = {};
+/** Opens an address as the first page of a visit, waits until it is drawn, and adds up what the server sent for it: the page and its files. */
+async function landing(name, path, drawn, options) {
+  const page = await open("/admin/assets/none", { ...options, expect: [/404/, ...(options?.expect ?? [])] });
+  const answers = [];
+  page.on("response", (response) => new URL(response.url()).pathname.startsWith("/admin") && answers.push(response));
+  await page.goto(`${base}/admin${path}`);
+  await drawn(page);
+  await settled(page);
+  let bytes = 0;
+  for (const response of answers) {
+    await response.finished();
+    bytes += (await response.request().sizes()).responseBodySize;
+  }
+  loads[name] = bytes;
+  assert.ok(answers.length > 3 && bytes > 100 * 1024, `${name}: ${answers.length} answers of ${bytes} bytes are not all of it`);
+  assert.ok(bytes <= FIRST_LOAD_BYTES_MAX, `${name} loads ${(bytes / 1024).toFixed(1)} KiB: ${answers.map((response) => new URL(response.url()).pathname).join(", ")}`);
+  return page;
+}
+
 /** The picture of a screen for the documentation, where pictures are wanted. Toasts are closed first. */
 async function picture(page, name) {
   if (process.env.PICTURES === undefined) return;
@@ -51,8 +72,7 @@ async function picture(page, name) {
 }
 
 test("a fresh server makes its admin, who signs out and in again", async () => {
-  const page = await open("/admin", { expect: [/401/] });
-  await heading(page, "Create the admin account").waitFor();
+  const page = await landing("create admin", "", (page) => heading(page, "Create the admin account").waitFor(), { expect: [/401/] });
   await picture(page, "first-run");
   await page.getByLabel("Name").fill(ADMIN.name);
   await page.getByLabel("Email").fill(ADMIN.email);
@@ -342,4 +362,11 @@ test("home: it counts the records, and shows an event as it happens", async () =
   await page.getByRole("region", { name: "Newest events" }).getByRole("link", { name: made.data.id.slice(-8) }).waitFor();
   await objects.getByRole("link", { name: /^customer/ }).getByText("5", { exact: true }).waitFor();
   await picture(page, "home");
+});
+
+test("the first load is within its budget wherever a visit begins", async (context) => {
+  await landing("sign-in", "", (page) => heading(page, "Sign in").waitFor());
+  await landing("home", "", (page) => page.getByRole("region", { name: "The last hour" }).locator("canvas").first().waitFor(), { as: owner });
+  await landing("records", "/data/order", (page) => cell(page, 0, "title").getByText("Order").waitFor(), { as: owner });
+  for (const [name, bytes] of Object.entries(loads)) context.diagnostic(`first load, ${name}: ${(bytes / 1024).toFixed(1)} KiB`);
 });
