@@ -50,7 +50,7 @@ export function createRecord(object: string, body: JsonObject): Promise<Versione
 
 /** With an ETag, 412 where the record has changed since. */
 export async function deleteRecord(object: string, id: string, etag: string | null): Promise<void> {
-  // It may be sent while the page is being left.
+  // The page may be left at this moment: the request goes on.
   await api.DELETE("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: ifMatch(etag) }, keepalive: true });
 }
 

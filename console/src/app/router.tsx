@@ -43,9 +43,9 @@ const parent = { getParentRoute: () => root };
 
 const routes = [
   createRoute({ ...parent, path: "/", validateSearch: readHomeSearch, component: lazyRouteComponent(() => import("../screens/home"), "HomeScreen") }),
-  createRoute({ ...parent, path: "/objects", validateSearch: readObjectsSearch, component: lazyRouteComponent(() => import("../screens/objects"), "ObjectsScreen") }),
-  createRoute({ ...parent, path: "/objects/new", validateSearch: readNewObjectSearch, component: lazyRouteComponent(() => import("../screens/objects"), "NewObjectScreen") }),
-  createRoute({ ...parent, path: "/objects/$object", validateSearch: readObjectSearch, component: lazyRouteComponent(() => import("../screens/objects"), "ObjectScreen") }),
+  createRoute({ ...parent, path: "/objects", validateSearch: readObjectsSearch, component: lazyRouteComponent(() => import("../screens/objects/list/ObjectsScreen"), "ObjectsScreen") }),
+  createRoute({ ...parent, path: "/objects/new", validateSearch: readNewObjectSearch, component: lazyRouteComponent(() => import("../screens/objects/create/NewObjectScreen"), "NewObjectScreen") }),
+  createRoute({ ...parent, path: "/objects/$object", validateSearch: readObjectSearch, component: lazyRouteComponent(() => import("../screens/objects/object/ObjectScreen"), "ObjectScreen") }),
   createRoute({ ...parent, path: "/data/$object", validateSearch: readRecordsSearch, component: lazyRouteComponent(() => import("../screens/records"), "RecordsScreen") }),
   createRoute({ ...parent, path: "/data/$object/new", validateSearch: readNewRecordSearch, component: lazyRouteComponent(() => import("../screens/record"), "NewRecordScreen") }),
   createRoute({ ...parent, path: "/data/$object/$id", validateSearch: readRecordSearch, component: lazyRouteComponent(() => import("../screens/record"), "RecordScreen") }),

@@ -1,6 +1,7 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useCopy } from "./Copy";
+import { Menu } from "./floating";
 import { printJson } from "../api/json";
 
 export interface CopyAsProps {

@@ -1,4 +1,4 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconDots, IconUpload } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
@@ -8,6 +8,7 @@ import { useCan } from "../../api/session";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Menu } from "../../components/floating";
 import { Page } from "../../components/Page";
 import { SkeletonLines } from "../../components/Skeleton";
 import { Suspended } from "../../components/Suspended";

@@ -1,5 +1,5 @@
 /** Where in the table one is, and how to get elsewhere. */
-import { ActionIcon, Select, TextInput } from "@mantine/core";
+import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
 import { SIZES } from "./views/view";
@@ -43,7 +43,7 @@ export function Footer({ first, count, total, size, page, onPage, onSize }: Foot
           <IconChevronRight size={16} />
         </ActionIcon>
       </span>
-      <Select className={classes.wideOnly} w={120} aria-label="Page size" allowDeselect={false} data={[...new Set([...SIZES, size])].sort((one, other) => one - other).map((each) => ({ value: String(each), label: `${each} a page` }))} value={String(size)} onChange={(value) => value !== null && onSize(Number(value))} />
+      <NativeSelect className={classes.wideOnly} w={120} aria-label="Page size" data={[...new Set([...SIZES, size])].sort((one, other) => one - other).map((each) => ({ value: String(each), label: `${each} a page` }))} value={String(size)} onChange={(event) => onSize(Number(event.currentTarget.value))} />
     </nav>
   );
 }

@@ -1,6 +1,6 @@
-import { Menu } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconArrowsDiagonal, IconCopy, IconEyeOff, IconFilter, IconFilterOff, IconPencil, IconPin, IconTrash } from "@tabler/icons-react";
 import { useCopy } from "../../components/Copy";
+import { Menu } from "../../components/floating";
 import { type RecordColumn, isSortable } from "./columns";
 import { operatorsOf } from "./filters/conditions";
 import type { SortKey } from "./list-query";

@@ -210,10 +210,18 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
     if (stack.length > UNDOS_MAX) stack.shift();
   };
 
-  /** Takes back the newest of `from`, and puts how to do it again on `onto`. */
+  /** The changes and steps under way. A step waits for them: before they are answered, the stacks do not have them. */
+  const underWay = useRef<Promise<unknown>>(Promise.resolve());
+  const follow = <T,>(work: Promise<T>): Promise<T> => {
+    underWay.current = Promise.allSettled([underWay.current, work]);
+    return work;
+  };
+
+  /** Takes back the newest of `from()`, and puts how to do it again on `onto()`. */
   const step = useCallback(
-    async (from: Undoable[], onto: Undoable[], verb: string) => {
-      const last = from.pop();
+    async (before: Promise<unknown>, from: () => Undoable[], onto: () => Undoable[], verb: string) => {
+      await before;
+      const last = from().pop();
       notifications.hide(UNDO_TOAST);
       if (last === undefined) {
         told(verb === "Undone" ? "There is nothing to undo." : "There is nothing to do again.");
@@ -228,28 +236,30 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       if (row === undefined) return;
       const saved = await write(row, values);
       if (saved.ok) {
-        push(onto, { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from[column] ?? null])) }] });
+        push(onto(), { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from[column] ?? null])) }] });
         told(`${verb}: ${last.label}`);
       } else if (!saved.ok && "message" in saved) failed("This could not be taken back", new Error(saved.message));
     },
     [applyMany, rows, write],
   );
-  // One after another: each step knows what the one before it left to do again.
-  const stepping = useRef(Promise.resolve());
-  const undo = useCallback(() => void (stepping.current = stepping.current.then(() => step(undos.current, redos.current, "Undone"))), [step]);
-  const redo = useCallback(() => void (stepping.current = stepping.current.then(() => step(redos.current, undos.current, "Done again"))), [step]);
+  const newestUndos = () => undos.current;
+  const newestRedos = () => redos.current;
+  const undo = useCallback(() => void follow(step(underWay.current, newestUndos, newestRedos, "Undone")), [step]);
+  const redo = useCallback(() => void follow(step(underWay.current, newestRedos, newestUndos, "Done again")), [step]);
 
   const save = useCallback(
     async (row: RecordRow, values: Values, { quiet = false }: { quiet?: boolean } = {}): Promise<Saved> => {
-      const saved = await write(row, values);
-      if (saved.ok && !quiet) {
+      const saved = await follow(write(row, values).then(remembered));
+      return saved.ok ? { ok: true } : saved;
+      function remembered(saved: Written): Written {
+        if (!saved.ok || quiet) return saved;
         const columns = Object.keys(values);
         const label = `${columns.map((column) => shape.byId.get(column)?.label ?? column).join(", ")} changed.`;
         push(undos.current, { label, changes: [{ id: row.id, values: Object.fromEntries(columns.map((column) => [column, saved.from[column] ?? null])) }] });
         redos.current = [];
         offer(label, undo);
+        return saved;
       }
-      return saved.ok ? { ok: true } : saved;
     },
     [write, shape, offer, undo],
   );

@@ -1,4 +1,4 @@
-import { Button, Menu, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { IconChevronDown, IconPlus, IconSearch, IconTemplate } from "@tabler/icons-react";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
@@ -11,6 +11,7 @@ import { CopyAs, asCurl } from "../../../components/CopyAs";
 import { type Column, DataTable, type DataTableHandle } from "../../../components/DataTable";
 import { EmptyState } from "../../../components/EmptyState";
 import { ErrorState } from "../../../components/ErrorState";
+import { Menu } from "../../../components/floating";
 import { Page } from "../../../components/Page";
 import { SkeletonRows } from "../../../components/Skeleton";
 import { StatusBadge } from "../../../components/StatusBadge";

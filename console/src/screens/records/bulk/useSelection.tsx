@@ -6,16 +6,18 @@ import { type JsonValue, isJsonObject, parseJson, printJson } from "../../../api
 import type { RecordRow } from "../../../api/record-paths";
 import { updateRecord } from "../../../api/records";
 import { confirm } from "../../../components/confirm-store";
+import { later, useEver } from "../../../components/later";
 import { failed, told, undoable } from "../../../components/toast";
 import type { RecordColumn, RecordShape } from "../columns";
 import { type ListView, filterParameters, queryText } from "../list-query";
 import type { Live } from "../useLiveRows";
 import type { Rows } from "../useRows";
 import type { Values } from "../useEdits";
-import { JobDialog } from "./JobDialog";
-import { SetFieldDialog } from "./SetFieldDialog";
 import { PIECE } from "./job";
 import { useJob } from "./useJob";
+
+const JobDialog = later(() => import("./JobDialog").then((loaded) => loaded.JobDialog));
+const SetFieldDialog = later(() => import("./SetFieldDialog").then((loaded) => loaded.SetFieldDialog));
 
 const NUMBER = new Intl.NumberFormat("en");
 /** Ids that one job holds: some 40 MB at most. */
@@ -274,6 +276,8 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
     await setMany(ids, { [column.id]: value }, `Change ${column.label} of ${plural(ids.length)}`);
   };
 
+  const wasAsking = useEver(asking);
+  const wasBusy = useEver(job.state !== null);
   const total = rows.total ?? selected.size;
   return {
     selected,
@@ -287,18 +291,20 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
     applyMany,
     dialogs: (
       <>
-        <SetFieldDialog opened={asking} shape={shape} count={plural(isAll ? total : selected.size)} onClose={() => setAsking(false)} onSet={(column, value) => void set(column, value)} />
-        <JobDialog
-          state={job.state}
-          onCancel={job.cancel}
-          onClose={job.close}
-          onContinue={(left) => {
-            const next = rest.current;
-            if (next?.kind === "set") void setMany(left, next.values, next.title);
-            else if (next?.kind === "each") void setEach(next.changes.filter(({ id }) => left.includes(id)), next.title);
-            else if (next?.kind === "delete") void destroy(left);
-          }}
-        />
+        {wasAsking && <SetFieldDialog opened={asking} shape={shape} count={plural(isAll ? total : selected.size)} onClose={() => setAsking(false)} onSet={(column, value) => void set(column, value)} />}
+        {wasBusy && (
+          <JobDialog
+            state={job.state}
+            onCancel={job.cancel}
+            onClose={job.close}
+            onContinue={(left) => {
+              const next = rest.current;
+              if (next?.kind === "set") void setMany(left, next.values, next.title);
+              else if (next?.kind === "each") void setEach(next.changes.filter(({ id }) => left.includes(id)), next.title);
+              else if (next?.kind === "delete") void destroy(left);
+            }}
+          />
+        )}
       </>
     ),
   };

@@ -132,3 +132,9 @@ export function printList(items: string[]): string {
 export function conditionParameter({ field, operator, value }: Condition): [string, string] {
   return [`${field}[${operator}]`, value === null ? "true" : Array.isArray(value) ? printList(value) : value];
 }
+
+/** The condition on a column that an editor begins with. */
+export function initial(column: RecordColumn | undefined): Condition | null {
+  const operator = column === undefined ? undefined : operatorsOf(column)[0];
+  return column === undefined || operator === undefined ? null : { field: column.id, operator, value: converted("", operator) };
+}

@@ -1,9 +1,10 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconDownload, IconTransfer, IconUpload } from "@tabler/icons-react";
 import { Suspense, lazy, useState } from "react";
 import { api } from "../../../api/client";
 import { recordPath } from "../../../api/records";
 import { useCan } from "../../../api/session";
+import { Menu } from "../../../components/floating";
 import { failed } from "../../../components/toast";
 
 const ImportDialog = lazy(() => import("./ImportDialog"));
