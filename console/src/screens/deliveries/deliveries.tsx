@@ -1,7 +1,10 @@
 /** Deliveries of the ledger as screens show them. */
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useCallback } from "react";
 import { request } from "../../api/client";
+import { useCan } from "../../api/session";
 import { StatusBadge } from "../../components/StatusBadge";
+import { webhooksQuery } from "../webhooks/webhooks";
 
 export interface Delivery {
   eventId: string;
@@ -15,6 +18,39 @@ export interface Delivery {
   deliveredAt: string | null;
   occurredAt: string;
   dead: boolean;
+}
+
+/** One attempt of a delivery. */
+interface Attempt {
+  number: number;
+  at: string;
+  status: "delivered" | "failed";
+  durationMs: number | null;
+  error: string | null;
+}
+
+export const deliveryQuery = ({ eventId, consumer, status, attempts }: Delivery) =>
+  queryOptions({
+    // What an attempt changes in the list has its history read again.
+    queryKey: ["deliveries", "one", eventId, consumer, status, attempts],
+    queryFn: async ({ signal }) => (await request<{ data: Delivery & { history: Attempt[] } }>("GET", `/api/v1/events/deliveries/${encodeURIComponent(eventId)}/${encodeURIComponent(consumer)}`, { signal })).data,
+  });
+
+const WEBHOOK = "webhook:";
+
+/** The id of the webhook that a consumer group is of. */
+export const webhookOf = (consumer: string) => (consumer.startsWith(WEBHOOK) ? consumer.slice(WEBHOOK.length) : undefined);
+
+/** Names consumer groups: webhooks by their name or address, where the reader may see webhooks. */
+export function useConsumerName(): (consumer: string) => string {
+  const { data } = useQuery({ ...webhooksQuery, enabled: useCan("webhooks", "read") });
+  return useCallback(
+    (consumer) => {
+      const webhook = data?.find(({ id }) => id === webhookOf(consumer));
+      return webhook?.name ?? webhook?.url ?? consumer;
+    },
+    [data],
+  );
 }
 
 export type State = "pending" | "delivered" | "failed" | "dead";

@@ -16,7 +16,7 @@ import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { DeliveryInspector } from "./DeliveryInspector";
-import { type Delivery, DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf } from "./deliveries";
+import { type Delivery, DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf, useConsumerName } from "./deliveries";
 import classes from "./Deliveries.module.css";
 
 const PAGE = 100;
@@ -44,6 +44,8 @@ export function DeliveriesScreen() {
   const counts = useQuery(countsQuery(withoutStatus));
   const sum = (state: "pending" | "failed" | "dead") => counts.data?.reduce((total, each) => total + each[state], 0);
   const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  const nameOf = useConsumerName();
+  const columns = useMemo(() => COLUMNS.map((column) => (column.id === "consumer" ? { ...column, cell: ({ consumer }: Delivery) => <bdi title={consumer}>{nameOf(consumer)}</bdi> } : column)), [nameOf]);
   const at = rows.findIndex((row) => keyOf(row) === open);
   const change = (changes: Partial<LedgerFilter>) => void navigate({ search: (before) => ({ ...before, ...changes, open: undefined }), replace: true });
   const go = (key: string | undefined) => void navigate({ search: (before) => ({ ...before, open: key }) });
@@ -115,7 +117,7 @@ export function DeliveriesScreen() {
               { value: "delivered", label: "Delivered" },
             ]}
           />
-          <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
+          <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers.map((value) => ({ value, label: nameOf(value) }))} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
           <Typed label="Topic" placeholder="Topic, such as data.task.#" value={filter.topic} onChange={(topic) => change({ topic })} />
           <div className={classes.times}>
             <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
@@ -153,7 +155,7 @@ export function DeliveriesScreen() {
       ) : (
         <DataTable
           label="Deliveries"
-          columns={COLUMNS}
+          columns={columns}
           rows={rows}
           rowId={keyOf}
           openId={open}
