@@ -491,7 +491,7 @@ impl Connection {
         let dialect = self.dialect();
         let sql = format!(
             "UPDATE svc_deliveries SET status = 'delivered', dead = FALSE, attempts = attempts + 1, claims = 0, error = NULL, \
-             next_attempt_at = NULL, lease_token = NULL, lease_until = NULL, delivered_at = {} \
+             next_attempt_at = NULL, lease_token = NULL, lease_until = NULL, delivered_at = {}, last_attempt = last_attempt + 1 \
              WHERE consumer = $1 AND lease_token = $2 AND {}",
             database_now(dialect),
             among(dialect, "event_seq", 3)

@@ -69,7 +69,8 @@ impl Connection {
             .collect()
     }
 
-    /// Keeps an attempt whose claim held, and forgets the oldest one where there are too many.
+    /// Keeps an attempt whose claim held, and forgets the oldest one where there are too many. It takes the place of one with its
+    /// number: whatever somebody did to the ledger, the history must not hold deliveries up.
     pub(super) async fn keep_attempt(
         &mut self,
         consumer: &str,
@@ -79,7 +80,8 @@ impl Connection {
         let number = attempted.number();
         let sql = format!(
             "INSERT INTO svc_delivery_attempts (event_seq, consumer, number, ended_at, duration_ms, error) \
-             VALUES ($1, $2, $3, {}, $4, $5)",
+             VALUES ($1, $2, $3, {}, $4, $5) ON CONFLICT (event_seq, consumer, number) \
+             DO UPDATE SET ended_at = excluded.ended_at, duration_ms = excluded.duration_ms, error = excluded.error",
             database_now(self.dialect())
         );
         let params =
@@ -97,7 +99,8 @@ impl Connection {
         let dialect = self.dialect();
         let keep = format!(
             "INSERT INTO svc_delivery_attempts (event_seq, consumer, number, ended_at, error) \
-             SELECT event_seq, consumer, last_attempt, {}, error FROM svc_deliveries WHERE consumer = $1 AND {}",
+             SELECT event_seq, consumer, last_attempt, {}, error FROM svc_deliveries WHERE consumer = $1 AND {} \
+             ON CONFLICT DO NOTHING",
             database_now(dialect),
             among(dialect, "event_seq", 2)
         );
