@@ -30,7 +30,7 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
   const isNew = before === undefined;
   // A new field that nobody has named yet is not wrong yet.
   const error = (key: FieldKey) => refusals[key] ?? (key === "name" && isNew && field.name === "" ? undefined : problems[key]);
-  const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : changedRules(before, next)) });
+  const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : changedRules(field, before, next)) });
   const bound = (key: "min" | "max", text: string) => onChange({ [key]: text.trim() === "" ? null : ((readNumber(text) as JsonValue | null) ?? text) });
   const scale = defaultScale(type);
   return (
@@ -170,14 +170,16 @@ function rulesFor(field: Field, next: FieldType): FieldChanges {
   };
 }
 
-/** As the server does it: rules that mean nothing to the new type go. They come back with the type that the field had. */
-function changedRules(before: Field, next: FieldType): FieldChanges {
-  const { min = null, max = null, pattern = null, options = null, scale = null, isUnique = false, indexed = false } = before;
-  const kept: FieldChanges = { min, max, pattern, options, scale, isUnique, indexed, default: before.default ?? null };
+/** As the server does it: rules that mean nothing to the new type go. They come back with a type that has them. */
+function changedRules(field: Field, before: Field, next: FieldType): FieldChanges {
+  const hasAll = field.type === before.type || (field.type !== "text" && widerTypes(before.type).includes(field.type));
+  const from = hasAll ? field : before;
+  const { min = null, max = null, pattern = null, options = null, scale = null, isUnique = false, indexed = false } = from;
+  const kept: FieldChanges = { min, max, pattern, options, scale, isUnique, indexed, default: from.default ?? null };
   if (next === before.type) return kept;
-  if (!widerTypes(before.type).includes(next)) return { ...kept, ...rulesFor(before, next) };
+  if (!widerTypes(before.type).includes(next)) return { ...kept, ...rulesFor(from, next) };
   if (next !== "text") return { ...kept, ...(defaultScale(next) === undefined ? { scale: null } : {}) };
-  const value = before.default;
+  const value = from.default;
   return {
     ...kept,
     ...(isTextType(before.type) ? {} : { min: null, max: null }),
