@@ -133,7 +133,7 @@ export interface paths {
         head?: never;
         /**
          * Change a field, or rename it by its name
-         * @description Change a field, or rename it by its name. Needs the permission on `objects`.
+         * @description Needs update on `objects`. With records a type only widens: integer to big_integer to decimal, integer to float, any single value to text. Without records it may become any.
          */
         patch: operations["schema.alterField"];
         trace?: never;
@@ -1366,6 +1366,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/events/deliveries/{eventId}/{consumer}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a delivery with its attempts
+         * @description Needs read on `events` and on what the event is about.
+         */
+        get: operations["events.getDelivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/events/deliveries/counts": {
         parameters: {
             query?: never;
@@ -2438,6 +2458,7 @@ export interface components {
             handler: string;
             /** @enum {string} */
             status: "pending" | "delivered" | "failed";
+            /** @description Attempts that have ended since the delivery was last tried again by hand. */
             attempts: number;
             error: string | null;
             /** Format: date-time */
@@ -2450,6 +2471,41 @@ export interface components {
             dead: boolean;
             /** @description It was settled without being handed over: the group does not get this event any more. */
             skipped: boolean;
+        };
+        SvcDeliveryWithHistory: {
+            /** Format: uuid */
+            eventId: string;
+            topic: string;
+            consumer: string;
+            handler: string;
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            /** @description Attempts that have ended since the delivery was last tried again by hand. */
+            attempts: number;
+            error: string | null;
+            /** Format: date-time */
+            nextAttemptAt: string | null;
+            /** Format: date-time */
+            deliveredAt: string | null;
+            /** Format: date-time */
+            occurredAt: string;
+            /** @description It failed, and no attempts are left. */
+            dead: boolean;
+            /** @description It was settled without being handed over: the group does not get this event any more. */
+            skipped: boolean;
+            /** @description The last 20 attempts, the last one first. */
+            history: components["schemas"]["SvcDeliveryAttempt"][];
+        };
+        SvcDeliveryAttempt: {
+            /** @description It counts on when the delivery is tried again by hand. */
+            number: number;
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            status: "delivered" | "failed";
+            /** @description Null where nothing was attempted, and for a delivery that succeeded at its first attempt. */
+            durationMs: number | null;
+            error: string | null;
         };
         SvcDeliveryCounts: {
             consumer: string;
@@ -7920,6 +7976,44 @@ export interface operations {
                     "application/json": {
                         data: components["schemas"]["SvcDelivery"][];
                         pagination: components["schemas"]["SvcPagination"];
+                    };
+                };
+            };
+            400: components["responses"]["BadRequest"];
+            401: components["responses"]["Unauthorized"];
+            403: components["responses"]["Forbidden"];
+            404: components["responses"]["NotFound"];
+            429: components["responses"]["RateLimited"];
+            500: components["responses"]["InternalError"];
+            503: components["responses"]["Unavailable"];
+        };
+    };
+    "events.getDelivery": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The id of a role: the answer is what somebody with this role and `public` would get, as far as the caller may see it. `own` means the caller's rows. Needs read on `roles`. An unknown role is 404. */
+                "x-svc-view-as"?: components["parameters"]["SvcViewAs"];
+            };
+            path: {
+                /** @description The event's id. */
+                eventId: string;
+                /** @description The consumer group. */
+                consumer: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The delivery. */
+            200: {
+                headers: {
+                    "x-request-id": components["headers"]["RequestId"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        data: components["schemas"]["SvcDeliveryWithHistory"];
                     };
                 };
             };

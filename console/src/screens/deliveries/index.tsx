@@ -19,7 +19,7 @@ import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { DeliveryInspector } from "./DeliveryInspector";
-import { DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf } from "./deliveries";
+import { DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf, useConsumerName } from "./deliveries";
 import classes from "./Deliveries.module.css";
 
 const PAGE = 100;
@@ -53,6 +53,8 @@ export function DeliveriesScreen() {
   }, [waiting, retried]);
   const shown = progress ?? (retried === undefined ? undefined : { done: Math.max(0, retried - waiting), of: retried, what: "Delivering" });
   const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  const nameOf = useConsumerName();
+  const columns = useMemo(() => COLUMNS.map((column) => (column.id === "consumer" ? { ...column, cell: ({ consumer }: Delivery) => <bdi title={consumer}>{nameOf(consumer)}</bdi> } : column)), [nameOf]);
   const at = rows.findIndex((row) => keyOf(row) === open);
   const change = (changes: Partial<LedgerFilter>) => void navigate({ search: (before) => ({ ...before, ...changes, open: undefined }), replace: true });
   const go = (key: string | undefined) => void navigate({ search: (before) => ({ ...before, open: key }) });
@@ -124,7 +126,7 @@ export function DeliveriesScreen() {
               { value: "delivered", label: "Delivered" },
             ]}
           />
-          <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
+          <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers.map((value) => ({ value, label: nameOf(value) }))} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
           <Typed label="Topic" placeholder="Topic, such as data.task.#" value={filter.topic} onChange={(topic) => change({ topic })} />
           <div className={classes.times}>
             <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
@@ -162,7 +164,7 @@ export function DeliveriesScreen() {
       ) : (
         <DataTable
           label="Deliveries"
-          columns={COLUMNS}
+          columns={columns}
           rows={rows}
           rowId={keyOf}
           openId={open}

@@ -59,7 +59,7 @@ export function FirstSteps({ objects }: { objects: KnownObject[] }) {
           )}
         </Step>
         <Step done={called} title="Call the API" isNext={hasRecord && hasKey && !called}>
-          <CodeBlock code={asCurl({ method: "GET", path: `/api/v1/data/${example.name}` })} label="curl, with your key in BLOCKBASE_KEY" />
+          <CodeBlock code={asCurl({ method: "GET", path: `/api/v1/data/${example.name}` })} label="curl, with your key in SVC_API_KEY" />
         </Step>
       </ol>
     </section>

@@ -44,7 +44,7 @@ export function Snippets() {
       </section>
       <section>
         <h2>Changes as they happen</h2>
-        <CodeBlock label="Stream" code={`curl -N '${location.origin}/api/v1/events/stream?topics=data.${name}.%23' \\\n  -H "authorization: Bearer $BLOCKBASE_KEY"`} />
+        <CodeBlock label="Stream" code={`curl -N '${location.origin}/api/v1/events/stream?topics=data.${name}.%23' \\\n  -H "authorization: Bearer $SVC_API_KEY"`} />
       </section>
     </div>
   );

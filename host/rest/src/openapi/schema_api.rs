@@ -271,6 +271,7 @@ fn fields(paths: &mut Paths) {
     paths.add("post", "/api/v1/objects/{name}/fields", add);
     let base = "/api/v1/objects/{name}/fields/{field}";
     let alter = operation("alterField", "Change a field, or rename it by its name")
+        .describe("Needs update on `objects`. With records a type only widens: integer to big_integer to decimal, integer to float, any single value to text. Without records it may become any.")
         .parameters([object(), field(), dry_run()])
         .json_body(schema("SvcFieldChanges"))
         .problems(&[404])

@@ -80,6 +80,7 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
         settings: kept?.settings ?? DEFAULT_SETTINGS,
         columns: shape.columns,
         target: kept?.target ?? null,
+        lookups: {},
         mapping: guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false),
       };
       setNow({ step: "map", file, sight, plan });
