@@ -60,5 +60,17 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // Dozens of files below 1 KiB would each cost a request. What every page loads is one file, and so are the icons of the
+    // screens.
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: "base", tags: ["$initial"], priority: 2 },
+            { name: "icons", test: /@tabler/, includeDependenciesRecursively: false, priority: 1 },
+          ],
+        },
+      },
+    },
   },
 });

@@ -1,48 +1,50 @@
 /** Who did something, by the id that the API keeps of them: a user's, else an API key's. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { request } from "./client";
+import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
 import { useCan, useMe } from "./session";
 
-export interface ActorName {
+export interface KnownActor {
   name: string;
-  kind: "user" | "key" | "unknown";
+  email?: string;
+  kind: "me" | "user" | "key";
 }
 
-function userQuery(id: string) {
-  return queryOptions({
+const userQuery = (id: string) =>
+  queryOptions({
     queryKey: ["users", id, "name"],
-    queryFn: async ({ signal }): Promise<ActorName | null> => {
+    queryFn: async ({ signal }): Promise<KnownActor | null> => {
       try {
-        const { data } = await request<{ data: { name: string; email: string } }>("GET", `/api/v1/users/${encodeURIComponent(id)}`, { signal });
-        return { name: data.name === "" ? data.email : data.name, kind: "user" };
+        const { name, email } = await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal }));
+        return { name: name || email, email, kind: "user" };
       } catch (error) {
-        if (isApiError(error) && error.status < 500) return null;
+        // An answer here: the account is gone, or the id is a key's.
+        if (isApiError(error) && error.status !== 0 && error.status < 500) return null;
         throw error;
       }
     },
     staleTime: 300_000,
   });
-}
 
 const keysQuery = queryOptions({
   queryKey: ["api-keys", "names"],
-  queryFn: async ({ signal }) => (await request<{ data: { id: string; name: string }[] }>("GET", "/api/v1/api-keys", { signal })).data,
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
   staleTime: 60_000,
 });
 
 /** Undefined while it is looked up, null where nothing is known besides the id. */
-export function useActorName(id: string | null | undefined): ActorName | null | undefined {
+export function useActor(id: string | null | undefined): KnownActor | null | undefined {
   const me = useMe();
   const readsUsers = useCan("users", "read");
   const readsKeys = useCan("api_keys", "read");
-  const isMe = id !== undefined && id !== null && me?.userId === id;
-  const asksUser = id !== undefined && id !== null && !isMe && readsUsers;
+  const isSomebody = typeof id === "string" && id !== "";
+  const isMe = isSomebody && me?.userId === id;
+  const asksUser = isSomebody && !isMe && readsUsers;
   const user = useQuery({ ...userQuery(id ?? ""), enabled: asksUser });
-  const asksKeys = id !== undefined && id !== null && !isMe && readsKeys && (!readsUsers || user.data === null);
+  const asksKeys = isSomebody && !isMe && readsKeys && (!readsUsers || user.data === null);
   const keys = useQuery({ ...keysQuery, enabled: asksKeys });
-  if (id === undefined || id === null) return null;
-  if (isMe) return { name: "you", kind: "user" };
+  if (!isSomebody) return null;
+  if (isMe) return { name: me?.user?.name || me?.user?.email || id, ...(me?.user === undefined ? {} : { email: me.user.email }), kind: "me" };
   if (asksUser && user.isPending) return undefined;
   if (user.data !== undefined && user.data !== null) return user.data;
   const key = keys.data?.find((each) => each.id === id);

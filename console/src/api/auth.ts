@@ -1,5 +1,5 @@
 /** Sign-in by the better-auth client. The session is the HttpOnly cookie; nothing of it is kept in web storage. */
-import { request } from "./client";
+import { api, ok } from "./client";
 import { ApiError } from "./errors";
 
 const loaded = () => import("./auth-client").then(({ client }) => client);
@@ -29,16 +29,6 @@ async function outcome<Data>(call: (client: Client, options: { onError: (context
   });
 }
 
-export interface SessionListed {
-  id: string;
-  createdAt: string;
-  updatedAt: string;
-  expiresAt: string;
-  ipAddress: string | null;
-  userAgent: string | null;
-  current: boolean;
-}
-
 export const auth = {
   signIn: (person: { email: string; password: string; rememberMe?: boolean }) =>
     outcome((client, options) => client.signIn.email(person, options)),
@@ -49,7 +39,7 @@ export const auth = {
   updateName: (name: string) => outcome((client, options) => client.updateUser({ name }, options)),
   changePassword: (change: { currentPassword: string; newPassword: string; revokeOtherSessions?: boolean }) =>
     outcome((client, options) => client.changePassword(change, options)),
-  sessions: () => request<SessionListed[]>("GET", "/api/auth/list-sessions"),
-  revokeSession: (id: string) => request<{ status: boolean }>("POST", "/api/auth/revoke-session", { body: { id } }),
+  sessions: () => ok(api.GET("/api/auth/list-sessions")),
+  revokeSession: (id: string) => ok(api.POST("/api/auth/revoke-session", { body: { id } })),
   revokeOtherSessions: () => outcome((client, options) => client.revokeOtherSessions({ fetchOptions: options })),
 };

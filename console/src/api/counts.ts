@@ -1,6 +1,6 @@
 /** How many records an object has. The unfiltered total is kept by the server, so it costs nothing to ask; a few are asked at a time. */
 import { queryOptions, useQuery } from "@tanstack/react-query";
-import { request } from "./client";
+import { api, ok } from "./client";
 import { isApiError } from "./errors";
 import { useCan, usePermissions } from "./session";
 
@@ -27,7 +27,7 @@ export function recordCountQuery(object: string) {
     queryFn: ({ signal }) =>
       inTurn(async () => {
         try {
-          const { pagination } = await request<{ pagination: { totalCount: number } }>("GET", `/api/v1/data/${object}`, { query: { limit: 1, select: "id" }, signal });
+          const { pagination } = await ok(api.GET("/api/v1/data/{object}", { params: { path: { object }, query: { limit: 1, select: "id" } }, signal }));
           return pagination.totalCount;
         } catch (error) {
           if (isApiError(error) && (error.status === 403 || error.status === 404)) return null;

@@ -1,7 +1,7 @@
 /** Recorded events, newest first. */
-import { request } from "./client";
+import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
-import type { LiveEvent } from "./live";
+import type { LiveEvent } from "./types";
 
 export interface RecordedFilter {
   topic?: string | undefined;
@@ -16,7 +16,7 @@ export async function recordedEvents(filter: RecordedFilter, most: number, befor
   while (events.length < most) {
     const asked = Math.min(limit, most - events.length);
     try {
-      const { data } = await request<{ data: LiveEvent[] }>("GET", "/api/v1/events", { query: { ...filter, limit: asked, before: events.at(-1)?.id ?? before }, signal });
+      const data = await dataOf(api.GET("/api/v1/events", { params: { query: { ...filter, limit: asked, before: events.at(-1)?.id ?? before } }, signal }));
       events.push(...data);
       if (data.length < asked) break;
     } catch (error) {

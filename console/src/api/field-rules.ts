@@ -4,7 +4,7 @@
  */
 import { isLosslessNumber, type JsonValue, printJson } from "./json";
 import type { Column } from "./record-shape";
-import type { FieldType } from "./schema-live";
+import type { FieldType } from "./types";
 
 export const isNumberType = (type: FieldType) => /^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(type);
 export const isTextType = (type: FieldType) => /^(text|email|url|slug)$/.test(type);

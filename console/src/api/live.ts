@@ -4,17 +4,10 @@
  */
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { address } from "./client";
-import { parseJson, type JsonObject, type JsonValue } from "./json";
+import { parseJson, type JsonValue } from "./json";
 import { isSessionEstablished, signInAgain } from "./session-lost";
+import type { LiveEvent } from "./types";
 import { viewAs, viewedHeaders } from "./view-as";
-
-export interface LiveEvent {
-  id: string;
-  /** Such as `data.task.created`. */
-  topic: string;
-  payload: JsonObject;
-  occurredAt: string;
-}
 
 /** `off`: nothing wants events, or this person may not have them. */
 export type LiveState = "off" | "connecting" | "live" | "reconnecting" | "offline" | "forbidden";

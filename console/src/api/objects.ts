@@ -1,8 +1,9 @@
 /** The objects that this person may use, with their labels where they may read the schema. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
-import { type DataObject, dataObjectsQuery, schemaQuery } from "./schema-live";
+import { dataObjectsQuery, schemaQuery } from "./schema-live";
 import { useCan } from "./session";
+import type { DataObject } from "./types";
 
 export type KnownObject = Pick<DataObject, "name" | "label" | "description"> & { fields?: DataObject["fields"] };
 

@@ -1,7 +1,7 @@
 /** What one person keeps about the console (saved views, widths), on the server. Top-level keys are merged; null removes one. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { request } from "./client";
+import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
 import type { JsonObject, JsonValue } from "./json";
 
@@ -11,7 +11,7 @@ export const preferencesQuery = queryOptions({
   queryKey: key,
   queryFn: async ({ signal }): Promise<JsonObject> => {
     try {
-      return (await request<{ data: JsonObject }>("GET", "/api/v1/me/preferences", { signal })).data;
+      return await dataOf(api.GET("/api/v1/me/preferences", { signal }));
     } catch (error) {
       // Somebody without an account: nothing is kept.
       if (isApiError(error) && (error.status === 401 || error.status === 403)) return {};
@@ -29,7 +29,7 @@ export function usePreference<Value extends JsonValue>(name: string, fallback: V
   const cache = useQueryClient();
   const { data, isPending } = useQuery(preferencesQuery);
   const mutation = useMutation({
-    mutationFn: (value: Value | null) => request("PATCH", "/api/v1/me/preferences", { body: { [name]: value } }),
+    mutationFn: (value: Value | null) => api.PATCH("/api/v1/me/preferences", { body: { [name]: value } }),
     onMutate: (value) => {
       const before = cache.getQueryData<JsonObject>(key);
       cache.setQueryData<JsonObject>(key, { ...before, [name]: value });

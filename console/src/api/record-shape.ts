@@ -7,8 +7,9 @@ import { useMemo } from "react";
 import { isApiError } from "./errors";
 import { isJsonObject, type JsonObject, type JsonValue } from "./json";
 import { openApiQuery } from "./openapi";
-import { dataObjectsQuery, schemaQuery, type Field, type FieldType, type Relationship, type Schema } from "./schema-live";
-import { useCan } from "./session";
+import { dataObjectsQuery, schemaQuery } from "./schema-live";
+import { useCan, usePermissions } from "./session";
+import type { Field, FieldType, Relationship, Schema } from "./types";
 
 /** The platform's own object that a relationship may lead to. Its records are users. */
 export const USERS = "users";
@@ -124,7 +125,7 @@ function fieldOf(name: string, described: JsonValue, isRequired: boolean): Field
     if (types.includes("number")) return format === "double" ? "float" : "decimal";
     if (options !== undefined) return "enum";
     const formats: Record<string, FieldType> = { email: "email", uri: "url", date: "date", "date-time": "datetime", uuid: "uuid" };
-    return formats[String(format)] ?? "text";
+    return formats[String(format)] ?? (String(member(inner, "pattern")).startsWith("^[0-9]{2}:") ? "time" : "text");
   })();
   const kept = <Key extends string>(key: Key, value: JsonValue | undefined) => (value === undefined ? {} : { [key]: value });
   return {
@@ -171,38 +172,47 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
     } else if (many !== undefined) links.push({ key, target: many });
     else if (one === undefined && member(value, "description") !== "There with `expand`.") {
       const relation = key.endsWith("_id") ? key.slice(0, -3) : "";
-      const target = relation === "" || !isJsonObject(shown[relation]) ? undefined : single(shown[relation] ?? null);
+      // Of an object that this person may not see, the description alone says that it is a reference.
+      const described = /^The id of a record of `(\w+)`/.exec(String(member(value, "description") ?? ""))?.[1];
+      const target = relation === "" ? undefined : isJsonObject(shown[relation]) ? (single(shown[relation] ?? null) ?? described) : described;
       const field = fieldOf(key, member(input, key) ?? value, isRequired(key));
       columns.push(target === undefined ? field : { ...field, reference: { relation, target, isOneToOne: false } });
     }
   }
-  return { object: name, label: name, columns, links, reverse, uniqueTogether: [] };
+  const title = member(member(schemas, typeName(name)), "title");
+  return { object: name, label: typeof title === "string" ? title : name, columns, links, reverse, uniqueTogether: [] };
+}
+
+/** How the shape of each object is found, by the schema or the OpenAPI document; `of` is undefined until that is there. */
+export function useShapes(): { of: ((object: string) => RecordShape | undefined) | undefined; error: unknown; refetch: () => void } {
+  const permissions = usePermissions();
+  const mayRead = useCan("objects", "read");
+  const schema = useQuery({ ...schemaQuery, enabled: mayRead });
+  // What this person may do can have changed since it was asked.
+  const byDocument = permissions !== undefined && (!mayRead || (isApiError(schema.error) && schema.error.status === 403));
+  const listed = useQuery({ ...dataObjectsQuery, enabled: byDocument });
+  const document = useQuery({ ...openApiQuery, enabled: byDocument });
+  const of = useMemo(() => {
+    const [whole, read, names] = [schema.data, document.data, listed.data];
+    if (!byDocument) return whole === undefined ? undefined : (object: string) => shapeOf(whole, object);
+    return read === undefined || names === undefined ? undefined : (object: string) => shapeByOpenApi(read, names.map(({ name }) => name), object);
+  }, [byDocument, schema.data, document.data, listed.data]);
+  return {
+    of,
+    error: byDocument ? (document.error ?? listed.error) : schema.error,
+    refetch: () => {
+      if (!byDocument) return void schema.refetch();
+      void document.refetch();
+      void listed.refetch();
+    },
+  };
 }
 
 /** `data` is null where there is no such object, or where this person may not know of it. */
 export function useRecordShape(object: string): { data: RecordShape | null | undefined; error: unknown; refetch: () => void } {
-  const mayRead = useCan("objects", "read");
-  const schema = useQuery({ ...schemaQuery, enabled: mayRead });
-  // What this person may do can have changed since it was asked.
-  const readsSchema = mayRead && !(isApiError(schema.error) && schema.error.status === 403);
-  const listed = useQuery({ ...dataObjectsQuery, enabled: !readsSchema });
-  const document = useQuery({ ...openApiQuery, enabled: !readsSchema });
-  const data = useMemo(() => {
-    if (readsSchema) return schema.data === undefined ? undefined : (shapeOf(schema.data, object) ?? null);
-    if (document.data === undefined || listed.data === undefined) return undefined;
-    return shapeByOpenApi(document.data, listed.data.map(({ name }) => name), object) ?? null;
-  }, [readsSchema, schema.data, document.data, listed.data, object]);
-  return {
-    data,
-    error: readsSchema ? schema.error : (document.error ?? listed.error),
-    refetch: () => {
-      if (readsSchema) void schema.refetch();
-      else {
-        void document.refetch();
-        void listed.refetch();
-      }
-    },
-  };
+  const { of, error, refetch } = useShapes();
+  const data = useMemo(() => (of === undefined ? undefined : (of(object) ?? null)), [of, object]);
+  return { data, error, refetch };
 }
 
 const DISPLAY_NAMES = ["name", "title", "label", "subject", "headline", "display_name", "full_name", "email", "slug", "code", "key"];

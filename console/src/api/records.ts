@@ -1,11 +1,12 @@
 /** Single records: read with their version (ETag), write on the condition that nobody was faster, link, delete. */
 import { queryOptions } from "@tanstack/react-query";
-import { request, requestRaw } from "./client";
-import { parseJson, printJson, type JsonObject, type JsonValue } from "./json";
+import { api } from "./client";
+import { printJson, type JsonObject, type JsonValue } from "./json";
+import type { RecordRow } from "./record-paths";
 import type { Column } from "./record-shape";
 
 export interface VersionedRecord {
-  record: JsonObject;
+  record: RecordRow;
   /** For `If-Match`; null where the server gave none. */
   etag: string | null;
 }
@@ -15,35 +16,47 @@ export const recordPath = (object: string, id?: string) =>
 
 export const recordKey = (object: string, id: string, role?: string) => ["record", object, id, role ?? null] as const;
 
-async function versioned(response: Response): Promise<VersionedRecord> {
-  const body = parseJson(await response.text()) as { data: JsonObject };
-  return { record: body.data, etag: response.headers.get("etag") };
+interface Answered {
+  data?: { data: RecordRow };
+  response: Response;
+}
+
+async function versioned(call: Promise<Answered>): Promise<VersionedRecord> {
+  const { data, response } = await call;
+  return { record: data!.data, etag: response.headers.get("etag") };
+}
+
+const ifMatch = (etag: string | null) => (etag === null ? {} : { "if-match": etag });
+
+/** The header that shows what a role would see. */
+export const asRole = (role: string | undefined) => (role === undefined ? {} : { "x-svc-view-as": role });
+
+export function readRecord(object: string, id: string, { role, signal }: { role?: string | undefined; signal?: AbortSignal } = {}): Promise<VersionedRecord> {
+  return versioned(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: asRole(role) }, ...(signal === undefined ? {} : { signal }) }));
 }
 
 /** `role` is the role to view as. */
 export const recordQuery = (object: string, id: string, role?: string) =>
-  queryOptions({
-    queryKey: recordKey(object, id, role),
-    queryFn: async ({ signal }) =>
-      versioned(await requestRaw("GET", recordPath(object, id), { signal, ...(role === undefined ? {} : { headers: { "x-svc-view-as": role } }) })),
-  });
+  queryOptions({ queryKey: recordKey(object, id, role), queryFn: ({ signal }) => readRecord(object, id, { role, signal }) });
 
 /** Only the given columns are changed; with an ETag, 412 where the record has changed since. */
-export async function updateRecord(object: string, id: string, body: JsonObject, etag: string | null): Promise<VersionedRecord> {
-  return versioned(await requestRaw("PATCH", recordPath(object, id), { body, headers: etag === null ? {} : { "if-match": etag } }));
+export function updateRecord(object: string, id: string, body: JsonObject, etag: string | null): Promise<VersionedRecord> {
+  return versioned(api.PATCH("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: ifMatch(etag) }, body }));
 }
 
-export async function createRecord(object: string, body: JsonObject): Promise<VersionedRecord> {
-  return versioned(await requestRaw("POST", recordPath(object), { body }));
+export function createRecord(object: string, body: JsonObject): Promise<VersionedRecord> {
+  return versioned(api.POST("/api/v1/data/{object}", { params: { path: { object } }, body }));
 }
 
 /** With an ETag, 412 where the record has changed since. */
 export async function deleteRecord(object: string, id: string, etag: string | null): Promise<void> {
-  await requestRaw("DELETE", recordPath(object, id), { headers: etag === null ? {} : { "if-match": etag } });
+  // The page may be left at this moment: the request goes on.
+  await api.DELETE("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: ifMatch(etag) }, keepalive: true });
 }
 
-export async function changeLinks(object: string, id: string, key: string, ids: string[], change: "add" | "remove"): Promise<void> {
-  await request(change === "add" ? "POST" : "DELETE", `${recordPath(object, id)}/links/${encodeURIComponent(key)}`, { body: { ids } });
+export async function changeLinks(object: string, id: string, relation: string, ids: string[], change: "add" | "remove"): Promise<void> {
+  const options = { params: { path: { object, id, relation } }, body: { ids } };
+  await (change === "add" ? api.POST("/api/v1/data/{object}/{id}/links/{relation}", options) : api.DELETE("/api/v1/data/{object}/{id}/links/{relation}", options));
 }
 
 /** A value as the API takes it in a body: a text in a json column is JSON that is encoded already. */

@@ -1,10 +1,10 @@
 /** Records of another object by a text that stands for them: for pickers, links and lists. Users are an object here too. */
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
-import { request } from "./client";
+import { api, dataOf } from "./client";
 import { isApiError } from "./errors";
 import type { JsonObject } from "./json";
 import { USERS, displayColumn, displayValue, type Column, useRecordShape } from "./record-shape";
-import { recordPath } from "./records";
+import type { User } from "./types";
 
 export interface Related {
   id: string;
@@ -19,7 +19,7 @@ export function relatedOf(record: JsonObject, columns: Column[] | undefined): Re
   return { id: String(record.id), label: columns === undefined ? undefined : displayValue(record, columns) };
 }
 
-const userOf = (user: JsonObject): Related => ({ id: String(user.id), label: String(user.name || user.email || "") || undefined });
+const userOf = (user: User): Related => ({ id: user.id, label: user.name || user.email || undefined });
 
 /** The columns that a label needs. */
 export function selectOf(columns: Column[]): string {
@@ -29,15 +29,13 @@ export function selectOf(columns: Column[]): string {
 
 async function find(target: string, columns: Column[], term: string, signal: AbortSignal): Promise<Related[]> {
   if (target === USERS) {
-    const { data } = await request<{ data: JsonObject[] }>("GET", "/api/v1/users", { query: { search: term, pageSize: FOUND_MAX }, signal });
-    return data.map(userOf);
+    const users = await dataOf(api.GET("/api/v1/users", { params: { query: { search: term, pageSize: FOUND_MAX } }, signal }));
+    return users.map(userOf);
   }
   const byId = UUID.test(term.trim());
-  const { data } = await request<{ data: JsonObject[] }>("GET", recordPath(target), {
-    query: { ...(byId ? { "id[eq]": term.trim() } : { search: term.trim() }), select: selectOf(columns), pageSize: FOUND_MAX, count: "none" },
-    signal,
-  });
-  return data.map((record) => relatedOf(record, columns));
+  const query = { ...(byId ? { "id[eq]": term.trim() } : { search: term.trim() }), select: selectOf(columns), pageSize: FOUND_MAX, count: "none" };
+  const records = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: target }, query }, signal }));
+  return records.map((record) => relatedOf(record, columns));
 }
 
 /** The first records of `target` that match, newest first; an id finds its record. */
@@ -57,8 +55,8 @@ const relatedQuery = (target: string, id: string, columns: Column[] | undefined)
     queryKey: ["related", target, "id", id],
     queryFn: async ({ signal }): Promise<Related | null> => {
       try {
-        if (target === USERS) return userOf((await request<{ data: JsonObject }>("GET", `/api/v1/users/${encodeURIComponent(id)}`, { signal })).data);
-        return relatedOf((await request<{ data: JsonObject }>("GET", recordPath(target, id), { signal })).data, columns);
+        if (target === USERS) return userOf(await dataOf(api.GET("/api/v1/users/{id}", { params: { path: { id } }, signal })));
+        return relatedOf(await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: target, id } }, signal })), columns);
       } catch (error) {
         // Gone, or not to be seen: the id has to stand for it.
         if (isApiError(error) && [403, 404].includes(error.status)) return null;

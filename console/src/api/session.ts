@@ -1,53 +1,23 @@
 /** Who is signed in, what the instance is, and what this person may do. */
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
-import { request } from "./client";
-
-export type Action = "create" | "read" | "update" | "delete" | "manage";
-
-export interface Me {
-  authenticated: boolean;
-  userId?: string;
-  roles?: string[];
-  user?: { id: string; name: string; email: string; image: string | null; isAnonymous: boolean; createdAt: string; updatedAt: string };
-  pendingClaim?: boolean;
-}
-
-export interface Instance {
-  needsAdmin: boolean;
-  setupToken: boolean;
-  signUp: boolean;
-  anonymous: boolean;
-  methods: string[];
-  providers: { id: string; name: string }[];
-}
-
-export interface Grant {
-  resource: string;
-  actions: Action[];
-  rowPolicy?: "own" | null;
-}
-
-export interface Permissions {
-  /** Whether the server enforces permissions at all. */
-  enforced: boolean;
-  permissions: Grant[];
-}
+import { api, dataOf, ok } from "./client";
+import type { Action, Me, Permissions } from "./types";
 
 export const meQuery = queryOptions({
   queryKey: ["me"],
-  queryFn: ({ signal }) => request<Me>("GET", "/api/v1/me", { signal }),
+  queryFn: ({ signal }) => ok(api.GET("/api/v1/me", { signal })),
   staleTime: 60_000,
 });
 
 export const instanceQuery = queryOptions({
   queryKey: ["instance"],
-  queryFn: ({ signal }) => request<Instance>("GET", "/api/v1/instance", { signal }),
+  queryFn: ({ signal }) => ok(api.GET("/api/v1/instance", { signal })),
   staleTime: 60_000,
 });
 
 export const permissionsQuery = queryOptions({
   queryKey: ["me", "permissions"],
-  queryFn: async ({ signal }) => (await request<{ data: Permissions }>("GET", "/api/v1/me/permissions", { signal })).data,
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/me/permissions", { signal })),
   staleTime: 60_000,
 });
 

@@ -2,8 +2,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Navigate, Outlet, useLocation } from "@tanstack/react-router";
 import { Suspense, lazy, useEffect, useState } from "react";
-import { type Me, instanceQuery, meQuery } from "../api/session";
+import { instanceQuery, meQuery } from "../api/session";
 import { isSessionEstablished, sessionEstablished, signInAgain, useSessionLost } from "../api/session-lost";
+import type { Me } from "../api/types";
 import { useConfirmWanted } from "../components/confirm-store";
 import { ErrorState } from "../components/ErrorState";
 import { Tips } from "../components/Tips";

@@ -2,15 +2,30 @@ import "./mantine.css";
 import "./global.css";
 import { nonce } from "./nonce";
 import { MantineProvider } from "@mantine/core";
+import { useNotifications } from "@mantine/notifications";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode, Suspense, lazy } from "react";
 import { createRoot } from "react-dom/client";
+import { useEver } from "../components/later";
 import { colorSchemeManager } from "./color-scheme";
 import { queryClient, router } from "./router";
 import { cssVariables, theme } from "./theme";
 
 const Notifications = lazy(() => import("./Notifications"));
+
+/** Toasts, loaded with the first of them. */
+function Toasts() {
+  const isWanted = useEver(useNotifications().notifications.length > 0);
+  return (
+    isWanted && (
+      <Suspense fallback={null}>
+        <Notifications />
+      </Suspense>
+    )
+  );
+}
+
 const manager = colorSchemeManager();
 
 createRoot(document.getElementById("root")!).render(
@@ -18,9 +33,7 @@ createRoot(document.getElementById("root")!).render(
     <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto" colorSchemeManager={manager} getStyleNonce={() => nonce} deduplicateCssVariables>
       <QueryClientProvider client={queryClient}>
         <RouterProvider router={router} />
-        <Suspense fallback={null}>
-          <Notifications />
-        </Suspense>
+        <Toasts />
       </QueryClientProvider>
     </MantineProvider>
   </StrictMode>,

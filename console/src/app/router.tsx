@@ -8,7 +8,7 @@ import { isApiError } from "../api/errors";
 import { ErrorState } from "../components/ErrorState";
 import { Page } from "../components/Page";
 import { SkeletonRows } from "../components/Skeleton";
-import { readApiSearch } from "../screens/api/search";
+import { readApiSearch } from "../screens/reference/search";
 import { readBlockSearch, readBlocksSearch, readInstallBlockSearch } from "../screens/blocks/search";
 import { readDeliveriesSearch } from "../screens/deliveries/search";
 import { readEventsSearch } from "../screens/events/search";
@@ -43,9 +43,9 @@ const parent = { getParentRoute: () => root };
 
 const routes = [
   createRoute({ ...parent, path: "/", validateSearch: readHomeSearch, component: lazyRouteComponent(() => import("../screens/home"), "HomeScreen") }),
-  createRoute({ ...parent, path: "/objects", validateSearch: readObjectsSearch, component: lazyRouteComponent(() => import("../screens/objects"), "ObjectsScreen") }),
-  createRoute({ ...parent, path: "/objects/new", validateSearch: readNewObjectSearch, component: lazyRouteComponent(() => import("../screens/objects"), "NewObjectScreen") }),
-  createRoute({ ...parent, path: "/objects/$object", validateSearch: readObjectSearch, component: lazyRouteComponent(() => import("../screens/objects"), "ObjectScreen") }),
+  createRoute({ ...parent, path: "/objects", validateSearch: readObjectsSearch, component: lazyRouteComponent(() => import("../screens/objects/list/ObjectsScreen"), "ObjectsScreen") }),
+  createRoute({ ...parent, path: "/objects/new", validateSearch: readNewObjectSearch, component: lazyRouteComponent(() => import("../screens/objects/create/NewObjectScreen"), "NewObjectScreen") }),
+  createRoute({ ...parent, path: "/objects/$object", validateSearch: readObjectSearch, component: lazyRouteComponent(() => import("../screens/objects/object/ObjectScreen"), "ObjectScreen") }),
   createRoute({ ...parent, path: "/data/$object", validateSearch: readRecordsSearch, component: lazyRouteComponent(() => import("../screens/records"), "RecordsScreen") }),
   createRoute({ ...parent, path: "/data/$object/new", validateSearch: readNewRecordSearch, component: lazyRouteComponent(() => import("../screens/record"), "NewRecordScreen") }),
   createRoute({ ...parent, path: "/data/$object/$id", validateSearch: readRecordSearch, component: lazyRouteComponent(() => import("../screens/record"), "RecordScreen") }),
@@ -60,7 +60,7 @@ const routes = [
   createRoute({ ...parent, path: "/roles/$role", validateSearch: readRoleSearch, component: lazyRouteComponent(() => import("../screens/roles"), "RoleScreen") }),
   createRoute({ ...parent, path: "/keys", validateSearch: readKeysSearch, component: lazyRouteComponent(() => import("../screens/keys"), "KeysScreen") }),
   createRoute({ ...parent, path: "/tasks", validateSearch: readTasksSearch, component: lazyRouteComponent(() => import("../screens/tasks"), "TasksScreen") }),
-  createRoute({ ...parent, path: "/api", validateSearch: readApiSearch, component: lazyRouteComponent(() => import("../screens/api"), "ApiScreen") }),
+  createRoute({ ...parent, path: "/api", validateSearch: readApiSearch, component: lazyRouteComponent(() => import("../screens/reference"), "ApiScreen") }),
   createRoute({ ...parent, path: "/settings", validateSearch: readSettingsSearch, component: lazyRouteComponent(() => import("../screens/settings"), "SettingsScreen") }),
   createRoute({ ...parent, path: "/account", component: lazyRouteComponent(() => import("../screens/account"), "AccountScreen") }),
   createRoute({

@@ -1,15 +1,34 @@
-import { useActorName } from "../api/actors";
-import { Id } from "./Id";
+import { IconKey } from "@tabler/icons-react";
+import { useActor } from "../api/actors";
+import { Id, shortId } from "./Id";
+import { Initials } from "./Initials";
+import classes from "./Actor.module.css";
 
-/** Who did something: "you", a user's or a key's name, else the id. Null: nobody who was signed in. */
-export function Actor({ id }: { id: string | null | undefined }) {
-  const known = useActorName(id);
-  if (id === null || id === undefined) return <span className="dim">the server</span>;
+export interface ActorProps {
+  id: string | null | undefined;
+  /** With initials, or the sign of a key. */
+  picture?: boolean;
+  isKey?: boolean;
+  /** What stands there without an id. */
+  nobody?: string;
+}
+
+/** Who did something: "you", a user's or a key's name, else the id. */
+export function Actor({ id, picture = false, isKey = false, nobody = "the server" }: ActorProps) {
+  const known = useActor(id);
+  if (typeof id !== "string" || id === "") return <span className="dim">{nobody}</span>;
+  if (picture)
+    return (
+      <span className={classes.person} title={[known?.name, known?.email, id].filter(Boolean).join("\n")}>
+        {isKey || known?.kind === "key" ? <IconKey size={15} className={classes.icon} aria-label="API key" /> : <Initials name={known?.name ?? "?"} size={18} />}
+        <bdi className={known ? classes.name : "mono"}>{known?.name ?? shortId(id)}</bdi>
+      </span>
+    );
   if (known === undefined) return <span className="dim">…</span>;
   if (known === null) return <Id id={id} label="Copy the id of who did it" />;
   return (
     <span title={id}>
-      <bdi>{known.name}</bdi>
+      <bdi>{known.kind === "me" ? "you" : known.name}</bdi>
       {known.kind === "key" && <span className="dim"> (key)</span>}
     </span>
   );

@@ -2,8 +2,8 @@ import { UnstyledButton } from "@mantine/core";
 import { type Change as Piece, diffLines, diffWordsWithSpace } from "diff";
 import { Fragment, useMemo, useState } from "react";
 import { isLosslessNumber, printJson } from "../api/json";
+import type { FieldType } from "../api/types";
 import { Value } from "./Value";
-import type { FieldType } from "../api/schema-live";
 import classes from "./Changes.module.css";
 
 export interface FieldChange {

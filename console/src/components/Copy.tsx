@@ -1,4 +1,4 @@
-import { ActionIcon, Button, Tooltip } from "@mantine/core";
+import { ActionIcon, Button } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useCallback, useEffect, useRef, useState } from "react";
 import classes from "./Copy.module.css";
@@ -69,11 +69,9 @@ export function CopyButton({ text, label = "Copy", icon = false }: { text: strin
   const Icon = copied ? IconCheck : IconCopy;
   if (icon)
     return (
-      <Tooltip label={copied ? "Copied" : label}>
-        <ActionIcon aria-label={label} onClick={() => void copy(text)}>
-          <Icon size={15} />
-        </ActionIcon>
-      </Tooltip>
+      <ActionIcon aria-label={label} data-tip={copied ? "Copied" : label} onClick={() => void copy(text)}>
+        <Icon size={15} />
+      </ActionIcon>
     );
   return (
     <Button variant="default" leftSection={<Icon size={14} />} onClick={() => void copy(text)}>

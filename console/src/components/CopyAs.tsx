@@ -1,6 +1,7 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useCopy } from "./Copy";
+import { Menu } from "./floating";
 import { printJson } from "../api/json";
 
 export interface CopyAsProps {
@@ -16,7 +17,7 @@ const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** The request as a curl. The key stands as a variable: a session never leaves the browser. */
 export function asCurl({ method, path, body }: CopyAsProps["request"], origin = location.origin): string {
-  const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${quoted(origin + path)}`, `  -H "authorization: Bearer $BLOCKBASE_KEY"`];
+  const lines = [`curl ${method === "GET" ? "" : `-X ${method} `}${quoted(origin + path)}`, `  -H "authorization: Bearer $SVC_API_KEY"`];
   if (body !== undefined) lines.push(`  -H 'content-type: application/json'`, `  -d ${quoted(printJson(body))}`);
   return lines.join(" \\\n");
 }
@@ -24,7 +25,7 @@ export function asCurl({ method, path, body }: CopyAsProps["request"], origin = 
 export function asJavaScript({ method, path, body }: CopyAsProps["request"], origin = location.origin): string {
   const options = [
     ...(method === "GET" ? [] : [`  method: ${JSON.stringify(method)},`]),
-    body === undefined ? "  headers: { authorization: `Bearer ${process.env.BLOCKBASE_KEY}` }," : "  headers: { authorization: `Bearer ${process.env.BLOCKBASE_KEY}`, \"content-type\": \"application/json\" },",
+    body === undefined ? "  headers: { authorization: `Bearer ${process.env.SVC_API_KEY}` }," : "  headers: { authorization: `Bearer ${process.env.SVC_API_KEY}`, \"content-type\": \"application/json\" },",
     ...(body === undefined ? [] : [`  body: JSON.stringify(${printJson(body, 2).replaceAll("\n", "\n  ")}),`]),
   ];
   return `const response = await fetch(${JSON.stringify(origin + path)}, {\n${options.join("\n")}\n});\nif (!response.ok) throw new Error(await response.text());\nconst answer = await response.json();`;

@@ -35,7 +35,7 @@ export function EmptyState({ title, children, action, docs, curl, commands }: Em
       )}
       {commands !== undefined && (
         <div className={classes.wide}>
-          <CodeBlock code={commands} label="In a terminal" />
+          <CodeBlock code={commands} label="On the command line" />
         </div>
       )}
       {curl !== undefined && (

@@ -1,4 +1,4 @@
-import { ActionIcon, Tooltip } from "@mantine/core";
+import { ActionIcon } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconX } from "@tabler/icons-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { confirm } from "./confirm-store";
@@ -49,23 +49,17 @@ export function Inspector({ title, onClose: close, isDirty = false, onNext: next
         {actions}
         {(onNext !== undefined || onPrevious !== undefined) && (
           <>
-            <Tooltip label="Previous (K)">
-              <ActionIcon aria-label="Previous" disabled={onPrevious === undefined} onClick={onPrevious}>
-                <IconArrowUp size={16} />
-              </ActionIcon>
-            </Tooltip>
-            <Tooltip label="Next (J)">
-              <ActionIcon aria-label="Next" disabled={onNext === undefined} onClick={onNext}>
-                <IconArrowDown size={16} />
-              </ActionIcon>
-            </Tooltip>
+            <ActionIcon aria-label="Previous" data-tip="Previous (K)" disabled={onPrevious === undefined} onClick={onPrevious}>
+              <IconArrowUp size={16} />
+            </ActionIcon>
+            <ActionIcon aria-label="Next" data-tip="Next (J)" disabled={onNext === undefined} onClick={onNext}>
+              <IconArrowDown size={16} />
+            </ActionIcon>
           </>
         )}
-        <Tooltip label="Close (Esc)">
-          <ActionIcon aria-label="Close" onClick={onClose}>
-            <IconX size={16} />
-          </ActionIcon>
-        </Tooltip>
+        <ActionIcon aria-label="Close" data-tip="Close (Esc)" onClick={onClose}>
+          <IconX size={16} />
+        </ActionIcon>
       </div>
       <div className={classes.inspectorBody} tabIndex={0} role="group" aria-label="Details">
         {children}

@@ -37,11 +37,6 @@ export function relativeTime(at: number, from = Date.now()): string {
   return Math.abs(seconds) < 10 ? "just now" : relative.format(seconds, "second");
 }
 
-/** In the reader's zone, for what is not relative. */
-export function localTime(at: string | number): string {
-  return local.format(new Date(at));
-}
-
 /** A point in time: relative, with the reader's zone and UTC on hover. `exact` shows the reader's zone at once. */
 export function Time({ at, exact = false }: { at: string | number | null | undefined; exact?: boolean }) {
   const current = useSyncExternalStore(watch, () => now);

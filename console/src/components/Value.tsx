@@ -1,5 +1,5 @@
 import { isLosslessNumber, printJson } from "../api/json";
-import type { FieldType } from "../api/schema-live";
+import type { FieldType } from "../api/types";
 import { Time } from "./Time";
 import classes from "./Value.module.css";
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Result, time};
 use blockbase_store::{
-    Claim, Claimed, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow, Outcome, QueueDepth, ReadCost, Service,
-    VisibleEvents,
+    AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow,
+    Outcome, QueueDepth, ReadCost, Service, VisibleEvents,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -56,7 +56,18 @@ pub struct Ended {
     pub seq: i64,
     /// Attempts that had ended before it.
     pub attempts: i64,
+    /// The number of the one before it, where that is kept.
+    pub last_attempt: Option<i64>,
+    /// How long it took; `None` where nothing was attempted.
+    pub took: Option<Duration>,
     pub attempt: Attempt,
+}
+
+impl Ended {
+    /// How an attempt to make this delivery ended that took nothing.
+    pub fn at_once(delivery: &ClaimedDelivery, attempt: Attempt) -> Ended {
+        Ended { seq: delivery.seq, attempts: delivery.attempts, last_attempt: delivery.last_attempt, took: None, attempt }
+    }
 }
 
 /// A claim with what it is known by.
@@ -99,6 +110,23 @@ fn render(row: &LedgerRow) -> Value {
     })
 }
 
+/// `{ number, at, status, durationMs, error }`.
+fn render_attempt(attempt: &AttemptRow) -> Value {
+    json!({
+        "number": attempt.number,
+        "at": time::format_datetime(attempt.ended_at),
+        "status": if attempt.error.is_none() { "delivered" } else { "failed" },
+        "durationMs": attempt.duration_ms,
+        "error": attempt.error,
+    })
+}
+
+/// What the ledger's entry says of its one attempt, where that succeeded and none is kept.
+fn only_attempt(row: &LedgerRow) -> Option<AttemptRow> {
+    let ended_at = row.delivered_at.filter(|_| row.status == "delivered" && row.attempts > 0)?;
+    Some(AttemptRow { number: row.attempts, ended_at, duration_ms: None, error: None })
+}
+
 /// The pause after so many attempts: the base, doubled with each, up to a cap.
 fn backoff(base_ms: i64, attempts: i64) -> i64 {
     let doubled = u32::try_from(attempts - 1).ok().and_then(|times| 1_i64.checked_shl(times)).unwrap_or(BACKOFF_CAP);
@@ -111,7 +139,7 @@ fn kept(error: &str) -> String {
 }
 
 /// What the ledger is to hold of an attempt.
-pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (i64, Outcome) {
+pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (Attempted, Outcome) {
     let attempts = ended.attempts + 1;
     let outcome = match ended.attempt {
         Attempt::Delivered => Outcome::Delivered,
@@ -122,7 +150,13 @@ pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (i64, Outcome) {
         }
         Attempt::Failed(error) | Attempt::Dead(error) => Outcome::Dead { error: kept(&error) },
     };
-    (ended.seq, outcome)
+    let attempted = Attempted {
+        seq: ended.seq,
+        attempts: ended.attempts,
+        last_attempt: ended.last_attempt,
+        duration_ms: ended.took.map(|took| i64::try_from(took.as_millis()).unwrap_or(i64::MAX)),
+    };
+    (attempted, outcome)
 }
 
 impl App {
@@ -156,7 +190,8 @@ impl App {
 
     /// Stores how attempts ended: of how many the claim did not hold any more, so that nothing was stored.
     pub async fn settle_deliveries(&self, consumer: &str, token: &str, ended: Vec<Ended>) -> Result<u64> {
-        let outcomes: Vec<(i64, Outcome)> = ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
+        let outcomes: Vec<(Attempted, Outcome)> =
+            ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
         self.until_uncontended(|| {
             let (consumer, token, outcomes) = (consumer.to_owned(), token.to_owned(), outcomes.clone());
             self.store.write_in_reserve(Service, move |connection| {
@@ -221,6 +256,34 @@ impl App {
         let data = Value::Array(rows.iter().map(render).collect());
         let has_next_page = paging.offset + paging.limit < total;
         Ok(format!(r#"{{"data":{data},"pagination":{}}}"#, pagination_json(paging, Some(total), has_next_page)))
+    }
+
+    /// One entry of the ledger with `history`, its last attempts, the last one first; `None` where there is none that the caller may
+    /// see.
+    ///
+    /// # Errors
+    /// `forbidden` without read on `events`.
+    pub async fn delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Option<Value>> {
+        caller.require(EVENTS, Action::Read)?;
+        let (event_id, consumer) = (event_id.to_ascii_lowercase(), consumer.to_owned());
+        let found = self
+            .store
+            .read(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    let Some(row) = connection.delivery(&event_id, &consumer).await? else { return Ok(None) };
+                    let attempts = connection.delivery_attempts(&event_id, &consumer).await?;
+                    Ok(Some((row, attempts)))
+                })
+            })
+            .await?;
+        Ok(found.filter(|(row, _)| may_see(caller, row.object.as_deref(), row.owner.as_deref())).map(|(row, mut attempts)| {
+            if attempts.is_empty() {
+                attempts.extend(only_attempt(&row));
+            }
+            let mut entry = render(&row);
+            entry["history"] = attempts.iter().map(render_attempt).collect();
+            entry
+        }))
     }
 
     fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {

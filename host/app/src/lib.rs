@@ -80,7 +80,7 @@ pub use blockbase_query::{
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
-pub use blockbase_store::{Incomplete, SpoolReader};
+pub use blockbase_store::{ATTEMPTS_KEPT, Incomplete, SpoolReader};
 pub use blocks::{
     ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions,
     Installed, InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,

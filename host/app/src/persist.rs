@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use blockbase_query::Action;
 use blockbase_query::plan::{CreatePlan, Stamp};
@@ -157,7 +158,7 @@ impl App {
                 let context = self.context_of(system, &registry, false);
                 let (mut unwritten, mut plans) = (Vec::new(), Vec::new());
                 for delivery in deliveries {
-                    let ended = |attempt| Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
+                    let ended = |attempt| Ended::at_once(delivery, attempt);
                     let Some(event) = &delivery.event else {
                         unwritten.push(ended(Attempt::Dead(UNDECODABLE.to_owned())));
                         continue;
@@ -178,11 +179,14 @@ impl App {
                         Box::pin(async move {
                             let all = unwritten.iter().chain(plans.iter().map(|plan| &plan.ended));
                             let seqs = all.map(|ended| ended.seq).collect();
+                            let began = Instant::now();
                             let held = connection.held_claims(&consumer, &token, seqs).await?;
                             unwritten.retain(|ended| held.contains(&ended.seq));
                             plans.retain(|plan| held.contains(&plan.ended.seq));
                             let mut all = unwritten;
                             all.extend(write_plans(connection, context, plans).await?);
+                            // A batch is one transaction, and each of its events took as long as all of them.
+                            all.iter_mut().for_each(|ended| ended.took = Some(began.elapsed()));
                             let outcomes = all.iter().cloned().map(|ended| outcome(retry_base, ended)).collect();
                             connection.settle_deliveries(&consumer, &token, outcomes).await?;
                             Ok(all)

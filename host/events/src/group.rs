@@ -311,7 +311,7 @@ async fn persist(
                     let handler = &subscription.handler;
                     telemetry::delivery(&event.topic, &group.consumer, handler, Outcome::Failed, began.elapsed());
                 }
-                let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt: attempt.clone() };
+                let ended = Ended { took: Some(began.elapsed()), ..Ended::at_once(delivery, attempt.clone()) };
                 Report { token: Arc::from(token), ended, answered: None }
             });
             settle(group, reports.collect()).await;

@@ -88,6 +88,17 @@ pub(crate) async fn list(
     Ok(render::json_bytes(StatusCode::OK, page.into_bytes()))
 }
 
+/// `GET /api/v1/events/deliveries/{eventId}/{consumer}`.
+pub(crate) async fn one(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Read)>,
+    PathParts((event_id, consumer)): PathParts<(String, String)>,
+) -> Result<Response, ApiError> {
+    let delivery = state.app.delivery(&caller, &event_id, &consumer).await?;
+    let delivery = delivery.ok_or_else(|| Error::not_found("delivery"))?;
+    Ok(render::data(StatusCode::OK, &delivery))
+}
+
 /// `GET /api/v1/events/deliveries/counts`.
 pub(crate) async fn counts(
     State(state): State<AppState>,

@@ -144,6 +144,7 @@ pub fn router(app: Arc<App>, settings: Settings, surfaces: Surfaces, stopping: S
         .route("/api/v1/events/stream", get(events::stream))
         .route("/api/v1/events/deliveries", get(deliveries::list))
         .route("/api/v1/events/deliveries/counts", get(deliveries::counts))
+        .route("/api/v1/events/deliveries/{eventId}/{consumer}", get(deliveries::one))
         .route("/api/v1/events/deliveries/retry", post(deliveries::retry))
         .route("/api/v1/events/subscriptions", get(deliveries::subscriptions).post(deliveries::subscribe))
         .route("/api/v1/events/subscriptions/{consumer}", delete(deliveries::unsubscribe))

@@ -3,6 +3,7 @@
 //! A delivery is `pending` until its first attempt has ended, then `delivered` or `failed`; a failed one is tried again when its
 //! time comes, or is dead.
 
+mod attempts;
 mod counts;
 mod ledger;
 mod resets;
@@ -17,6 +18,7 @@ use crate::error::DbError;
 use crate::packing::{payload_bytes, payload_of};
 use crate::row::Row;
 
+pub use attempts::{ATTEMPTS_KEPT, AttemptRow, Attempted};
 pub use counts::GroupCounts;
 pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, VisibleEvents};
 pub use resets::DeadWindow;
@@ -48,6 +50,8 @@ pub struct ClaimedDelivery {
     pub seq: i64,
     /// Attempts that have ended.
     pub attempts: i64,
+    /// The number of the last attempt that is kept.
+    pub last_attempt: Option<i64>,
     /// Events of one record are delivered one after the other.
     pub record_id: Option<String>,
     /// `None` where the event cannot be read.
@@ -381,7 +385,7 @@ impl Connection {
         };
         let sql = format!(
             "UPDATE svc_deliveries SET lease_token = $2, lease_until = {now} + $3, claims = claims + 1 \
-             WHERE consumer = $1 AND {free} RETURNING event_seq, attempts, record_id"
+             WHERE consumer = $1 AND {free} RETURNING event_seq, attempts, record_id, last_attempt"
         );
         let params =
             vec![claim.consumer.clone().into(), claim.token.clone().into(), claim.lease_ms.into(), Param::IntegerList(chosen)];
@@ -389,7 +393,8 @@ impl Connection {
         let mut deliveries = Vec::with_capacity(leased.len());
         for row in leased {
             let (seq, attempts, record_id) = (row.integer(0)?, row.integer(1)?, row.optional_text(2)?);
-            deliveries.push(ClaimedDelivery { seq, attempts, record_id, event: None });
+            let last_attempt = row.optional_integer(3)?;
+            deliveries.push(ClaimedDelivery { seq, attempts, last_attempt, record_id, event: None });
         }
         deliveries.sort_by_key(|delivery| delivery.seq);
         let mut events = self.claimed_events(deliveries.iter().map(|delivery| delivery.seq).collect()).await?;
@@ -424,11 +429,14 @@ impl Connection {
     async fn give_up(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<u64, DbError> {
         let sql = format!(
             "UPDATE svc_deliveries SET status = 'failed', dead = TRUE, next_attempt_at = NULL, lease_token = NULL, lease_until = NULL, \
-             error = 'the server ended each time while this was delivered' WHERE consumer = $1 AND {}",
+             error = 'the server ended each time while this was delivered', last_attempt = coalesce(last_attempt, attempts) + 1 \
+             WHERE consumer = $1 AND {}",
             among(self.dialect(), "event_seq", 2)
         );
-        let params = vec![consumer.into(), Param::IntegerList(seqs)];
-        self.execute(Statement { sql: self.spell(sql), params }).await
+        let params = vec![consumer.into(), Param::IntegerList(seqs.clone())];
+        let given_up = self.execute(Statement { sql: self.spell(sql), params }).await?;
+        self.keep_last_errors(consumer, seqs).await?;
+        Ok(given_up)
     }
 
     /// Stores how attempts ended, of those whose claim still holds: how many did not hold any more.
@@ -436,19 +444,29 @@ impl Connection {
         &mut self,
         consumer: &str,
         token: &str,
-        outcomes: Vec<(i64, Outcome)>,
+        outcomes: Vec<(Attempted, Outcome)>,
     ) -> Result<u64, DbError> {
         let count = outcomes.len() as u64;
         let (mut delivered, mut released, mut settled) = (Vec::new(), Vec::new(), 0);
         // By what is said of them.
         let mut skipped: HashMap<String, Vec<i64>> = HashMap::new();
-        for (seq, outcome) in outcomes {
+        for (attempted, outcome) in outcomes {
+            let seq = attempted.seq;
             match outcome {
-                Outcome::Delivered => delivered.push(seq),
+                Outcome::Delivered if attempted.is_first() => delivered.push(seq),
+                Outcome::Delivered => {
+                    let is_held = self.deliver(consumer, token, vec![seq]).await?;
+                    settled += is_held;
+                    if is_held > 0 {
+                        self.keep_attempt(consumer, &attempted, None).await?;
+                    }
+                }
                 Outcome::Skipped { error } => skipped.entry(error).or_default().push(seq),
                 Outcome::Released => released.push(seq),
-                Outcome::Failed { error, retry_ms } => settled += self.fail(consumer, token, seq, error, Some(retry_ms)).await?,
-                Outcome::Dead { error } => settled += self.fail(consumer, token, seq, error, None).await?,
+                Outcome::Failed { error, retry_ms } => {
+                    settled += self.fail(consumer, token, &attempted, error, Some(retry_ms)).await?;
+                }
+                Outcome::Dead { error } => settled += self.fail(consumer, token, &attempted, error, None).await?,
             }
         }
         if !delivered.is_empty() {
@@ -473,7 +491,7 @@ impl Connection {
         let dialect = self.dialect();
         let sql = format!(
             "UPDATE svc_deliveries SET status = 'delivered', dead = FALSE, attempts = attempts + 1, claims = 0, error = NULL, \
-             next_attempt_at = NULL, lease_token = NULL, lease_until = NULL, delivered_at = {} \
+             next_attempt_at = NULL, lease_token = NULL, lease_until = NULL, delivered_at = {}, last_attempt = last_attempt + 1 \
              WHERE consumer = $1 AND lease_token = $2 AND {}",
             database_now(dialect),
             among(dialect, "event_seq", 3)
@@ -501,19 +519,30 @@ impl Connection {
         &mut self,
         consumer: &str,
         token: &str,
-        seq: i64,
+        attempted: &Attempted,
         error: String,
         retry_ms: Option<i64>,
     ) -> Result<u64, DbError> {
         let sql = format!(
             "UPDATE svc_deliveries SET status = 'failed', dead = $4, attempts = attempts + 1, claims = 0, error = $5, \
-             next_attempt_at = {} + $6, lease_token = NULL, lease_until = NULL \
+             next_attempt_at = {} + $6, lease_token = NULL, lease_until = NULL, last_attempt = $7 \
              WHERE consumer = $1 AND lease_token = $2 AND event_seq = $3",
             database_now(self.dialect())
         );
-        let params =
-            vec![consumer.into(), token.into(), seq.into(), retry_ms.is_none().into(), error.into(), Param::BigInteger(retry_ms)];
-        self.execute(Statement { sql: self.spell(sql), params }).await
+        let params = vec![
+            consumer.into(),
+            token.into(),
+            attempted.seq.into(),
+            retry_ms.is_none().into(),
+            error.clone().into(),
+            Param::BigInteger(retry_ms),
+            attempted.number().into(),
+        ];
+        let is_held = self.execute(Statement { sql: self.spell(sql), params }).await?;
+        if is_held > 0 {
+            self.keep_attempt(consumer, attempted, Some(error)).await?;
+        }
+        Ok(is_held)
     }
 
     /// Those of the deliveries whose claim still holds, which nobody takes before the transaction ends.
@@ -594,13 +623,19 @@ impl Connection {
         for queue in Queue::BOTH {
             let sql = format!(
                 "DELETE FROM svc_deliveries WHERE consumer = $1 AND event_seq IN \
-                 (SELECT event_seq FROM {} WHERE consumer = $1 AND {} AND event_seq <= $2 ORDER BY {} LIMIT $3)",
+                 (SELECT event_seq FROM {} WHERE consumer = $1 AND {} AND event_seq <= $2 ORDER BY {} LIMIT $3) \
+                 RETURNING event_seq",
                 queue.table(self.dialect()),
                 queue.condition(),
                 queue.order(self.dialect())
             );
             let params = vec![consumer.into(), up_to.into(), limit.into()];
-            dropped += self.execute(Statement { sql: self.spell(sql), params }).await?;
+            let rows = self.fetch_rows(Statement { sql: self.spell(sql), params }).await?;
+            let seqs = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<_>, _>>()?;
+            if !seqs.is_empty() {
+                dropped += seqs.len() as u64;
+                self.forget_attempts(consumer, seqs).await?;
+            }
         }
         Ok(dropped)
     }

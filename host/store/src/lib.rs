@@ -45,8 +45,8 @@ pub use blocks::{BlockLogFilter, BlockLogPage, BlockLogRow, BlockRow, BlockSecre
 pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions};
 pub use connection::Connection;
 pub use deliveries::{
-    Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, FirstPending, GroupCounts, LedgerFilter, LedgerRow, Outcome,
-    QueueDepth, TopicMatch, VisibleEvents,
+    ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, FirstPending, GroupCounts,
+    LedgerFilter, LedgerRow, Outcome, QueueDepth, TopicMatch, VisibleEvents,
 };
 pub use error::DbError;
 pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent, ReplayFilter};

@@ -79,6 +79,9 @@ impl Connection {
         let (gone, freed) = (row.integer(0)?, row.integer(1)?);
         const PURGE: &str = concat!("DELETE FROM svc_events WHERE seq > $1 AND seq <= $2 AND occurred_at < $3 AND ", settled!());
         let deleted = self.run(PURGE, vec![after.into(), up_to.into(), before.into()]).await?;
+        if deleted > 0 {
+            self.forget_attempts_of_purged(after, up_to).await?;
+        }
         if gone > 0 {
             let (events, bytes) = ((counted.events - gone).max(0), (counted.bytes - freed).max(0));
             self.store_outbox(Counted { events, bytes, ..counted }).await?;

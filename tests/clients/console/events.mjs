@@ -134,6 +134,10 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   await rows(page, "Deliveries").first().getByText("data.note.created").click();
   const pane = details(page);
   await pane.getByLabel("Error", { exact: true }).getByText(/500/).waitFor();
+  // The webhook has its name, and each attempt is there.
+  await pane.getByRole("link", { name: "ledger", exact: true }).waitFor();
+  await pane.getByRole("heading", { name: "Attempts", exact: true }).waitFor();
+  assert.equal(await pane.getByRole("listitem").count(), 5);
   await look(page, "delivery");
   status = 200;
   const count = received.length;

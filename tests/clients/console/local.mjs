@@ -39,7 +39,7 @@ async function server(env = {}) {
 const directories = [];
 let failures = 0;
 for (const file of files) {
-  const env = { ...process.env, BASE_URL: await server(file.startsWith("events") ? { SVC_RETRY_BASE_MS: "1" } : {}), ENGINE: "sqlite", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
+  const env = { ...process.env, BLOCKBASE: binary, BASE_URL: await server(file.startsWith("events") ? { SVC_RETRY_BASE_MS: "1" } : {}), ENGINE: "sqlite", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
   if (file.startsWith("gate")) {
     env.CLAIM_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.CLAIM_2_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });

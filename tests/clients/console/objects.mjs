@@ -57,6 +57,21 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   assert.equal(relationships.find(({ source }) => source === "support_ticket").onDelete, "cascade");
 });
 
+test("a field of an object without records takes any type", async () => {
+  await must(me, "POST", "/api/v1/objects", { name: "blank", fields: [{ name: "code", type: "text", pattern: "^a", default: "a" }] });
+  const page = await open("/admin/objects/blank", { as: me });
+  const details = page.getByRole("complementary", { name: "Details" });
+  await page.getByRole("grid", { name: "Fields of blank" }).getByText("code", { exact: true }).click();
+  await details.getByRole("combobox", { name: "Type" }).click();
+  await page.getByRole("option", { name: /^integer/ }).click();
+  await details.getByText("Possible while the object has no records.", { exact: false }).waitFor();
+  await details.getByText("No row breaks it, and nothing is lost.").waitFor();
+  await page.getByRole("button", { name: "Review and apply" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: /^Apply 1 change/ }).click();
+  await page.getByText("1 change of blank applied.").waitFor();
+  assert.deepEqual(await fields("blank"), [{ name: "code", type: "integer" }]);
+});
+
 test("several changes are shown with their effect, and applied in order", async () => {
   await must(me, "POST", "/api/v1/objects", { name: "article", fields: [{ name: "title", type: "text" }, { name: "note", type: "text" }, { name: "price", type: "integer" }, { name: "old", type: "integer" }], constraints: { uniqueTogether: [["title", "old"]] } });
   await must(me, "POST", "/api/v1/data/article/bulk", { data: [{ title: "a", note: "kept", price: 1, old: 1 }, { title: "b", price: 20, old: 2 }] });
@@ -77,7 +92,13 @@ test("several changes are shown with their effect, and applied in order", async 
   await details.getByText("No row breaks it, and nothing is lost.").waitFor();
   // A type that is wider, explained.
   await details.getByRole("combobox", { name: "Type" }).click();
-  assert.equal(await page.getByRole("option", { name: /^email/ }).getAttribute("data-combobox-disabled"), "true");
+  // With records another one is refused, by the server.
+  await page.getByRole("option", { name: /^email/ }).click();
+  await details.getByText("cannot become email", { exact: false }).first().waitFor();
+  await details.getByRole("combobox", { name: "Type" }).click();
+  await page.getByRole("option", { name: /^integer/ }).click();
+  await details.getByLabel("Minimum").fill("1");
+  await details.getByRole("combobox", { name: "Type" }).click();
   await page.getByRole("option", { name: /^big_integer/ }).click();
   await details.getByText("The way back is closed.", { exact: false }).waitFor();
   // The next field by the keyboard: J.

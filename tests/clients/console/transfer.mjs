@@ -135,6 +135,40 @@ test("a view is exported with its filter, and comes back as it was", async () =>
   assert.equal(await count("copy"), words.length);
 });
 
+test("a relation takes the value of a unique field of its target, a column is left out, and every reason of a row is told", async () => {
+  await object("company", [{ name: "name", type: "text", isUnique: true }]);
+  await object("contact", [
+    { name: "email", type: "email", required: true },
+    { name: "age", type: "integer" },
+    { name: "note", type: "text" },
+  ]);
+  await must(me, "POST", "/api/v1/relationships", { name: "company", kind: "many_to_one", source: "contact", target: "company" });
+  const acme = (await must(me, "POST", "/api/v1/data/company", { name: "Acme, Inc." })).data.id;
+  const lines = ["Email,Company,Age,Note", 'a@example.com,"Acme, Inc.",30,x', "b@example.com,Nowhere,30,x", "c@example.com,,30,x", 'nobody,"Acme, Inc.",old,x'];
+  const page = await begin("contact");
+  await choose(page, file("contacts.csv", `${lines.join("\n")}\n`));
+  const select = async (name, option) => {
+    await page.getByRole("combobox", { name }).click();
+    await page.getByRole("option", { name: option, exact: true }).click();
+  };
+  await select("What company_id holds", "name of a company");
+  await select("Column for Note", "Leave out");
+  await run(page);
+  await isDone(page);
+  const { data } = await must(me, "GET", "/api/v1/data/contact?sort=email");
+  assert.deepEqual(
+    data.map(({ email, company_id, age, note }) => [email, company_id, age, note]),
+    [
+      ["a@example.com", acme, 30, null],
+      ["c@example.com", null, 30, null],
+    ],
+  );
+  const report = await refused(page);
+  assert.match(report, /,2,company_id,There is no `company` whose `name` is `Nowhere`\./);
+  // Both reasons of the last row.
+  assert.match(report, /,4,,email: Enter an e-mail address\.; age: `old` is no number\./);
+});
+
 test("a hundred thousand rows are imported while the page stays free, and the import can be stopped", async () => {
   await object("many", [{ name: "name", type: "text", required: true }, { name: "number", type: "integer" }]);
   const rows = ["name,number"];

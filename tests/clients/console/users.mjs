@@ -136,6 +136,42 @@ test("a key is shown once, works, and stops when it is deleted", async () => {
   assert.equal((await asKey("/api/v1/data/note")).status, 401);
 });
 
+test("a key is made for another user, and a task that erases one", async () => {
+  await person(owner, "Olga Other");
+  const { id } = (await must(owner, "GET", "/api/v1/users?search=olga")).data[0];
+  await must(owner, "POST", "/api/v1/roles", { name: "for-olga", permissions: [{ resource: "note", actions: ["read"] }] });
+  const page = await open("/admin/keys", { as: owner });
+  const choose = async (name, typed) => {
+    const input = details(page).getByLabel(name).and(page.locator("input"));
+    await input.fill(typed);
+    await page.getByRole("option", { name: new RegExp(typed) }).click();
+  };
+  await page.getByRole("link", { name: "Create key" }).first().click();
+  await details(page).getByLabel("Name").fill("olgas key");
+  await choose(/^Role/, "for-olga");
+  await choose(/^User/, "Olga Other");
+  await button(details(page), "Create key").click();
+  await page.locator("[data-secret]").waitFor();
+  const [key] = (await must(owner, "GET", "/api/v1/api-keys")).data.filter(({ name }) => name === "olgas key");
+  assert.equal(key.userId, id);
+  await must(owner, "DELETE", `/api/v1/api-keys/${key.id}`);
+
+  // The page asks for the runs of a task that is deleted behind its back.
+  const tasks = await open("/admin/tasks", { as: owner, expect: ["404"] });
+  await tasks.getByRole("link", { name: "Create task" }).click();
+  const pane = details(tasks);
+  await pane.getByText("Erase a user", { exact: true }).click();
+  await pane.getByLabel("Name").fill("erase-olga");
+  const input = pane.getByLabel(/^User/).and(tasks.locator("input"));
+  await input.fill("Olga Other");
+  await tasks.getByRole("option", { name: /Olga Other/ }).click();
+  await button(pane, "Create task").click();
+  await until("the task is there", async () => (await must(owner, "GET", "/api/v1/tasks")).data.some(({ name }) => name === "erase-olga"));
+  const task = (await must(owner, "GET", "/api/v1/tasks/erase-olga")).data;
+  assert.deepEqual([task.type, task.config], ["erase_user", { userId: id, records: "keep" }]);
+  await must(owner, "DELETE", "/api/v1/tasks/erase-olga");
+});
+
 test("a task is disabled and enabled, its schedule said in words, run by hand, with its history", async () => {
   const retention = async () => (await must(owner, "GET", "/api/v1/tasks")).data.find(({ name }) => name === "event-retention");
   const page = await open("/admin/tasks", { as: owner, expect: [/400/] });

@@ -228,6 +228,108 @@ on_both_engines! {
         assert_eq!((&listed[0]["n3"], &listed[1]["n3"]), (&json!(5), &json!(123456789012_i64)));
     }
 
+    async fn without_records_a_field_may_become_any_type(server: Server) {
+        let admin = server.admin().await;
+        let fields = json!([
+            { "name": "code", "type": "text", "isUnique": true, "default": "7", "pattern": "^[0-9]+$", "max": 20 },
+            { "name": "area", "type": "enum", "options": ["north", "south"], "required": true },
+        ]);
+        admin.define("free", fields).await;
+        let groups = json!({ "constraints": { "uniqueTogether": [["area", "code"]] }, "indexes": [["area", "code"]] });
+        admin.patch("/api/v1/objects/free", groups).await.data();
+        let path = "/api/v1/objects/free/fields/code";
+        // What the field says by itself has to fit, as that of a new one.
+        assert_eq!(admin.patch(path, json!({ "type": "boolean" })).await.expect_error(400, "invalid_schema")["field"], "code");
+        admin.patch(path, json!({ "type": "json" })).await.expect_error(400, "invalid_schema");
+        admin.patch("/api/v1/objects/free/fields/area", json!({ "type": "multi_enum" })).await.expect_error(400, "invalid_schema");
+        let version = admin.get("/api/v1/schema").await.data()["version"].as_i64().unwrap();
+        let plan = admin.patch(&format!("{path}?dryRun=true"), json!({ "type": "integer", "default": 7 })).await.data();
+        assert_eq!((&plan["destructive"], &plan["lost"], &plan["breaking"]), (&json!(false), &json!([]), &json!([])), "{plan}");
+        assert_eq!(plan["dependents"][0]["kind"], "unique", "{plan}");
+
+        let changed = admin.patch(path, json!({ "type": "integer", "default": 7, "min": 2 })).await.data();
+        assert_eq!(changed, json!({ "name": "code", "type": "integer", "isUnique": true, "default": 7, "min": 2 }));
+        let schema = admin.get("/api/v1/schema").await.data();
+        let free = schema["objects"].as_array().unwrap().iter().find(|object| object["name"] == "free").unwrap();
+        assert_eq!((&schema["version"], &free["fields"][0], &free["fields"][1]["name"]), (&json!(version + 1), &changed, &json!("area")));
+        let entry = &admin.get("/api/v1/schema/migrations?limit=1").await.data()[0]["change"];
+        assert_eq!((&entry["op"], &entry["before"]["type"], &entry["after"]["type"]), (&json!("alter_field"), &json!("text"), &json!("integer")));
+
+        // The rules hold, the default is given, and GraphQL has the new type.
+        let id = admin.make("free", json!({ "area": "north" })).await;
+        assert_eq!(admin.get(&format!("/api/v1/data/free/{id}")).await.data()["code"], 7);
+        let create = |code: Value| admin.post("/api/v1/data/free", json!({ "area": "south", "code": code }));
+        assert_eq!(create(json!(7)).await.expect_error(409, "unique_violation")["field"], "code");
+        assert_eq!(create(json!(1)).await.expect_error(400, "CONSTRAINT_VIOLATION")["field"], "code");
+        assert_eq!(create(json!("x")).await.status, 400);
+        let query = r#"{ type: __type(name: "Free") { fields { name type { name } } } }"#;
+        let fields = admin.post("/api/v1/graphql", json!({ "query": query })).await.data()["type"]["fields"].clone();
+        let code = fields.as_array().unwrap().iter().find(|field| field["name"] == "code").unwrap().clone();
+        assert_eq!(code["type"]["name"], "Int");
+
+        // With a record the types only widen again, and nothing is changed.
+        let refused = admin.patch(path, json!({ "type": "text", "name": "other" })).await;
+        assert_eq!(refused.status, 200, "{}", refused.text);
+        let path = "/api/v1/objects/free/fields/other";
+        let version = admin.get("/api/v1/schema").await.data()["version"].clone();
+        let error = admin.patch(path, json!({ "type": "date", "default": null, "name": "then" })).await.expect_error(400, "invalid_schema_change");
+        assert_eq!(error["field"], "other");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with("`other` cannot become date from text: `free` has rows (1)."), "{message}");
+        let plan = admin.patch(&format!("{path}?dryRun=true"), json!({ "type": "date", "default": null })).await.data();
+        assert_eq!((&plan["breaking"][0]["rule"], &plan["breaking"][0]["rows"]), (&json!("type"), &json!(1)), "{plan}");
+        assert_eq!(admin.get("/api/v1/schema").await.data()["version"], version);
+        assert_eq!(admin.get(&format!("/api/v1/data/free/{id}")).await.data()["other"], "7");
+
+        // The record gone, it may become any type again, also with another name.
+        assert_eq!(admin.delete(&format!("/api/v1/data/free/{id}")).await.status, 204);
+        admin.patch(path, json!({ "type": "date", "default": null, "name": "then" })).await.data();
+        admin.make("free", json!({ "area": "north", "then": "2026-01-02" })).await;
+        admin.post("/api/v1/data/free", json!({ "area": "north", "then": "2026-01-02" })).await.expect_error(409, "unique_violation");
+        assert_eq!(admin.get("/api/v1/data/free?then=2026-01-02").await.json()["pagination"]["totalCount"], 1);
+    }
+
+    async fn a_record_written_at_the_same_moment_has_one_type_or_the_other(server: Server) {
+        let admin = server.admin().await;
+        admin.define("race", json!([{ "name": "code", "type": "text" }])).await;
+        let path = "/api/v1/objects/race/fields/code";
+        let (mut changed, mut refused) = (0, 0);
+        for round in 0..12 {
+            let (old, new) = (json!("7"), json!(7));
+            let writes = async {
+                let mut made = 0;
+                for _ in 0..round {
+                    made += i32::from(admin.post("/api/v1/data/race", json!({ "code": old })).await.status == 201);
+                }
+                made
+            };
+            let alter = admin.patch(path, json!({ "type": "integer" }));
+            let (made, answer) = tokio::join!(writes, alter);
+            let listed = admin.get("/api/v1/data/race").await.data();
+            let listed = listed.as_array().unwrap();
+            match answer.status {
+                200 => {
+                    changed += 1;
+                    // What was written after it is a number, and nothing was written before it.
+                    assert!(listed.iter().all(|record| record["code"] == new), "{listed:?}");
+                    admin.make("race", json!({ "code": new })).await;
+                }
+                _ => {
+                    answer.expect_error(400, "invalid_schema_change");
+                    refused += 1;
+                    assert!(!listed.is_empty() && listed.iter().all(|record| record["code"] == old), "{listed:?}");
+                    assert_eq!(listed.len() as i32, made);
+                }
+            }
+            for record in admin.get("/api/v1/data/race?pageSize=100").await.data().as_array().unwrap() {
+                assert_eq!(admin.delete(&format!("/api/v1/data/race/{}", record["id"].as_str().unwrap())).await.status, 204);
+            }
+            // Back to text, for the next round.
+            admin.patch(path, json!({ "type": "text" })).await.data();
+        }
+        assert!(changed + refused == 12 && changed > 0, "{changed} changed, {refused} refused");
+    }
+
     async fn alterations_keep_what_refers_to_the_table(server: Server) {
         let admin = server.admin().await;
         stuff(&admin).await;
@@ -262,7 +364,9 @@ on_both_engines! {
         let relationship = admin.relate(json!({ "name": "parent", "kind": "many_to_one", "source": "stuff", "target": "stuff" })).await;
         admin.delete(&format!("/api/v1/relationships/{relationship}")).await;
         admin.delete(&format!("{FIELDS}/more")).await;
+        let id = admin.make("stuff", json!({ "count": 5 })).await;
         alter(&admin, "count", json!({ "type": "rating" })).await.expect_error(400, "invalid_schema_change");
+        assert_eq!(admin.delete(&format!("/api/v1/data/stuff/{id}")).await.status, 204);
         admin.delete("/api/v1/objects/stuff").await;
         let history = admin.get("/api/v1/schema/migrations").await.data();
         let history = history.as_array().unwrap();

@@ -267,6 +267,8 @@ fn routes() -> Vec<Route> {
     guarded("get /api/v1/events/{id}", "/api/v1/events/<failed>", Value::Null, &[read], 403);
     guarded("get /api/v1/events/deliveries", "", Value::Null, &[read], 403);
     guarded("get /api/v1/events/deliveries/counts", "", Value::Null, &[read], 403);
+    let path = "/api/v1/events/deliveries/<failed>/<failed>";
+    guarded("get /api/v1/events/deliveries/{eventId}/{consumer}", path, Value::Null, &[read], 403);
     let failed = json!({ "eventId": "<failed>", "consumer": "<failed>" });
     guarded("post /api/v1/events/deliveries/retry", "", failed, &[update, read], 403);
     let dead = json!({ "dead": true, "consumer": "<failed>" });

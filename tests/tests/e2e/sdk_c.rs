@@ -9,6 +9,11 @@ on_sqlite_first! {
         let file = new_block("c", "hello-c", &[]).await;
         sdk_promises::template(&server, "hello-c", file).await;
     }
+
+    async fn the_handler_of_the_template_takes_any_record(server: Server) {
+        let file = new_block("c", "hello-c", &[]).await;
+        sdk_promises::any_record(&server, "hello-c:tasks", file, 7).await;
+    }
 }
 
 on_sqlite_first! {

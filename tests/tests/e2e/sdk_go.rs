@@ -10,6 +10,12 @@ on_both_engines! {
         let file = new_block("go", "hello-go", &[]).await;
         sdk_promises::template(&server, "hello-go", file).await;
     }
+
+    #[ignore = "long: a toolchain"]
+    async fn the_handler_of_the_template_takes_any_record(server: Server) {
+        let file = new_block("go", "hello-go", &[]).await;
+        sdk_promises::any_record(&server, "hello-go:tasks", file, 7).await;
+    }
 }
 
 on_both_engines! {

@@ -9,6 +9,8 @@ use blockbase_tests::{
 };
 use serde_json::{Value, json};
 
+use crate::sdk_promises;
+
 /// Handlers beside those of the template.
 const MORE: &str = include_str!("sdk_js/more.ts");
 
@@ -116,6 +118,10 @@ on_sqlite_first! {
         assert_eq!(call(&admin, "greet", json!({ "name": "Äöü🦀" })).await.data()["message"], "Ahoy, Äöü🦀!");
         let failed = call(&admin, "greet", json!({ "name": "", "colour": 1 })).await.expect_error(400, "validation_failed");
         assert_eq!(failed["issues"].as_array().unwrap().len(), 2, "{failed}");
+    }
+
+    async fn the_handler_of_the_template_takes_any_record(server: Server) {
+        sdk_promises::any_record(&server, "hello:titles", hello().await, 5).await;
     }
 
     #[ignore = "long: a toolchain"]

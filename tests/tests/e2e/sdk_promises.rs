@@ -33,6 +33,36 @@ pub(crate) async fn template(server: &Server, name: &str, file: Vec<u8>) {
     .await;
 }
 
+/// The block of a template, whose handler takes the events of any record that an object `task` may have: `events` of those that happen.
+pub(crate) async fn any_record(server: &Server, consumer: &str, file: Vec<u8>, events: usize) {
+    let admin = server.admin().await;
+    admin.define("task", json!([{ "name": "name", "type": "text" }])).await;
+    let installed = admin.install("", file).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+    // No field `title`, then a number, then a text that may not lose its blank.
+    let id = admin.make("task", json!({ "name": "a" })).await;
+    admin.patch(&format!("/api/v1/data/task/{id}"), json!({ "name": "b" })).await.data();
+    assert_eq!(admin.delete(&format!("/api/v1/data/task/{id}")).await.status, 204);
+    for (kind, title) in [(json!({ "type": "integer" }), json!(7)), (json!({ "type": "text", "pattern": "^ " }), json!(" a "))] {
+        let mut field = kind;
+        field["name"] = json!("title");
+        assert_eq!(admin.post("/api/v1/objects/task/fields", field).await.status, 201);
+        admin.make("task", json!({ "title": title })).await;
+        admin.make("task", json!({ "title": null })).await;
+        assert_eq!(admin.delete("/api/v1/objects/task/fields/title").await.status, 204);
+    }
+    let of_block = format!("/api/v1/events/deliveries?pageSize=100&consumer={consumer}");
+    let mut entries = Value::Null;
+    until("every delivery is settled", async || {
+        entries = admin.get(&of_block).await.data();
+        let all = entries.as_array().unwrap();
+        all.len() == events && all.iter().all(|entry| entry["status"] != "pending")
+    })
+    .await;
+    let all = entries.as_array().unwrap();
+    assert!(all.iter().all(|entry| entry["status"] == "delivered" && entry["attempts"] == 1), "{all:#?}");
+}
+
 async fn call(admin: &Admin<'_>, action: &str, input: Value) -> Answer {
     admin.post(&format!("/api/v1/blocks/probe/actions/{action}"), input).await
 }

@@ -195,7 +195,17 @@ async fn the_template(server: &Server, admin: &Admin<'_>) {
     let done = async |id: &str| admin.get(&format!("/api/v1/data/task/{id}")).await.data()["done"] == true;
     soon("the effect of the event", async || done(&task).await.then_some(())).await;
     assert!(!done(&other).await);
-    for id in [other, task] {
+    // A record without a title is no failure of the handler.
+    admin.patch("/api/v1/objects/task/fields/title", json!({ "required": false })).await.data();
+    let untitled = admin.make("task", json!({})).await;
+    let deliveries = "/api/v1/events/deliveries?consumer=hello-py:tasks";
+    let all = soon("three settled deliveries", async || {
+        let entries = admin.get(deliveries).await.data();
+        let all = entries.as_array().unwrap().clone();
+        (all.len() == 3 && all.iter().all(|entry| entry["status"] != "pending")).then_some(all)
+    });
+    assert!(all.await.iter().all(|entry| entry["status"] == "delivered"));
+    for id in [other, task, untitled] {
         assert_eq!(admin.delete(&format!("/api/v1/data/task/{id}")).await.status, 204);
     }
 }

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 use blockbase_tests::{blockbase, made_once, on_sqlite_first, target_directory};
 use serde_json::{Value, json};
 
+use crate::sdk_promises;
+
 /// What an author writes into the template's source, besides what is there.
 const SURROUNDINGS: &str = r#"
 #[derive(Serialize)]
@@ -134,6 +136,10 @@ on_sqlite_first! {
             assert!(attempt < 2400, "no line of the subscription: {lines}");
             tokio::time::sleep(Duration::from_millis(25)).await;
         }
+    }
+
+    async fn the_handler_of_the_template_takes_any_record(server: Server) {
+        sdk_promises::any_record(&server, "hello-rs:on_task", hello().await, 7).await;
     }
 
     #[ignore = "long: a toolchain"]

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use blockbase_tests::{Admin, Engine, Receiver, Reply, ServerBuilder, WAIT_MAX, on_both_engines};
+use blockbase_tests::{Admin, Engine, Receiver, Reply, ServerBuilder, WAIT_MAX, on_both_engines, until};
 use serde_json::{Value, json};
 
 /// A server that may call this machine and does not wait long before it tries again.
@@ -157,6 +157,93 @@ on_both_engines! {
         retry(entry["eventId"].clone(), "webhook:nobody").await.expect_error(404, "not_found");
         retry(json!("00000000-0000-7000-8000-000000000000"), &consumer).await.expect_error(404, "not_found");
         admin.post("/api/v1/events/deliveries/retry", json!({ "eventId": entry["eventId"] })).await.expect_error(400, "invalid_request");
+    }
+
+    async fn a_delivery_keeps_its_attempts_over_retries_by_hand(engine: Engine) {
+        let server = quick(engine).env("SVC_EVENTS_RETENTION_DAYS", "1").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        // The fourth attempt, which is the first one after a retry by hand, takes its time and succeeds.
+        receiver.answer(|number, request| match number {
+            _ if request.json()["payload"]["after"]["title"] == "quick" => Reply::Status(200),
+            0..23 => Reply::Text(500, format!("no {number}")),
+            _ => Reply::After(Duration::from_millis(120)),
+        });
+        let (id, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
+        let consumer = format!("webhook:{id}");
+        let retry = |event: &Value| admin.post("/api/v1/events/deliveries/retry", json!({ "eventId": event, "consumer": consumer }));
+        admin.post("/api/v1/data/task", json!({ "title": "a" })).await.data();
+        let dead = ledger_until(&admin, "dead=true", |entries| entries.len() == 1).await.remove(0);
+        let path = format!("/api/v1/events/deliveries/{}/{consumer}", dead["eventId"].as_str().unwrap());
+        let numbers = |entry: &Value| -> Vec<i64> { entry["history"].as_array().unwrap().iter().map(|each| each["number"].as_i64().unwrap()).collect() };
+        let first = admin.get(&path).await.data();
+        assert_eq!(numbers(&first), [5, 4, 3, 2, 1]);
+        for (attempt, number) in first["history"].as_array().unwrap().iter().zip((0..5).rev()) {
+            let keys: Vec<_> = attempt.as_object().unwrap().keys().cloned().collect();
+            assert_eq!(keys, ["number", "at", "status", "durationMs", "error"]);
+            assert_eq!((&attempt["status"], &attempt["error"]), (&json!("failed"), &json!(format!("HTTP 500: no {number}"))));
+            assert!(attempt["durationMs"].is_u64() && attempt["at"].as_str() >= first["occurredAt"].as_str(), "{attempt}");
+        }
+        // All else is the entry of the list.
+        let mut listed = first.clone();
+        listed.as_object_mut().unwrap().shift_remove("history");
+        assert_eq!(listed, dead);
+
+        // Dead again and again: the oldest attempts go, and what comes by hand is counted on.
+        for rounds in 2..=4 {
+            let again = retry(&dead["eventId"]).await.data();
+            assert_eq!((&again["attempts"], &again["error"]), (&json!(0), &Value::Null));
+            receiver.wait_for(rounds * 5).await;
+            ledger_until(&admin, "dead=true", |entries| entries.len() == 1).await;
+        }
+        assert_eq!(numbers(&admin.get(&path).await.data()), (1..=20).rev().collect::<Vec<_>>());
+        // All dead ones by one call: three fail, and one succeeds.
+        assert_eq!(admin.post("/api/v1/events/deliveries/retry", json!({ "dead": true })).await.data()["count"], 1);
+        ledger_until(&admin, "status=delivered", |entries| entries.len() == 1).await;
+        let last = admin.get(&path).await.data();
+        assert_eq!((numbers(&last), &last["attempts"]), ((5..=24).rev().collect(), &json!(4)));
+        let newest = &last["history"][0];
+        assert_eq!((&newest["status"], &newest["error"]), (&json!("delivered"), &Value::Null));
+        assert!(newest["durationMs"].as_u64().unwrap() >= 100, "{newest}");
+        assert_eq!(server.sql("SELECT number FROM svc_delivery_attempts").await.len(), 20);
+
+        // A success at the first attempt stores nothing more, and is shown all the same.
+        admin.post("/api/v1/data/task", json!({ "title": "quick" })).await.data();
+        let quick = ledger_until(&admin, "status=delivered", |entries| entries.len() == 2).await.remove(0);
+        let of_quick = format!("/api/v1/events/deliveries/{}/{consumer}", quick["eventId"].as_str().unwrap());
+        let history = json!([{ "number": 1, "at": quick["deliveredAt"], "status": "delivered", "durationMs": null, "error": null }]);
+        assert_eq!(admin.get(&of_quick).await.data()["history"], history);
+        assert_eq!(server.sql("SELECT number FROM svc_delivery_attempts").await.len(), 20);
+
+        admin.get(&format!("{path}x")).await.expect_error(404, "not_found");
+        admin.get("/api/v1/events/deliveries/nothing/webhook:nobody").await.expect_error(404, "not_found");
+        // A key that may not read tasks is not told of the entry.
+        let role = json!({ "name": "events", "permissions": [{ "resource": "events", "actions": ["read"] }] });
+        assert_eq!(admin.post("/api/v1/roles", role).await.status, 201);
+        let key = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "events" })).await.json()["key"].clone();
+        server.with_token(key.as_str().unwrap().to_owned()).get(&path).await.expect_error(404, "not_found");
+
+        // Retention takes the attempts along with their event.
+        server.sql("UPDATE svc_events SET occurred_at = 0").await;
+        admin.post("/api/v1/tasks/event-retention/run", json!({})).await.data();
+        ledger_until(&admin, "", |entries| entries.is_empty()).await;
+        assert_eq!(server.sql("SELECT number FROM svc_delivery_attempts").await.len(), 0);
+    }
+
+    async fn the_attempts_of_a_webhook_that_is_deleted_go_with_its_deliveries(engine: Engine) {
+        let server = quick(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|_, _| Reply::Status(500));
+        let (id, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.#"] })).await;
+        admin.post("/api/v1/data/task", json!({ "title": "a" })).await.data();
+        ledger_until(&admin, "status=failed", |entries| entries.len() == 1).await;
+        assert_eq!(server.sql("SELECT number FROM svc_delivery_attempts").await.len(), 1);
+        assert_eq!(admin.delete(&format!("/api/v1/webhooks/{id}")).await.status, 204);
+        let server = server.restart().await;
+        until("the attempts are gone", async || server.sql("SELECT number FROM svc_delivery_attempts").await.is_empty()).await;
     }
 
     async fn a_retry_by_hand_comes_at_once_and_has_all_attempts(engine: Engine) {

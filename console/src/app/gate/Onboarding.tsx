@@ -2,7 +2,7 @@ import { TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api } from "../../api/client";
 import { ApiError } from "../../api/errors";
 import { auth } from "../../api/auth";
 import { meQuery, useMe } from "../../api/session";
@@ -31,7 +31,7 @@ export function Onboarding() {
       // A session that has ended is an answer here: another claim won, and a new sign-in would not help.
       sessionEstablished(false);
       try {
-        await request("POST", "/api/v1/admin/claim", { body: { name, newPassword } });
+        await api.POST("/api/v1/admin/claim", { body: { name, newPassword } });
       } catch (error) {
         if (!(error instanceof ApiError) || (error.status !== 409 && error.status !== 401)) throw error;
         leaveFarewell(LOST);

@@ -3,7 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
 import type { ApiError } from "../../api/errors";
-import type { Instance } from "../../api/session";
+import type { Instance } from "../../api/types";
 import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
 import { GatePage } from "./GatePage";
 import classes from "./Gate.module.css";

@@ -3,8 +3,9 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { auth } from "../../api/auth";
 import type { ApiError } from "../../api/errors";
-import { type Me, meQuery } from "../../api/session";
+import { meQuery } from "../../api/session";
 import { signedInAgain } from "../../api/session-lost";
+import type { Me } from "../../api/types";
 import { EmailField, PasswordField, RestOfError, SubmitButton, errorAt } from "./Fields";
 import classes from "./Gate.module.css";
 

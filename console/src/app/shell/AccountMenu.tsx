@@ -1,4 +1,4 @@
-import { type MantineColorScheme, Menu, UnstyledButton, useMantineColorScheme } from "@mantine/core";
+import { type MantineColorScheme, UnstyledButton, useMantineColorScheme } from "@mantine/core";
 import { IconDeviceDesktop, IconLogout, IconMoon, IconSelector, IconSun, IconUser } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -6,6 +6,7 @@ import { auth } from "../../api/auth";
 import { feed } from "../../api/live";
 import { forgetAll, meQuery, useMe } from "../../api/session";
 import { sessionEstablished } from "../../api/session-lost";
+import { Menu } from "../../components/floating";
 import { Initials } from "../../components/Initials";
 import { failed } from "../../components/toast";
 import classes from "./Shell.module.css";

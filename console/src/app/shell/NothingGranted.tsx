@@ -17,7 +17,7 @@ export function NothingGranted() {
             Look again
           </Button>
         }
-        curl={`curl -X POST '${location.origin}/api/v1/users/${me?.userId ?? "<user id>"}/roles' \\\n  -H "authorization: Bearer $BLOCKBASE_KEY" \\\n  -H 'content-type: application/json' \\\n  -d '{"roleId":"<role>"}'`}
+        curl={`curl -X POST '${location.origin}/api/v1/users/${me?.userId ?? "<user id>"}/roles' \\\n  -H "authorization: Bearer $SVC_API_KEY" \\\n  -H 'content-type: application/json' \\\n  -d '{"roleId":"<role>"}'`}
       >
         Your account (<bdi>{me?.user?.email}</bdi>) has no role that allows reading. Somebody who may update users can give you one on their page Users.
       </EmptyState>

@@ -1,5 +1,5 @@
 /** Looks for a record by its id among objects, a few at a time, and ends with the first that has it. */
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import type { KnownObject } from "../../api/objects";
 
@@ -17,7 +17,7 @@ export async function findRecord(id: string, objects: KnownObject[], signal: Abo
     for (let object = left.shift(); object !== undefined && found === null; object = left.shift()) {
       try {
         const query = { id, limit: 1, select: "id", count: "none" };
-        const { data } = await request<{ data: unknown[] }>("GET", `/api/v1/data/${object.name}`, { query, signal });
+        const data = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: object.name }, query }, signal }));
         if (data.length > 0) found ??= object.name;
       } catch (error) {
         // An object that may not be read has nothing to find.

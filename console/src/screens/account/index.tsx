@@ -7,7 +7,7 @@ import type { ApiError } from "../../api/errors";
 import { meQuery, useMe } from "../../api/session";
 import { RestOfError, errorAt } from "../../app/gate/Fields";
 import { useSignOut } from "../../app/shell/AccountMenu";
-import { confirm } from "../../components/Confirm";
+import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Page } from "../../components/Page";

@@ -1,15 +1,15 @@
 import { useMutation } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import type { JsonValue } from "../../api/json";
+import type { Block, BlockAction } from "../../api/types";
 import { asCurl } from "../../components/CopyAs";
 import { CodeBlock } from "../../components/CodeBlock";
 import { ErrorNotice } from "../../components/ErrorState";
 import { JsonView } from "../../components/JsonView";
 import { SchemaForm } from "../../components/SchemaForm";
-import { type Action, type Block, pathOf } from "./blocks";
 import classes from "./Blocks.module.css";
 
 /** A form for each action, from its input's schema, with the result below. */
@@ -35,10 +35,10 @@ export function ActionsTab({ block }: { block: Block }) {
   );
 }
 
-function Call({ block, action }: { block: string; action: Action }) {
+function Call({ block, action }: { block: string; action: BlockAction }) {
   const [input, setInput] = useState<JsonValue | undefined>({});
-  const path = `${pathOf(block)}/actions/${encodeURIComponent(action.name)}`;
-  const call = useMutation({ mutationFn: async (value: JsonValue | undefined) => (await request<{ data: JsonValue }>("POST", path, { body: value ?? {} })).data });
+  const path = `/api/v1/blocks/${block}/actions/${action.name}`;
+  const call = useMutation({ mutationFn: (value: JsonValue | undefined) => dataOf(api.POST("/api/v1/blocks/{block}/actions/{action}", { params: { path: { block, action: action.name } }, body: value ?? {} })) });
   const issues = isApiError(call.error) ? call.error.issues : [];
   return (
     <div className={classes.tab}>

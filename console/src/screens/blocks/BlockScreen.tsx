@@ -1,20 +1,21 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconDots, IconUpload } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { request } from "../../api/client";
+import { api, ok } from "../../api/client";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Menu } from "../../components/floating";
 import { Page } from "../../components/Page";
 import { SkeletonLines } from "../../components/Skeleton";
+import { Suspended } from "../../components/Suspended";
 import { told } from "../../components/toast";
-import { Suspension } from "../webhooks/Suspension";
 import { ActionsTab } from "./ActionsTab";
 import { State } from "./BlocksScreen";
-import { type Block, blockQuery, pathOf } from "./blocks";
+import { blockQuery } from "./blocks";
 import { ConfigurationTab } from "./ConfigurationTab";
 import { HandlersTab } from "./HandlersTab";
 import { LogsTab } from "./LogsTab";
@@ -33,18 +34,19 @@ export function BlockScreen() {
   const canUpdate = useCan("blocks", "update");
   const canDelete = useCan("blocks", "delete");
   const canManage = useCan("blocks", "manage");
-  const path = pathOf(name);
+  const params = { path: { block: name } };
+  const path = `/api/v1/blocks/${name}`;
   const refresh = () => cache.invalidateQueries({ queryKey: ["blocks"] });
   useLive(["block.#", "blocks.#"], () => void refresh());
   const rollback = useMutation({
-    mutationFn: () => request<{ data: Block }>("POST", `${path}/rollback`),
+    mutationFn: () => ok(api.POST("/api/v1/blocks/{block}/rollback", { params })),
     onSuccess: async ({ data }) => {
       await refresh();
       told(`${name} ${data.version} serves again.`);
     },
   });
   const remove = useMutation({
-    mutationFn: () => request("DELETE", path),
+    mutationFn: () => api.DELETE("/api/v1/blocks/{block}", { params }),
     onSuccess: async () => {
       await navigate({ to: "/blocks" });
       told(`${name} is uninstalled.`);
@@ -119,7 +121,7 @@ export function BlockScreen() {
     >
       <div className={classes.tab}>
         {error !== null && <ErrorNotice error={error} />}
-        <Suspension suspended={block.suspended} adoptPath={canUpdate ? `${path}/adopt` : undefined} onAdopted={refresh} />
+        <Suspended by={block.suspended} adopt={canUpdate ? () => api.POST("/api/v1/blocks/{block}/adopt", { params }) : undefined} onAdopted={refresh} />
         {tab === "actions" ? (
           <ActionsTab block={block} />
         ) : tab === "handlers" || tab === "hooks" ? (

@@ -1,21 +1,22 @@
-import { Button, Switch } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { request } from "../../api/client";
+import { api } from "../../api/client";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
+import type { Block } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
+import { EnabledSwitch } from "../../components/EnabledSwitch";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { failed } from "../../components/toast";
-import { type Block, blocksQuery, pathOf } from "./blocks";
+import { blocksQuery } from "./blocks";
 
 /** Programs that add actions, hooks and event handlers to the service. */
 export function BlocksScreen() {
@@ -91,19 +92,7 @@ export function State({ block: { enabled, suspended } }: { block: Block }) {
   return enabled ? <StatusBadge tone="ok" plain>runs</StatusBadge> : <StatusBadge tone="off" plain>disabled</StatusBadge>;
 }
 
-/** Applied at once, taken back when the server refuses. */
 export function Enabled({ block, disabled }: { block: Block; disabled: boolean }) {
-  const cache = useQueryClient();
-  const change = async (enabled: boolean) => {
-    const set = (value: boolean) => cache.setQueryData(blocksQuery.queryKey, (before) => before?.map((each) => (each.name === block.name ? { ...each, enabled: value } : each)));
-    set(enabled);
-    try {
-      await request("PATCH", pathOf(block.name), { body: { enabled } });
-    } catch (error) {
-      set(!enabled);
-      failed(`${block.name} was not ${enabled ? "enabled" : "disabled"}`, error);
-    }
-    void cache.invalidateQueries({ queryKey: ["blocks"] });
-  };
-  return <Switch checked={block.enabled} disabled={disabled} aria-label={`${block.name} is enabled`} onClick={(event) => event.stopPropagation()} onChange={({ currentTarget: { checked } }) => void change(checked)} />;
+  const save = (enabled: boolean) => api.PATCH("/api/v1/blocks/{block}", { params: { path: { block: block.name } }, body: { enabled } });
+  return <EnabledSwitch listKey={blocksQuery.queryKey} item={block} isSame={({ name }) => name === block.name} name={block.name} save={save} disabled={disabled} />;
 }

@@ -1,19 +1,19 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api } from "../../api/client";
 import { isApiError } from "../../api/errors";
-import type { JsonValue } from "../../api/json";
+import { isJsonObject, type JsonValue } from "../../api/json";
+import type { Block } from "../../api/types";
 import { ErrorNotice } from "../../components/ErrorState";
 import { SchemaForm } from "../../components/SchemaForm";
 import { told } from "../../components/toast";
-import { type Block, pathOf } from "./blocks";
 
 /** The block's configuration, by the schema that it declares. */
 export function ConfigurationTab({ block, canUpdate }: { block: Block; canUpdate: boolean }) {
   const cache = useQueryClient();
   const [value, setValue] = useState<JsonValue | undefined>(block.config);
   const save = useMutation({
-    mutationFn: (config: JsonValue | undefined) => request("PATCH", pathOf(block.name), { body: { config: config ?? {} } }),
+    mutationFn: (config: JsonValue | undefined) => api.PATCH("/api/v1/blocks/{block}", { params: { path: { block: block.name } }, body: { config: isJsonObject(config) ? config : {} } }),
     onSuccess: async () => {
       await cache.invalidateQueries({ queryKey: ["blocks"] });
       told("The configuration is saved. The next call sees it.");

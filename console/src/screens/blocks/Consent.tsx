@@ -1,8 +1,9 @@
 import { IconCheck } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { StatusBadge } from "../../components/StatusBadge";
-import { type BlockPermissions, type NewPermissions, inWords } from "./blocks";
+import { inWords } from "./blocks";
 import classes from "./Blocks.module.css";
+import type { BlockPermissions, NewPermissions } from "../../api/types";
 
 /** What a block may do, in plain words. `isNew` marks what the version before did not have. */
 export function Consent({ permissions, added }: { permissions: BlockPermissions; added?: Partial<NewPermissions> | null | undefined }) {

@@ -2,11 +2,11 @@ import { Button, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
+import type { Block } from "../../api/types";
 import { CopyText } from "../../components/Copy";
 import { ErrorNotice } from "../../components/ErrorState";
 import { StatusBadge } from "../../components/StatusBadge";
-import { type Block, type LogLine, pathOf } from "./blocks";
 import { Lines } from "./Lines";
 import classes from "./Blocks.module.css";
 
@@ -55,20 +55,12 @@ export function HandlersTab({ block, canReplay }: { block: Block; canReplay: boo
   );
 }
 
-interface Outcome {
-  ok: boolean;
-  error: { error: string; message: string } | null;
-  durationMs: number;
-  consumer: string;
-  logs: LogLine[] | null;
-}
-
 function Replay({ block }: { block: Block }) {
   const handlers = [...new Set(block.subscriptions.map(({ handler }) => handler))];
   const [handler] = handlers;
   const [eventId, setEventId] = useState("");
   const replay = useMutation({
-    mutationFn: async (which: string) => (await request<{ data: Outcome }>("POST", `${pathOf(block.name)}/handlers/${encodeURIComponent(which)}/replay`, { body: { eventId: eventId.trim() } })).data,
+    mutationFn: (handler: string) => dataOf(api.POST("/api/v1/blocks/{block}/handlers/{handler}/replay", { params: { path: { block: block.name, handler } }, body: { eventId: eventId.trim() } })),
   });
   return (
     <section className={classes.tab}>

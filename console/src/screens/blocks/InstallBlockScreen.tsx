@@ -3,7 +3,7 @@ import { IconUpload } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { type DragEvent, useRef, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf, ok } from "../../api/client";
 import { useCan } from "../../api/session";
 import { CopyText } from "../../components/Copy";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -16,19 +16,15 @@ import { told } from "../../components/toast";
 import { bytes } from "../settings/units";
 import { Warnings } from "../webhooks/Warnings";
 import { adds } from "./BlocksScreen";
-import { type Block, type Inspection, asksForMore } from "./blocks";
+import type { Inspection, InstallReport } from "../../api/types";
+import { asksForMore } from "./blocks";
 import { Consent } from "./Consent";
 import classes from "./Blocks.module.css";
 
-const WASM = { "content-type": "application/wasm" };
-
-interface Installed {
-  data: Block;
-  report: { webhooks: { name: string; id: string; secret?: string }[]; warnings?: string[] };
-}
+const headers = { "content-type": "application/wasm" };
 
 /** Whether the report has a secret, which is shown once, or a warning. A webhook that was there before keeps its secret. */
-const isWorthReading = ({ webhooks, warnings }: Installed["report"]) => warnings !== undefined || webhooks.some(({ secret }) => secret !== undefined);
+const isWorthReading = ({ webhooks, warnings }: InstallReport) => warnings !== undefined || webhooks.some(({ secret }) => secret !== undefined);
 
 /** A file is dropped, looked at by the server, agreed to, and only then installed. */
 export function InstallBlockScreen() {
@@ -38,12 +34,16 @@ export function InstallBlockScreen() {
   const canCreate = useCan("blocks", "create");
   const [file, setFile] = useState<File>();
   const inspect = useMutation({
-    mutationFn: async (chosen: File) => (await request<{ data: Inspection }>("POST", "/api/v1/blocks/inspect", { body: chosen, headers: WASM })).data,
+    mutationFn: (chosen: File) => dataOf(api.POST("/api/v1/blocks/inspect", { body: chosen, headers })),
   });
   const found = inspect.data;
   const isUpgrade = found?.installed !== undefined && found.installed !== null;
   const install = useMutation({
-    mutationFn: () => request<Installed>("POST", "/api/v1/blocks", { body: file, headers: WASM, query: isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions) } : {} }),
+    mutationFn: async () => {
+      const { data, report } = await ok(api.POST("/api/v1/blocks", { body: file!, headers, params: { query: isUpgrade ? { upgrade: true, allowNewPermissions: asksForMore(found.newPermissions) } : {} } }));
+      // Only a dry run answers without the block.
+      return { data: data!, report };
+    },
     onSuccess: async ({ data, report }) => {
       await cache.invalidateQueries({ queryKey: ["blocks"] });
       if (isWorthReading(report)) return;

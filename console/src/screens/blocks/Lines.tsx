@@ -1,7 +1,7 @@
 import { StatusBadge, type Tone } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { printJson } from "../../api/json";
-import type { LogLine } from "./blocks";
+import type { LogLine } from "../../api/types";
 import classes from "./Blocks.module.css";
 
 const TONES: Record<string, Tone> = { error: "bad", warn: "warn", info: "info" };

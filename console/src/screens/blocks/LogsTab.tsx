@@ -1,31 +1,25 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { IconPlayerPause, IconPlayerPlay, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useRef, useState } from "react";
-import { request } from "../../api/client";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { api, ok } from "../../api/client";
+import type { LogLine } from "../../api/types";
 import { ErrorNotice } from "../../components/ErrorState";
+import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
-import { type LogLine, pathOf } from "./blocks";
 import { Lines } from "./Lines";
 import classes from "./Blocks.module.css";
 
 const FOLLOW_MS = 1_500;
 const KEPT_MAX = 1_000;
 
-interface Page {
-  data: LogLine[];
-  cursor: string;
-  missed: boolean;
-}
-
 /** The log as it is written, newest first. Each look asks for what came after the last one, so that no line is missed. */
 export function LogsTab({ name }: { name: string }) {
   const { level, q = "" } = useSearch({ from: "/blocks/$block" });
   const navigate = useNavigate({ from: "/blocks/$block" });
   const [isFollowing, setFollowing] = useState(true);
-  const [typed, setTyped] = useState(q);
   const [lines, setLines] = useState<LogLine[]>();
   const [hasMissed, setMissed] = useState(false);
   const cursor = useRef<string>(undefined);
@@ -39,7 +33,7 @@ export function LogsTab({ name }: { name: string }) {
     queryKey: ["blocks", name, "logs", filter],
     queryFn: async ({ signal }) => {
       const after = cursor.current;
-      const page = await request<Page>("GET", `${pathOf(name)}/logs`, { query: { level, search: q, after, limit: 500 }, signal });
+      const page = await ok(api.GET("/api/v1/blocks/{block}/logs", { params: { path: { block: name }, query: { level, search: q, after, limit: 500 } }, signal }));
       cursor.current = page.cursor;
       // The first page is newest first, later ones oldest first.
       const fresh = after === undefined ? page.data : page.data.toReversed();
@@ -51,16 +45,12 @@ export function LogsTab({ name }: { name: string }) {
     gcTime: 0,
     staleTime: 0,
   });
-  useEffect(() => {
-    if (typed.trim() === q) return;
-    const timer = setTimeout(() => void navigate({ search: (before) => ({ ...before, q: typed.trim() || undefined }), replace: true }), 300);
-    return () => clearTimeout(timer);
-  }, [typed, q, navigate]);
+  const find = useCallback((next: string | undefined) => void navigate({ search: (before) => ({ ...before, q: next }), replace: true }), [navigate]);
   return (
     <>
       <div className={classes.logTools}>
         <Select aria-label="Level" placeholder="Every level" clearable data={["error", "warn", "info", "debug", "trace"]} value={level ?? null} onChange={(value) => void navigate({ search: (before) => ({ ...before, level: (value ?? undefined) as typeof level }), replace: true })} w={150} />
-        <TextInput w={240} leftSection={<IconSearch size={14} />} aria-label="Find in the log" placeholder="Find in the log" value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />
+        <SettledInput w={240} leftSection={<IconSearch size={14} />} aria-label="Find in the log" placeholder="Find in the log" value={q} onSettled={find} />
         <Button variant="default" leftSection={isFollowing ? <IconPlayerPause size={14} /> : <IconPlayerPlay size={14} />} aria-pressed={!isFollowing} onClick={() => setFollowing(!isFollowing)}>
           {isFollowing ? "Pause" : "Follow"}
         </Button>

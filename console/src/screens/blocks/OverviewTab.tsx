@@ -5,9 +5,10 @@ import { ErrorNotice } from "../../components/ErrorState";
 import { SkeletonLines } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { bytes } from "../settings/units";
-import { type Block, type Use, usageQuery } from "./blocks";
+import { usageQuery } from "./blocks";
 import { Consent } from "./Consent";
 import classes from "./Blocks.module.css";
+import type { Block, HandlerUsage as Use } from "../../api/types";
 
 export function OverviewTab({ block }: { block: Block }) {
   const { data: usage, error, refetch } = useQuery(usageQuery(block.name));

@@ -1,46 +1,40 @@
 import { Button, PasswordInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
+import type { Block, BlockSecret } from "../../api/types";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
-import { type Block, pathOf } from "./blocks";
 import classes from "./Blocks.module.css";
-
-interface Secret {
-  name: string;
-  isSet: boolean;
-  updatedAt: string | null;
-}
 
 /** Secrets that the block asked for. A value goes in and never comes out. */
 export function SecretsTab({ block }: { block: Block }) {
-  const path = `${pathOf(block.name)}/secrets`;
+  const path = { block: block.name };
   const { data, error, refetch } = useQuery({
     queryKey: ["blocks", block.name, "secrets"],
-    queryFn: async ({ signal }) => (await request<{ data: Secret[] }>("GET", path, { signal })).data,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/blocks/{block}/secrets", { params: { path }, signal })),
   });
   if (data === undefined) return error === null ? <SkeletonLines lines={3} /> : <ErrorNotice error={error} title="The secrets could not be loaded" onRetry={() => void refetch()} />;
   return (
     <>
       <p className="dim">Only the block can read a value back. It is stored encrypted.</p>
       {data.map((secret) => (
-        <OneSecret key={secret.name} secret={secret} block={block.name} path={path} />
+        <OneSecret key={secret.name} secret={secret} block={block.name} />
       ))}
     </>
   );
 }
 
-function OneSecret({ secret: { name, isSet, updatedAt }, block, path }: { secret: Secret; block: string; path: string }) {
+function OneSecret({ secret: { name, isSet, updatedAt }, block }: { secret: BlockSecret; block: string }) {
   const cache = useQueryClient();
   const [value, setValue] = useState("");
   const refresh = () => cache.invalidateQueries({ queryKey: ["blocks", block, "secrets"] });
   const set = useMutation({
-    mutationFn: (secret: string) => request("POST", path, { body: { name, value: secret } }),
+    mutationFn: (secret: string) => api.POST("/api/v1/blocks/{block}/secrets", { params: { path: { block } }, body: { name, value: secret } }),
     onSuccess: async () => {
       setValue("");
       told(`${name} is set.`);
@@ -49,7 +43,7 @@ function OneSecret({ secret: { name, isSet, updatedAt }, block, path }: { secret
     // A secret does not stay in a cache.
     gcTime: 0,
   });
-  const remove = useMutation({ mutationFn: () => request("DELETE", `${path}/${encodeURIComponent(name)}`), onSuccess: refresh });
+  const remove = useMutation({ mutationFn: () => api.DELETE("/api/v1/blocks/{block}/secrets/{name}", { params: { path: { block, name } } }), onSuccess: refresh });
   const error = set.error ?? remove.error;
   return (
     <form

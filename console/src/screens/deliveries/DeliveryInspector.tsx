@@ -1,16 +1,19 @@
 import { Button } from "@mantine/core";
 import { IconRefresh } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { request } from "../../api/client";
+import { api } from "../../api/client";
 import { useCan } from "../../api/session";
+import type { Delivery } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
 import { Inspector } from "../../components/Inspector";
+import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { type Delivery, DeliveryStatus, stateOf } from "./deliveries";
+import { DeliveryStatus, deliveryQuery, stateOf, useConsumerName, webhookOf } from "./deliveries";
 import classes from "../events/Events.module.css";
+import own from "./Deliveries.module.css";
 
 /** One delivery: its state, what the receiver said, and the way to send it again. */
 export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { delivery: Delivery; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
@@ -19,10 +22,12 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
   const { eventId, consumer, topic, handler, attempts, error, nextAttemptAt, deliveredAt, occurredAt } = delivery;
   const state = stateOf(delivery);
   const retry = useMutation({
-    mutationFn: () => request("POST", "/api/v1/events/deliveries/retry", { body: { eventId, consumer } }),
+    mutationFn: () => api.POST("/api/v1/events/deliveries/retry", { body: { eventId, consumer } }),
     onSettled: () => cache.invalidateQueries({ queryKey: ["deliveries"] }),
   });
-  const webhook = consumer.startsWith("webhook:") ? consumer.slice("webhook:".length) : undefined;
+  const webhook = webhookOf(consumer);
+  const name = useConsumerName()(consumer);
+  const history = useQuery({ ...deliveryQuery(delivery), placeholderData: keepPreviousData });
   return (
     <Inspector
       title={topic}
@@ -51,7 +56,7 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
           </dd>
           <dt>Consumer</dt>
           <dd dir="auto">
-            {webhook === undefined ? consumer : <Link to="/webhooks" search={{ open: webhook }}>{consumer}</Link>}
+            {webhook === undefined ? consumer : <Link to="/webhooks" search={{ open: webhook }}>{name}</Link>}
           </dd>
           <dt>Handler</dt>
           <dd dir="auto">{handler}</dd>
@@ -87,6 +92,24 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
           <section>
             <h3 className={classes.head}>Error of the last attempt</h3>
             <CodeBlock code={error} label="Error" wrap />
+          </section>
+        )}
+        {history.error !== null && <ErrorNotice error={history.error} title="The attempts could not be loaded" />}
+        {history.data !== undefined && history.data.history.length > 0 && (
+          <section>
+            <h3 className={classes.head}>Attempts</h3>
+            <ol className={own.attempts}>
+              {history.data.history.map((attempt) => (
+                <li key={attempt.number} value={attempt.number}>
+                  <StatusBadge tone={attempt.status === "delivered" ? "ok" : "bad"} plain>
+                    {attempt.status}
+                  </StatusBadge>{" "}
+                  <Time at={attempt.at} exact />
+                  {attempt.durationMs !== null && <span className="dim"> in {attempt.durationMs.toLocaleString("en")} ms</span>}
+                  {attempt.error !== null && <p className={own.attemptError} dir="auto">{attempt.error}</p>}
+                </li>
+              ))}
+            </ol>
           </section>
         )}
       </div>

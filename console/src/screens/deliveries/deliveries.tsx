@@ -1,20 +1,34 @@
 /** Deliveries of the ledger as screens show them. */
-import { queryOptions } from "@tanstack/react-query";
-import { request } from "../../api/client";
+import { queryOptions, useQuery } from "@tanstack/react-query";
+import { useCallback } from "react";
+import { api, dataOf } from "../../api/client";
+import { useCan } from "../../api/session";
+import type { Delivery } from "../../api/types";
 import { StatusBadge } from "../../components/StatusBadge";
+import { webhooksQuery } from "../webhooks/webhooks";
 
-export interface Delivery {
-  eventId: string;
-  topic: string;
-  consumer: string;
-  handler: string;
-  status: "pending" | "delivered" | "failed";
-  attempts: number;
-  error: string | null;
-  nextAttemptAt: string | null;
-  deliveredAt: string | null;
-  occurredAt: string;
-  dead: boolean;
+export const deliveryQuery = ({ eventId, consumer, status, attempts }: Delivery) =>
+  queryOptions({
+    // What an attempt changes in the list has its history read again.
+    queryKey: ["deliveries", "one", eventId, consumer, status, attempts],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries/{eventId}/{consumer}", { params: { path: { eventId, consumer } }, signal })),
+  });
+
+const WEBHOOK = "webhook:";
+
+/** The id of the webhook that a consumer group is of. */
+export const webhookOf = (consumer: string) => (consumer.startsWith(WEBHOOK) ? consumer.slice(WEBHOOK.length) : undefined);
+
+/** Names consumer groups: webhooks by their name or address, where the reader may see webhooks. */
+export function useConsumerName(): (consumer: string) => string {
+  const { data } = useQuery({ ...webhooksQuery, enabled: useCan("webhooks", "read") });
+  return useCallback(
+    (consumer) => {
+      const webhook = data?.find(({ id }) => id === webhookOf(consumer));
+      return webhook?.name ?? webhook?.url ?? consumer;
+    },
+    [data],
+  );
 }
 
 export type State = "pending" | "delivered" | "failed" | "dead";
@@ -34,15 +48,6 @@ export function DeliveryStatus({ delivery }: { delivery: Delivery }) {
   );
 }
 
-export interface Counts {
-  consumer: string;
-  pending: number;
-  delivered: number;
-  failed: number;
-  dead: number;
-  oldestPendingAt: string | null;
-}
-
 export interface LedgerFilter {
   status?: State | undefined;
   consumer?: string | undefined;
@@ -60,6 +65,6 @@ export function parametersOf({ status, event, ...rest }: LedgerFilter) {
 export const countsQuery = (filter: Omit<LedgerFilter, "status">) =>
   queryOptions({
     queryKey: ["deliveries", "counts", filter],
-    queryFn: async ({ signal }) => (await request<{ data: Counts[] }>("GET", "/api/v1/events/deliveries/counts", { query: parametersOf(filter), signal })).data,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries/counts", { params: { query: parametersOf(filter) }, signal })),
     refetchInterval: 5_000,
   });

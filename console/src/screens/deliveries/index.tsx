@@ -3,20 +3,23 @@ import { IconRefresh } from "@tabler/icons-react";
 import { keepPreviousData, useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
-import { address, request } from "../../api/client";
+import { address, api, dataOf } from "../../api/client";
 import { messageOf } from "../../api/errors";
+import { fromLocal, toLocal } from "../../api/local-time";
 import { useCan } from "../../api/session";
+import type { Delivery } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { confirm } from "../../components/confirm-store";
 import { Page } from "../../components/Page";
+import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { failed, told } from "../../components/toast";
 import { DeliveryInspector } from "./DeliveryInspector";
-import { type Delivery, DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf } from "./deliveries";
+import { DeliveryStatus, type LedgerFilter, countsQuery, parametersOf, stateOf, useConsumerName } from "./deliveries";
 import classes from "./Deliveries.module.css";
 
 const PAGE = 100;
@@ -33,17 +36,25 @@ export function DeliveriesScreen() {
   const parameters = parametersOf(filter);
   const query = useInfiniteQuery({
     queryKey: ["deliveries", "list", filter],
-    queryFn: async ({ pageParam, signal }) =>
-      (await request<{ data: Delivery[] }>("GET", "/api/v1/events/deliveries", { query: { ...parameters, limit: PAGE, offset: pageParam }, signal })).data,
+    queryFn: ({ pageParam, signal }) => dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { ...parameters, limit: PAGE, offset: pageParam } }, signal })),
     initialPageParam: 0,
     getNextPageParam: (last, pages) => (last.length < PAGE ? undefined : pages.length * PAGE),
     placeholderData: keepPreviousData,
     refetchInterval: 5_000,
   });
   const { status: _, ...withoutStatus } = filter;
-  const counts = useQuery(countsQuery(withoutStatus));
+  // How many dead ones were sent again; what of them still waits says how far they are.
+  const [retried, setRetried] = useState<number>();
+  const counts = useQuery({ ...countsQuery(withoutStatus), ...(retried === undefined ? {} : { refetchInterval: 1_000 }) });
   const sum = (state: "pending" | "failed" | "dead") => counts.data?.reduce((total, each) => total + each[state], 0);
+  const waiting = sum("pending") ?? 0;
+  useEffect(() => {
+    if (retried !== undefined && waiting === 0) setRetried(undefined);
+  }, [waiting, retried]);
+  const shown = progress ?? (retried === undefined ? undefined : { done: Math.max(0, retried - waiting), of: retried, what: "Delivering" });
   const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  const nameOf = useConsumerName();
+  const columns = useMemo(() => COLUMNS.map((column) => (column.id === "consumer" ? { ...column, cell: ({ consumer }: Delivery) => <bdi title={consumer}>{nameOf(consumer)}</bdi> } : column)), [nameOf]);
   const at = rows.findIndex((row) => keyOf(row) === open);
   const change = (changes: Partial<LedgerFilter>) => void navigate({ search: (before) => ({ ...before, ...changes, open: undefined }), replace: true });
   const go = (key: string | undefined) => void navigate({ search: (before) => ({ ...before, open: key }) });
@@ -56,7 +67,7 @@ export function DeliveriesScreen() {
     for (const [index, { eventId, consumer }] of chosen.entries()) {
       setProgress({ done: index, of: chosen.length, what: "Retrying" });
       try {
-        await request("POST", "/api/v1/events/deliveries/retry", { body: { eventId, consumer } });
+        await api.POST("/api/v1/events/deliveries/retry", { body: { eventId, consumer } });
       } catch (error) {
         refused.push(messageOf(error));
       }
@@ -72,11 +83,11 @@ export function DeliveriesScreen() {
     const { consumer, topic, since, until } = filter;
     if (!(await confirm({ title: `Retry ${dead.toLocaleString("en")} dead ${dead === 1 ? "delivery" : "deliveries"}?`, children: "They are sent in order at the ordinary pace. A receiver may get an event that it has seen before.", action: "Retry all dead", danger: false }))) return;
     try {
-      const { data } = await request<{ data: { count: number } }>("POST", "/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } });
-      setProgress({ done: 0, of: data.count, what: "Delivering" });
+      const answer = await dataOf(api.POST("/api/v1/events/deliveries/retry", { body: { dead: true, consumer, topic, since, until } }));
+      const count = "count" in answer ? answer.count : 1;
       await refresh();
-      told(`${data.count.toLocaleString("en")} deliveries are on the way again.`);
-      setProgress(undefined);
+      setRetried(count);
+      told(`${count.toLocaleString("en")} ${count === 1 ? "delivery is" : "deliveries are"} on the way again.`);
     } catch (error) {
       failed("The dead deliveries could not be retried", error);
     }
@@ -115,15 +126,15 @@ export function DeliveriesScreen() {
               { value: "delivered", label: "Delivered" },
             ]}
           />
-          <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
+          <Select aria-label="Consumer" placeholder="Every consumer" clearable searchable data={consumers.map((value) => ({ value, label: nameOf(value) }))} value={filter.consumer ?? null} onChange={(value) => change({ consumer: value ?? undefined })} w={220} />
           <Typed label="Topic" placeholder="Topic, such as data.task.#" value={filter.topic} onChange={(topic) => change({ topic })} />
           <div className={classes.times}>
             <Instant label="Since" value={filter.since} onChange={(since) => change({ since })} />
             <Instant label="Until" value={filter.until} onChange={(until) => change({ until })} />
           </div>
-          {progress !== undefined && (
+          {shown !== undefined && (
             <span role="status" className="dim">
-              {progress.what} {progress.done} of {progress.of}
+              {shown.what} {shown.done.toLocaleString("en")} of {shown.of.toLocaleString("en")}
             </span>
           )}
         </>
@@ -153,7 +164,7 @@ export function DeliveriesScreen() {
       ) : (
         <DataTable
           label="Deliveries"
-          columns={COLUMNS}
+          columns={columns}
           rows={rows}
           rowId={keyOf}
           openId={open}
@@ -185,35 +196,20 @@ const COLUMNS: Column<Delivery>[] = [
   { id: "at", header: "Event", width: 130, cell: ({ occurredAt }) => <Time at={occurredAt} /> },
 ];
 
-const TYPED_DELAY_MS = 300;
-
-function Typed({ label, placeholder, value, onChange }: { label: string; placeholder: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
-  const [typed, setTyped] = useState(value ?? "");
-  useEffect(() => setTyped(value ?? ""), [value]);
-  useEffect(() => {
-    const wanted = typed.trim();
-    if (wanted === (value ?? "")) return;
-    const timer = setTimeout(() => onChange(wanted === "" ? undefined : wanted), TYPED_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, [typed, value, onChange]);
-  return <TextInput w={200} aria-label={label} placeholder={placeholder} spellCheck={false} value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />;
+function Typed({ value, label, placeholder, onChange }: { label: string; placeholder: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
+  return <SettledInput w={200} aria-label={label} placeholder={placeholder} spellCheck={false} value={value} onSettled={onChange} />;
 }
 
 /** A point in time in the reader's zone; the address has it in UTC. */
 function Instant({ label, value, onChange }: { label: string; value: string | undefined; onChange: (value: string | undefined) => void }) {
-  const date = value === undefined ? undefined : new Date(value);
-  const shown = date === undefined || Number.isNaN(date.getTime()) ? "" : new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
   return (
     <TextInput
       type="datetime-local"
       aria-label={label}
       leftSection={<span className={classes.timeLabel}>{label}</span>}
       leftSectionWidth={48}
-      value={shown}
-      onChange={({ currentTarget }) => {
-        const chosen = new Date(currentTarget.value);
-        onChange(Number.isNaN(chosen.getTime()) ? undefined : chosen.toISOString());
-      }}
+      value={toLocal(value ?? "")}
+      onChange={({ currentTarget }) => onChange(fromLocal(currentTarget.value) ?? undefined)}
     />
   );
 }

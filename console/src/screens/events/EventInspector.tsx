@@ -1,8 +1,8 @@
 import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { request } from "../../api/client";
-import type { LiveEvent } from "../../api/live";
+import { api, dataOf } from "../../api/client";
+import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { Changes } from "../../components/Changes";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -12,7 +12,7 @@ import { JsonView } from "../../components/JsonView";
 import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { type Delivery, DeliveryStatus, stateOf } from "../deliveries/deliveries";
+import { DeliveryStatus, stateOf } from "../deliveries/deliveries";
 import { actorOf, changesOf, eventQuery, recordOf } from "./events";
 import classes from "./Events.module.css";
 
@@ -85,7 +85,7 @@ export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id:
 function EventDeliveries({ id }: { id: string }) {
   const { data, error, refetch } = useQuery({
     queryKey: ["deliveries", "of", id],
-    queryFn: async ({ signal }) => (await request<{ data: Delivery[] }>("GET", "/api/v1/events/deliveries", { query: { eventId: id, pageSize: 100 }, signal })).data,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { eventId: id, limit: 100 } }, signal })),
     // Deliveries have no event of their own.
     refetchInterval: ({ state }) => (state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000),
   });

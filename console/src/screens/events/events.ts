@@ -1,15 +1,13 @@
 /** Recorded events as screens show them. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { request } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { api, dataOf } from "../../api/client";
 import { type RecordedFilter, recordedEvents } from "../../api/events";
 import { type JsonObject, type JsonValue, isJsonObject } from "../../api/json";
-import type { LiveEvent } from "../../api/live";
+import type { LiveEvent } from "../../api/types";
 import type { FieldChange } from "../../components/Changes";
 import type { Tone } from "../../components/StatusBadge";
 
 export const PAGE = 100;
-const retry = (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500);
 
 export const eventsQuery = (filter: RecordedFilter) =>
   infiniteQueryOptions({
@@ -20,15 +18,13 @@ export const eventsQuery = (filter: RecordedFilter) =>
     // The stream brings what is newer.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
-    retry,
   });
 
 export const eventQuery = (id: string) =>
   queryOptions({
     queryKey: ["event", id],
-    queryFn: async ({ signal }) => (await request<{ data: LiveEvent }>("GET", `/api/v1/events/${encodeURIComponent(id)}`, { signal })).data,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/{id}", { params: { path: { id } }, signal })),
     staleTime: Number.POSITIVE_INFINITY,
-    retry,
   });
 
 const TONES: Record<string, Tone> = { created: "ok", updated: "info", deleted: "bad", linked: "info", unlinked: "warn", failed: "bad", succeeded: "ok", suspended: "warn" };

@@ -1,10 +1,11 @@
-import { Button, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconPlayerPause, IconPlayerPlay, IconSearch, IconX } from "@tabler/icons-react";
 import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
-import { type LiveEvent, topicMatches, useLive } from "../../api/live";
+import { topicMatches, useLive } from "../../api/live";
+import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { CopyAs, asCurl } from "../../components/CopyAs";
 import { type Column, DataTable, type DataTableHandle } from "../../components/DataTable";
@@ -12,6 +13,7 @@ import { EmptyState } from "../../components/EmptyState";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { shortId } from "../../components/Id";
 import { Page } from "../../components/Page";
+import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
@@ -20,7 +22,6 @@ import { actorOf, eventsQuery, recordOf, toneOf } from "./events";
 
 /** Rows that stay in the page: older live ones make room, and "Show older events" asks for them again. */
 const KEPT_MAX = 2_000;
-const TOPIC_DELAY_MS = 300;
 
 /** Everything that happened, newest first, as it happens. */
 export function EventsScreen() {
@@ -136,7 +137,7 @@ export function EventsScreen() {
           rowId={({ id }) => id}
           openId={open}
           onOpen={({ id }) => go(id)}
-          rowState={({ id }) => (arrived.has(id) ? { isNew: true } : undefined)}
+          isNew={({ id }) => arrived.has(id)}
           narrowColumns={["topic", "at"]}
           footer={
             query.isFetchNextPageError ? (
@@ -181,15 +182,8 @@ const COLUMNS: Column<LiveEvent>[] = [
 
 function TopicFilter({ value }: { value: string | undefined }) {
   const navigate = useNavigate({ from: "/events" });
-  const [typed, setTyped] = useState(value ?? "");
-  useEffect(() => setTyped(value ?? ""), [value]);
-  useEffect(() => {
-    const wanted = typed.trim();
-    if (wanted === (value ?? "")) return;
-    const timer = setTimeout(() => void navigate({ search: (before) => ({ ...before, topic: wanted === "" ? undefined : wanted }), replace: true }), TOPIC_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, [typed, value, navigate]);
-  return <TextInput w={280} leftSection={<IconSearch size={14} />} aria-label="Topic" placeholder="Topic, such as data.*.created" spellCheck={false} value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />;
+  const filter = useCallback((topic: string | undefined) => void navigate({ search: (before) => ({ ...before, topic }), replace: true }), [navigate]);
+  return <SettledInput w={280} leftSection={<IconSearch size={14} />} aria-label="Topic" placeholder="Topic, such as data.*.created" spellCheck={false} value={value} onSettled={filter} />;
 }
 
 function Chip({ label, onRemove }: { label: string; onRemove: () => void }) {

@@ -2,26 +2,17 @@ import { IconAlertTriangle, IconCircleCheck, IconCircleX } from "@tabler/icons-r
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { request } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { api, dataOf } from "../../api/client";
 import { useCan } from "../../api/session";
 import { statusQuery } from "../../api/status";
 import { Time } from "../../components/Time";
 import classes from "./Home.module.css";
 
-interface ConsumerCounts {
-  consumer: string;
-  pending: number;
-  failed: number;
-  dead: number;
-}
-
 /** Without read on `settings`, deliveries are still counted for those who may read events. */
 const countsQuery = {
   queryKey: ["deliveries", "counts", "home"],
-  queryFn: async ({ signal }: { signal: AbortSignal }) => (await request<{ data: ConsumerCounts[] }>("GET", "/api/v1/events/deliveries/counts", { signal })).data,
+  queryFn: ({ signal }: { signal: AbortSignal }) => dataOf(api.GET("/api/v1/events/deliveries/counts", { signal })),
   refetchInterval: 30_000,
-  retry: (failures: number, error: unknown) => failures < 1 && !(isApiError(error) && error.status < 500),
 };
 
 /** What somebody should look at: deliveries that failed for good, blocks that fail, checks that are not well. */

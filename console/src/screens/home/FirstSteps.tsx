@@ -2,9 +2,8 @@ import { Button } from "@mantine/core";
 import { IconCircle, IconCircleCheck } from "@tabler/icons-react";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { recordCountQuery } from "../../api/counts";
-import { isApiError } from "../../api/errors";
 import type { KnownObject } from "../../api/objects";
 import { usePreference } from "../../api/preferences";
 import { useCan } from "../../api/session";
@@ -17,9 +16,8 @@ const ASKED_MAX = 12;
 
 const keysQuery = {
   queryKey: ["api-keys", "used"],
-  queryFn: async ({ signal }: { signal: AbortSignal }) => (await request<{ data: { id: string; lastUsedAt: string | null }[] }>("GET", "/api/v1/api-keys", { signal })).data,
+  queryFn: ({ signal }: { signal: AbortSignal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
   refetchInterval: 15_000,
-  retry: (failures: number, error: unknown) => failures < 1 && !(isApiError(error) && error.status < 500),
 };
 
 /** What is left of the first steps, until all are done or the person puts them away. */
@@ -61,7 +59,7 @@ export function FirstSteps({ objects }: { objects: KnownObject[] }) {
           )}
         </Step>
         <Step done={called} title="Call the API" isNext={hasRecord && hasKey && !called}>
-          <CodeBlock code={asCurl({ method: "GET", path: `/api/v1/data/${example.name}` })} label="curl, with your key in BLOCKBASE_KEY" />
+          <CodeBlock code={asCurl({ method: "GET", path: `/api/v1/data/${example.name}` })} label="curl, with your key in SVC_API_KEY" />
         </Step>
       </ol>
     </section>

@@ -3,8 +3,9 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { isApiError } from "../../api/errors";
 import { recordedEvents } from "../../api/events";
-import { type LiveEvent, useLive, useLiveState } from "../../api/live";
+import { useLive, useLiveState } from "../../api/live";
 import { isJsonObject } from "../../api/json";
+import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { ErrorNotice } from "../../components/ErrorState";
 import { shortId } from "../../components/Id";
@@ -17,7 +18,6 @@ const SHOWN_MAX = 12;
 const newestQuery = {
   queryKey: ["events", "home"],
   queryFn: ({ signal }: { signal: AbortSignal }) => recordedEvents({}, SHOWN_MAX, undefined, signal),
-  retry: (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500),
 };
 
 /** The newest events that this person may see; new ones come in at the top. Needs read on `events`. */

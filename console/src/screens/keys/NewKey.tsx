@@ -1,16 +1,17 @@
 import { Button, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { asCurl } from "../../components/CopyAs";
 import { CodeBlock } from "../../components/CodeBlock";
+import { useCan } from "../../api/session";
+import { UserSelect } from "../users/UserSelect";
 import { rolesQuery } from "../users/users";
-import type { ApiKey } from ".";
-import classes from "../users/Users.module.css";
+import classes from "../../components/Details.module.css";
 
 const DAY_MS = 86_400_000;
 const LIFETIMES = [
@@ -27,12 +28,16 @@ export function NewKey({ onClose }: { onClose: () => void }) {
   const roles = useQuery(rolesQuery);
   const [name, setName] = useState("");
   const [roleId, setRoleId] = useState<string | null>(null);
+  const [userId, setUserId] = useState<string | null>(null);
   const [days, setDays] = useState("");
+  const readsUsers = useCan("users", "read");
   const create = useMutation({
     mutationFn: () =>
-      request<{ data: ApiKey; key: string }>("POST", "/api/v1/api-keys", {
-        body: { name: name.trim(), roleId, ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * DAY_MS).toISOString() }) },
-      }),
+      ok(
+        api.POST("/api/v1/api-keys", {
+          body: { name: name.trim(), roleId: roleId!, ...(userId === null ? {} : { userId }), ...(days === "" ? {} : { expiresAt: new Date(Date.now() + Number(days) * DAY_MS).toISOString() }) },
+        }),
+      ),
     onSuccess: () => cache.invalidateQueries({ queryKey: ["api-keys"] }),
     // A secret does not stay in a cache.
     gcTime: 0,
@@ -42,7 +47,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
       <Inspector title="Key created" onClose={onClose} footer={<Button onClick={onClose}>Done</Button>}>
         <div className={classes.body}>
           <OneTimeSecret label={create.data.data.name} secret={create.data.key} />
-          <CodeBlock label="Try it" code={`export BLOCKBASE_KEY=<the key>\n${asCurl({ method: "GET", path: "/api/v1/data" })}`} />
+          <CodeBlock label="Try it" code={`export SVC_API_KEY=<the key>\n${asCurl({ method: "GET", path: "/api/v1/data" })}`} />
         </div>
       </Inspector>
     );
@@ -52,7 +57,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
     <Inspector
       title="New key"
       onClose={onClose}
-      isDirty={name !== "" || roleId !== null}
+      isDirty={name !== "" || roleId !== null || userId !== null}
       footer={
         <Button type="submit" form="new-key" disabled={name.trim() === "" || roleId === null} loading={create.isPending}>
           Create key
@@ -71,6 +76,7 @@ export function NewKey({ onClose }: { onClose: () => void }) {
         {roles.error !== null && <ErrorNotice error={roles.error} title="The roles could not be loaded" onRetry={() => void roles.refetch()} />}
         <TextInput label="Name" description="What uses it" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} autoFocus />
         <Select label="Role" description="What it may do; never more than you may" required searchable placeholder="Choose a role" data={roles.data?.map(({ id, name: label }) => ({ value: id, label })) ?? []} value={roleId} error={errorOf("roleId")} onChange={setRoleId} />
+        {readsUsers && <UserSelect label="User" description="Whose records it writes, and whose own rows it has" placeholder="You" clearable value={userId} error={errorOf("userId")} onChange={setUserId} clearButtonProps={{ "aria-label": "Create the key for yourself" }} />}
         <Select label="Expires" data={LIFETIMES} value={days} error={errorOf("expiresAt")} onChange={(value) => setDays(value ?? "")} allowDeselect={false} />
       </form>
     </Inspector>

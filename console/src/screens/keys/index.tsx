@@ -3,8 +3,10 @@ import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
+import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
+import type { ApiKey } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs, asCurl } from "../../components/CopyAs";
@@ -16,29 +18,16 @@ import { Inspector } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
+import { Suspended } from "../../components/Suspended";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
-import { REASONS, retry, rolesQuery } from "../users/users";
+import { rolesQuery } from "../users/users";
 import { NewKey } from "./NewKey";
-import classes from "../users/Users.module.css";
-
-export interface ApiKey {
-  id: string;
-  name: string;
-  prefix: string;
-  roleId: string;
-  userId: string;
-  expiresAt: string | null;
-  lastUsedAt: string | null;
-  createdAt: string;
-  madeBy: { userId: string; apiKeyId: string | null } | null;
-  suspended: { reason: string; since: string } | null;
-}
+import classes from "../../components/Details.module.css";
 
 const keysQuery = queryOptions({
   queryKey: ["api-keys"],
-  queryFn: async ({ signal }) => (await request<{ data: ApiKey[] }>("GET", "/api/v1/api-keys", { signal })).data,
-  retry,
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
 });
 
 /** Keys of programs: whose they are, what they may do, and when they were used last. */
@@ -46,6 +35,9 @@ export function KeysScreen() {
   const { q = "", open, new: creating } = useSearch({ from: "/keys" });
   const navigate = useNavigate({ from: "/keys" });
   const { data: keys, error, refetch } = useQuery(keysQuery);
+  const cache = useQueryClient();
+  const refresh = () => void cache.invalidateQueries({ queryKey: ["api-keys"] });
+  useLive(["auth.key.#", "api_keys.#"], refresh, { onGap: refresh });
   const readsRoles = useCan("roles", "read");
   const { data: roles } = useQuery({ ...rolesQuery, enabled: readsRoles });
   const canCreate = useCan("api_keys", "create");
@@ -145,18 +137,16 @@ function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKe
   const cache = useQueryClient();
   const canUpdate = useCan("api_keys", "update");
   const canDelete = useCan("api_keys", "delete");
-  const path = `/api/v1/api-keys/${apiKey.id}`;
+  const params = { path: { id: apiKey.id } };
   const refresh = () => cache.invalidateQueries({ queryKey: ["api-keys"] });
-  const adopt = useMutation({ mutationFn: () => request("POST", `${path}/adopt`), onSuccess: refresh });
   const remove = useMutation({
-    mutationFn: () => request("DELETE", path),
+    mutationFn: () => api.DELETE("/api/v1/api-keys/{id}", { params }),
     onSuccess: async () => {
       onClose();
       told(`The key ${apiKey.name} is deleted.`);
       await refresh();
     },
   });
-  const error = adopt.error ?? remove.error;
   return (
     <Inspector
       title={apiKey.name}
@@ -179,20 +169,8 @@ function KeyInspector({ apiKey, roleName, onClose, onNext, onPrevious }: { apiKe
       }
     >
       <div className={classes.body}>
-        {error !== null && <ErrorNotice error={error} />}
-        {apiKey.suspended !== null && (
-          <div className={classes.handOver}>
-            <StatusBadge tone="warn">suspended</StatusBadge>
-            <span>
-              {REASONS[apiKey.suspended.reason] ?? apiKey.suspended.reason} Since <Time at={apiKey.suspended.since} />.
-            </span>
-            {canUpdate && (
-              <Button variant="default" size="compact-sm" loading={adopt.isPending} onClick={() => adopt.mutate()}>
-                Adopt with my rights
-              </Button>
-            )}
-          </div>
-        )}
+        {remove.error !== null && <ErrorNotice error={remove.error} />}
+        <Suspended by={apiKey.suspended} adopt={canUpdate ? () => api.POST("/api/v1/api-keys/{id}/adopt", { params }) : undefined} onAdopted={refresh} />
         <dl className={classes.facts}>
           <dt>State</dt>
           <dd>

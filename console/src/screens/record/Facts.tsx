@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../api/json";
 import { Id } from "../../components/Id";
-import { PersonName } from "../../components/PersonName";
+import { Actor } from "../../components/Actor";
 import { Time } from "../../components/Time";
 import classes from "./record.module.css";
 
@@ -20,7 +20,7 @@ export function Facts({ record }: { record: JsonObject }) {
           <dd>
             <Time at={textOf(record.created_at)} />
             <br />
-            <PersonName id={textOf(record.created_by)} />
+            <Actor picture id={textOf(record.created_by)} nobody="nobody signed in" />
           </dd>
         </>
       )}
@@ -30,7 +30,7 @@ export function Facts({ record }: { record: JsonObject }) {
           <dd>
             <Time at={textOf(record.updated_at)} />
             <br />
-            <PersonName id={textOf(record.updated_by)} />
+            <Actor picture id={textOf(record.updated_by)} nobody="nobody signed in" />
           </dd>
         </>
       )}

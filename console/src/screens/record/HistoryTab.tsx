@@ -3,13 +3,13 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { recordedEvents } from "../../api/events";
 import { isJsonObject, type JsonObject, type JsonValue } from "../../api/json";
-import type { LiveEvent } from "../../api/live";
 import { SYSTEM_COLUMNS, columnLabel, type RecordShape } from "../../api/record-shape";
 import { useRelated } from "../../api/related";
+import type { LiveEvent } from "../../api/types";
 import { Changes, type FieldChange } from "../../components/Changes";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
-import { PersonName } from "../../components/PersonName";
+import { Actor } from "../../components/Actor";
 import { SkeletonLines } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import classes from "./record.module.css";
@@ -61,7 +61,7 @@ function Entry({ event, shape }: { event: LiveEvent; shape: RecordShape }) {
   return (
     <li className={classes.event} data-op={op}>
       <div className={classes.eventHead}>
-        <PersonName id={actorId} isKey={actor?.via === "api_key"} nobody="nobody signed in, or the system" />
+        <Actor picture id={actorId} isKey={actor?.via === "api_key"} nobody="nobody signed in, or the system" />
         <span className={classes.eventWord}>{WORDS[op] ?? op}</span>
         {actor?.via === "api_key" && <span className="dim">by API key</span>}
         <span>

@@ -31,7 +31,7 @@ function readEdits(text: string, draft: Draft, shape: RecordShape): { edits: Edi
   const names = new Set(shape.columns.map(({ name }) => name));
   const odd = Object.keys(value).find((key) => !names.has(key) && !(SYSTEM_COLUMNS as readonly string[]).includes(key));
   if (odd !== undefined) return { problem: `\`${odd}\` is no field of \`${shape.object}\`. Remove it, or add the field under Objects.` };
-  const base = draft.base?.record ?? {};
+  const base: JsonObject = draft.base?.record ?? {};
   const system = SYSTEM_COLUMNS.find((name) => name in value && name in base && !sameJson(value[name], base[name]));
   if (system !== undefined) return { problem: `\`${system}\` is kept by the server and cannot be changed.` };
   const edits: Record<string, Edits[string]> = {};

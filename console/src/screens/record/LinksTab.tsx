@@ -3,11 +3,11 @@ import { IconChevronLeft, IconChevronRight, IconPlus, IconUnlink } from "@tabler
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Suspense, lazy, useMemo, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf, ok } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { usePendingDeletes } from "../../api/pending-deletes";
 import { USERS, type LinkKey, type RecordShape, type ReverseKey, useRecordShape } from "../../api/record-shape";
-import { changeLinks, recordPath } from "../../api/records";
+import { changeLinks, asRole } from "../../api/records";
 import { type Related, relatedOf, selectOf } from "../../api/related";
 import { useCan } from "../../api/session";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -53,8 +53,6 @@ export function LinksTab({ shape, id, readOnly, role }: LinksTabProps) {
   );
 }
 
-const asRole = (role: string | undefined) => (role === undefined ? {} : { headers: { "x-svc-view-as": role } });
-
 function Links({ shape, id, link, readOnly, role }: LinksTabProps & { link: LinkKey }) {
   const { key, target } = link;
   const cache = useQueryClient();
@@ -65,7 +63,7 @@ function Links({ shape, id, link, readOnly, role }: LinksTabProps & { link: Link
   const query = useQuery({
     queryKey,
     queryFn: async ({ signal }) => {
-      const { data } = await request<{ data: JsonObject }>("GET", recordPath(shape.object, id), { query: { expand: key }, signal, ...asRole(role) });
+      const data = await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: shape.object, id }, query: { expand: key }, header: asRole(role) }, signal }));
       return Array.isArray(data[key]) ? (data[key] as JsonObject[]) : [];
     },
     enabled: readsTarget,
@@ -189,11 +187,12 @@ function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: Rev
   const query = useQuery({
     queryKey: ["data", object, "reverse", column, id, page, role ?? null],
     queryFn: ({ signal }) =>
-      request<{ data: JsonObject[]; pagination: { totalCount: number; totalPages: number } }>("GET", recordPath(object), {
-        query: { [`${column}[eq]`]: id, select: selectOf(columns ?? []), page: page + 1, pageSize: PAGE },
-        signal,
-        ...asRole(role),
-      }),
+      ok(
+        api.GET("/api/v1/data/{object}", {
+          params: { path: { object }, query: { [`${column}[eq]`]: id, select: selectOf(columns ?? []), page: page + 1, pageSize: PAGE }, header: asRole(role) },
+          signal,
+        }),
+      ),
     enabled: reads && columns !== undefined,
     placeholderData: keepPreviousData,
   });

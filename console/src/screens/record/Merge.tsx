@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { type JsonValue, sameJson } from "../../api/json";
 import { columnLabel, type RecordShape } from "../../api/record-shape";
 import type { VersionedRecord } from "../../api/records";
-import { PersonName } from "../../components/PersonName";
+import { Actor } from "../../components/Actor";
 import { Time } from "../../components/Time";
 import { Value } from "../../components/Value";
 import { type Draft, type Edits, Unreadable } from "./draft";
@@ -62,7 +62,7 @@ export function Merge({ shape, draft, latest, by, onCancel, onDone }: MergeProps
   return (
     <Modal opened onClose={onCancel} title="Somebody changed this record meanwhile" size="xl" centered zIndex={300}>
       <p className={classes.sectionNote}>
-        <PersonName id={by} /> changed {fields.length === 1 ? "one field" : `${fields.length} fields`} <Time at={String(latest.record.updated_at ?? "")} />. Choose what each field keeps.
+        <Actor picture id={by} nobody="nobody signed in" /> changed {fields.length === 1 ? "one field" : `${fields.length} fields`} <Time at={String(latest.record.updated_at ?? "")} />. Choose what each field keeps.
         {untouched.length > 0 && ` Your changes to ${untouched.join(", ")} stay.`}
       </p>
       <Group gap="sm" my="sm">

@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { isJsonObject, parseJson, type JsonObject } from "../../api/json";
 import { type RecordShape, useRecordShape } from "../../api/record-shape";
 import { recordQuery } from "../../api/records";
@@ -27,9 +27,11 @@ export function NewRecordScreen() {
   const permissions = usePermissions();
   const mayCreate = useCan(object, "create");
   const source = useQuery({ ...recordQuery(object, from ?? ""), enabled: from !== undefined });
+  const [made, setMade] = useState(0);
   const isReady = shape.data && permissions !== undefined && (from === undefined || source.data !== undefined || source.isError);
   const error = shape.error;
-  if (isReady && mayCreate) return <Creation key={`${object}/${from ?? ""}/${set ?? ""}`} shape={shape.data!} source={source.data?.record} given={set} />;
+  // Each one begins with a form of its own.
+  if (isReady && mayCreate) return <Creation key={`${object}/${from ?? ""}/${set ?? ""}/${made}`} shape={shape.data!} source={source.data?.record} given={set} onAnother={() => setMade((count) => count + 1)} />;
   return (
     <Page title={`New ${shape.data?.label ?? object}`} crumbs={[{ label: shape.data?.label ?? object, link: linkOptions({ to: "/data/$object", params: { object } }) }]} padded>
       {error ? (
@@ -60,7 +62,7 @@ function beginning(shape: RecordShape, source: JsonObject | undefined, given: st
   return edits;
 }
 
-function Creation({ shape, source, given }: { shape: RecordShape; source: JsonObject | undefined; given: string | undefined }) {
+function Creation({ shape, source, given, onAnother }: { shape: RecordShape; source: JsonObject | undefined; given: string | undefined; onAnother: () => void }) {
   const { object, label } = shape;
   const initial = useMemo(() => beginning(shape, source, given), [shape, source, given]);
   const creating = useCreating(shape, initial);
@@ -68,11 +70,12 @@ function Creation({ shape, source, given }: { shape: RecordShape; source: JsonOb
   const navigate = useNavigate();
   const { letGo } = useUnsavedGuard(draft.isDirty, `the new ${label}`);
   const list = linkOptions({ to: "/data/$object", params: { object } });
-  const create = async () => {
+  const create = async (another: boolean) => {
     const record = await creating.create();
     if (record === null) return;
     letGo();
     told(`${label} created.`);
+    if (another) return onAnother();
     await navigate({ to: "/data/$object/$id", params: { object, id: String(record.id) } });
   };
   return (
@@ -82,13 +85,13 @@ function Creation({ shape, source, given }: { shape: RecordShape; source: JsonOb
         noValidate
         onSubmit={(event) => {
           event.preventDefault();
-          void create();
+          void create(false);
         }}
       >
         {failure !== null && <ErrorNotice error={failure} title="The record was not created" />}
         <RecordForm shape={shape} draft={draft} errors={errors} focusOn={focusOn} autoFocus />
         <div className={classes.sticky}>
-          <SaveBar changed={[]} isSaving={isSaving} failure={failure} saveLabel={`Create ${label}`} discardLabel="Cancel" onSave={() => void create()} onDiscard={() => void navigate(list)} />
+          <SaveBar changed={[]} isSaving={isSaving} failure={failure} saveLabel={`Create ${label}`} discardLabel="Cancel" onSave={() => void create(false)} onDiscard={() => void navigate(list)} more={{ label: "Create and add another", onClick: () => void create(true) }} />
         </div>
       </form>
     </Page>

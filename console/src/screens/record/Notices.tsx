@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { IconTrash, IconUserEdit } from "@tabler/icons-react";
 import type { RecordShape } from "../../api/record-shape";
 import { ErrorNotice } from "../../components/ErrorState";
-import { PersonName } from "../../components/PersonName";
+import { Actor } from "../../components/Actor";
 import { Time } from "../../components/Time";
 import { mergeFields } from "./Merge";
 import type { Editing } from "./useEditing";
@@ -21,7 +21,7 @@ export function Notices({ shape, editing, onRestore, mayCreate }: { shape: Recor
             {elsewhere !== null && (
               <>
                 {" "}
-                by <PersonName id={elsewhere.actorId} /> <Time at={elsewhere.at} />
+                by <Actor picture id={elsewhere.actorId} nobody="nobody signed in" /> <Time at={elsewhere.at} />
               </>
             )}
             . What you see is its last state.
@@ -37,7 +37,7 @@ export function Notices({ shape, editing, onRestore, mayCreate }: { shape: Recor
         <div className={classes.notice} data-tone="amber">
           <IconUserEdit size={16} aria-hidden="true" />
           <span className={classes.noticeText}>
-            {elsewhere === null ? "Somebody" : <PersonName id={elsewhere.actorId} nobody="Somebody" />} changed{" "}
+            {elsewhere === null ? "Somebody" : <Actor picture id={elsewhere.actorId} nobody="Somebody" />} changed{" "}
             {mergeFields(shape, draft, newer).map(({ label }) => label).slice(0, 4).join(", ") || "this record"} while you were editing.
           </span>
           <Button variant="default" size="compact-xs" onClick={merge}>

@@ -12,12 +12,14 @@ export interface SaveBarProps {
   saveLabel?: string;
   discardLabel?: string;
   failure?: unknown;
+  /** Another way to save. */
+  more?: { label: string; onClick: () => void };
   /** Why nothing can be saved. */
   blocked?: string | undefined;
 }
 
 /** What has been changed and not saved, and the two ways on. */
-export function SaveBar({ changed, isSaving, onSave, onDiscard, saveLabel = "Save", discardLabel = "Discard", failure = null, blocked }: SaveBarProps) {
+export function SaveBar({ changed, isSaving, onSave, onDiscard, saveLabel = "Save", discardLabel = "Discard", failure = null, more, blocked }: SaveBarProps) {
   const wait = useCountdown(isApiError(failure) ? failure.retryAfterSeconds : undefined, failure);
   const isWaiting = wait !== undefined && wait > 0;
   useHotkeys({ "mod+s": onSave, "mod+Enter": onSave });
@@ -29,6 +31,11 @@ export function SaveBar({ changed, isSaving, onSave, onDiscard, saveLabel = "Sav
       <Button variant="default" onClick={onDiscard} disabled={isSaving}>
         {discardLabel}
       </Button>
+      {more !== undefined && (
+        <Button variant="default" onClick={more.onClick} disabled={isSaving || isWaiting || blocked !== undefined}>
+          {more.label}
+        </Button>
+      )}
       <Tooltip label={<Kbd>Ctrl S</Kbd>}>
         <Button onClick={onSave} loading={isSaving} disabled={isWaiting || blocked !== undefined}>
           {isWaiting ? `${saveLabel} (${wait} s)` : saveLabel}

@@ -1,13 +1,12 @@
 /** Deleting a record: what goes along is named, and 8 seconds are left to undo it. */
 import { type QueryClient, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
-import type { JsonObject } from "../../api/json";
 import { markDeleted, unmarkDeleted } from "../../api/pending-deletes";
 import type { RecordShape, ReverseKey } from "../../api/record-shape";
-import { deleteRecord, recordPath } from "../../api/records";
-import { confirm } from "../../components/Confirm";
+import { deleteRecord } from "../../api/records";
+import { confirm } from "../../components/confirm-store";
 import { failed, undoable } from "../../components/toast";
 
 interface Dependents {
@@ -21,9 +20,8 @@ async function dependentsOf(shape: RecordShape, id: string): Promise<Dependents[
   const counted = await Promise.all(
     shape.reverse.map(async (reverse): Promise<Dependents> => {
       try {
-        const { pagination } = await request<{ pagination: { totalCount: number } }>("GET", recordPath(reverse.object), {
-          query: { [`${reverse.column}[eq]`]: id, limit: 1, select: "id" },
-        });
+        const query = { [`${reverse.column}[eq]`]: id, limit: 1, select: "id" };
+        const { pagination } = await ok(api.GET("/api/v1/data/{object}", { params: { path: { object: reverse.object }, query } }));
         return { reverse, count: Number(pagination.totalCount) };
       } catch (error) {
         // What this person may not see cannot be counted; the server judges.
@@ -38,7 +36,8 @@ async function dependentsOf(shape: RecordShape, id: string): Promise<Dependents[
 async function linksOf(shape: RecordShape, id: string): Promise<number> {
   if (shape.links.length === 0) return 0;
   try {
-    const { data } = await request<{ data: JsonObject }>("GET", recordPath(shape.object, id), { query: { expand: shape.links.map(({ key }) => key).join(",") } });
+    const query = { expand: shape.links.map(({ key }) => key).join(",") };
+    const data = await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: shape.object, id }, query } }));
     return shape.links.reduce((sum, { key }) => sum + (Array.isArray(data[key]) ? data[key].length : 0), 0);
   } catch {
     return 0;

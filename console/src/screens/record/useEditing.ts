@@ -6,9 +6,10 @@ import { type UseQueryResult, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type ApiError, isApiError } from "../../api/errors";
 import { type JsonObject, readNumber, sameJson } from "../../api/json";
-import { type LiveEvent, useLive } from "../../api/live";
+import { useLive } from "../../api/live";
 import type { Column, RecordShape } from "../../api/record-shape";
 import { type VersionedRecord, recordKey, updateRecord } from "../../api/records";
+import type { LiveEvent } from "../../api/types";
 import { told } from "../../components/toast";
 import { type Draft, type Edits, bodyOf, problemsOf, useDraft } from "./draft";
 
@@ -45,8 +46,6 @@ export interface Editing {
   /** A column that a save found wrong: it takes the focus. */
   focusOn: string | null;
 }
-
-export const EVENTLESS_MS = 30_000;
 
 /** Names of the columns whose values differ; times and stamps are not among them. */
 export function differing(columns: Column[], one: JsonObject, other: JsonObject): string[] {

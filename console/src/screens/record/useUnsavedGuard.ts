@@ -1,6 +1,6 @@
 import { useBlocker } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef } from "react";
-import { confirm } from "../../components/Confirm";
+import { confirm } from "../../components/confirm-store";
 
 /** Asks before typed input is lost: on the way to another address, and (by the browser) when the page is left. */
 export function useUnsavedGuard(isDirty: boolean, what: string): { leave: (then: () => void) => Promise<void>; letGo: () => void } {

@@ -1,5 +1,6 @@
 /** Somebody changed the record first: what changed meanwhile, and the choice. */
 import { Button, Group, Modal, Stack } from "@mantine/core";
+import { useMounted } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import { sameJson } from "../../api/json";
 import { Value } from "../../components/Value";
@@ -8,6 +9,7 @@ import classes from "./Records.module.css";
 import type { Conflict } from "./useEdits";
 
 export function ConflictDialog({ conflict, shape }: { conflict: Conflict | null; shape: RecordShape }) {
+  const isMounted = useMounted();
   const [shown, setShown] = useState(conflict);
   useEffect(() => {
     if (conflict !== null) setShown(conflict);
@@ -15,7 +17,7 @@ export function ConflictDialog({ conflict, shape }: { conflict: Conflict | null;
   const at = conflict ?? shown;
   const changed = at === null ? [] : shape.columns.filter(({ id, isSystem }) => !isSystem && (id in at.mine || !sameJson(at.row[id], at.before[id])));
   return (
-    <Modal opened={conflict !== null} onClose={() => conflict?.settle("theirs")} title="Somebody changed this record meanwhile" centered size="lg">
+    <Modal opened={isMounted && conflict !== null} onClose={() => conflict?.settle("theirs")} title="Somebody changed this record meanwhile" centered size="lg">
       {at !== null && (
         <Stack gap="md">
           <div>Your change is not saved yet. Columns that changed since you saw them:</div>

@@ -1,5 +1,5 @@
 /** Where in the table one is, and how to get elsewhere. */
-import { ActionIcon, Select, TextInput } from "@mantine/core";
+import { ActionIcon, NativeSelect, TextInput } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
 import { useEffect, useState } from "react";
 import { SIZES } from "./views/view";
@@ -8,7 +8,8 @@ import classes from "./Records.module.css";
 const NUMBER = new Intl.NumberFormat("en");
 
 export interface FooterProps {
-  visible: { first: number; last: number };
+  /** The first row in sight, from 0. */
+  first: number;
   count: number;
   total: number | null | undefined;
   size: number;
@@ -17,7 +18,7 @@ export interface FooterProps {
   onSize: (size: number) => void;
 }
 
-export function Footer({ visible: { first, last }, count, total, size, page, onPage, onSize }: FooterProps) {
+export function Footer({ first, count, total, size, page, onPage, onSize }: FooterProps) {
   const pages = Math.max(1, Math.ceil(count / size));
   const [typed, setTyped] = useState(String(page));
   useEffect(() => setTyped(String(page)), [page]);
@@ -29,7 +30,7 @@ export function Footer({ visible: { first, last }, count, total, size, page, onP
   return (
     <nav className={classes.footer} aria-label="Pages">
       <span>
-        {count === 0 ? "0" : `${NUMBER.format(first + 1)}–${NUMBER.format(Math.min(last + 1, count))}`}
+        {count === 0 ? "0" : `${NUMBER.format((page - 1) * size + 1)}–${NUMBER.format(Math.min(page * size, count))}`}
         {total !== null && total !== undefined && ` of ${NUMBER.format(total)}`}
       </span>
       <span className={classes.pages}>
@@ -42,7 +43,7 @@ export function Footer({ visible: { first, last }, count, total, size, page, onP
           <IconChevronRight size={16} />
         </ActionIcon>
       </span>
-      <Select className={classes.wideOnly} w={120} aria-label="Page size" allowDeselect={false} data={[...new Set([...SIZES, size])].sort((one, other) => one - other).map((each) => ({ value: String(each), label: `${each} a page` }))} value={String(size)} onChange={(value) => value !== null && onSize(Number(value))} />
+      <NativeSelect className={classes.wideOnly} w={120} aria-label="Page size" data={[...new Set([...SIZES, size])].sort((one, other) => one - other).map((each) => ({ value: String(each), label: `${each} a page` }))} value={String(size)} onChange={(event) => onSize(Number(event.currentTarget.value))} />
     </nav>
   );
 }

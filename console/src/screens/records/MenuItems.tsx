@@ -1,10 +1,11 @@
-import { Menu } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconArrowsDiagonal, IconCopy, IconEyeOff, IconFilter, IconFilterOff, IconPencil, IconPin, IconTrash } from "@tabler/icons-react";
 import { useCopy } from "../../components/Copy";
-import { type RecordColumn, type RecordRow, isSortable } from "./columns";
+import { Menu } from "../../components/floating";
+import { type RecordColumn, isSortable } from "./columns";
 import { operatorsOf } from "./filters/conditions";
 import type { SortKey } from "./list-query";
 import { copyText } from "./values";
+import type { RecordRow } from "../../api/record-paths";
 
 export interface CellMenuItemsProps {
   object: string;

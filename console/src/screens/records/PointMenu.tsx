@@ -1,6 +1,6 @@
 /** A menu at a point of the page: of a cell, or of a column's head. Focus goes back when it closes. */
-import { Menu } from "@mantine/core";
 import type { ReactNode } from "react";
+import { Menu } from "../../components/floating";
 
 export function PointMenu({ at, label, onClose, children }: { at: { x: number; y: number } | null; label: string; onClose: () => void; children: ReactNode }) {
   if (at === null) return null;

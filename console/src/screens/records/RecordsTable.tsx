@@ -1,17 +1,19 @@
 /** The table of one object: it brings the view, the rows, what happens to them, and the parts of the screen together. */
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { RecordShape as KnownShape } from "../../api/record-shape";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
 import { useCan } from "../../api/session";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
+import { Menu, loadFloating } from "../../components/floating";
+import { later, useEver } from "../../components/later";
 import { failed, told } from "../../components/toast";
 import { useHotkeys } from "../../components/useHotkeys";
-import { ConflictDialog } from "./ConflictDialog";
 import { EmptyRecords } from "./EmptyRecords";
 import { Footer } from "./Footer";
 import { CellMenuItems, ColumnMenuItems } from "./MenuItems";
@@ -21,9 +23,9 @@ import { TransferMenu } from "./transfer";
 import { SelectionBar } from "./bulk/SelectionBar";
 import { type Remember, useSelection } from "./bulk/useSelection";
 import { copyCells, pasteCells } from "./clipboard";
-import { type RecordColumn, type RecordRow, type RecordShape, hiddenAtFirst } from "./columns";
+import { type RecordColumn, type RecordShape, hiddenAtFirst } from "./columns";
 import { copiesOf } from "./copies";
-import { type After, CellEditor } from "./editors/CellEditor";
+import type { After } from "./editors/CellEditor";
 import type { Draft } from "./editors/ValueInput";
 import { type CellAt, type CellRange, Grid, type GridHandle } from "./grid/Grid";
 import type { GridLayout } from "./grid/geometry";
@@ -31,6 +33,7 @@ import { useEdits } from "./useEdits";
 import { useLiveRows } from "./useLiveRows";
 import { useRows } from "./useRows";
 import { usePendingDeletes } from "../../api/pending-deletes";
+import type { RecordRow } from "../../api/record-paths";
 import { GONE_SOON } from "./bulk/useSelection";
 import { useTitles } from "./useTitles";
 import { isNewestFirst, listParameters, queryText } from "./list-query";
@@ -38,7 +41,14 @@ import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
 import type { useViews } from "./views/useViews";
 import classes from "./Records.module.css";
 
+const ConflictDialog = later(() => import("./ConflictDialog").then((loaded) => loaded.ConflictDialog));
+const CellEditor = later(() => import("./editors/CellEditor").then((loaded) => loaded.CellEditor));
 const RecordPanel = lazy(async () => ({ default: (await import("../record/RecordPanel")).RecordPanel }));
+
+/** Who comes to the table may edit a cell next. */
+function loadEditor() {
+  void Promise.all([loadFloating(), CellEditor.preload()]).catch(() => {});
+}
 
 const NUMBER = new Intl.NumberFormat("en");
 const PAGE_MS = 300;
@@ -53,7 +63,7 @@ interface Editing extends CellAt {
 
 export interface RecordsTableProps {
   shape: RecordShape;
-  shapeOfOther: (object: string) => RecordShape | undefined;
+  shapeOfOther: (object: string) => KnownShape | undefined;
   views: ReturnType<typeof useViews>;
 }
 
@@ -170,6 +180,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   const remember = useRef<Remember>(() => {});
   const selection = useSelection({ shape, view, rows, live, viewAs, remember });
   const edits = useEdits(shape, rows, live, selection.applyMany);
+  const wasInConflict = useEver(edits.conflict !== null);
   useEffect(() => {
     remember.current = edits.remember;
   });
@@ -384,7 +395,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
         )
       }
     >
-      <div className={classes.content}>
+      <div className={classes.content} onFocusCapture={loadEditor} onPointerDownCapture={loadEditor}>
         {viewAs !== undefined && (
           <div className={classes.notice}>
             You see what a role sees, and can change nothing.
@@ -464,7 +475,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
             )}
           </>
         )}
-        {!isEmpty && <Footer visible={visible} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : setView({ ...view, size }))} />}
+        {!isEmpty && <Footer first={visible.first} count={rows.count} total={rows.total} size={view.size} page={page} onPage={(to) => grid.current?.scrollToRow((to - 1) * view.size)} onSize={(size) => (base === null ? keep({ ...saved, plain: { ...saved.plain, size } }) : setView({ ...view, size }))} />}
       </div>
       <PointMenu at={cellMenu?.point ?? null} label="Cell" onClose={() => setCellMenu(null)}>
         {cellMenu !== null && (
@@ -500,7 +511,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
           />
         )}
       </PointMenu>
-      <ConflictDialog conflict={edits.conflict} shape={shape} />
+      {wasInConflict && <ConflictDialog conflict={edits.conflict} shape={shape} />}
       {selection.dialogs}
     </Page>
   );

@@ -1,6 +1,7 @@
 /** What is copied from cells, and what a pasted table would change. */
 import { sameJson } from "../../api/json";
-import type { RecordColumn, RecordRow } from "./columns";
+import type { RecordRow } from "../../api/record-paths";
+import type { RecordColumn } from "./columns";
 import type { CellAt, CellRange } from "./grid/Grid";
 import type { Values } from "./useEdits";
 import { copyText, parseTsv, printTsv, readText } from "./values";

@@ -1,10 +1,6 @@
 /** The columns of an object's table: its id, its fields, its references, then what the server keeps about every record. */
-import type { JsonObject } from "../../api/json";
-import type { DataObject, Field, FieldType, Relationship } from "../../api/schema-live";
-
-export interface RecordRow extends JsonObject {
-  id: string;
-}
+import type { RecordShape as Known } from "../../api/record-shape";
+import type { Field, FieldType } from "../../api/types";
 
 export interface RecordColumn {
   /** The key in a record, and the name in filters, sorts and changes. */
@@ -38,32 +34,20 @@ const SYSTEM: { id: string; label: string; type: FieldType }[] = [
   { id: "updated_by", label: "updated_by", type: "text" },
 ];
 
-/** The columns that hold references of `object`: `<name>_id`, on the side that has the key. */
-function references(object: string, relationships: Relationship[]): RecordColumn[] {
-  return relationships.flatMap(({ name, kind, source, target, required = false }) => {
-    const other = (kind === "many_to_one" || kind === "one_to_one") && source === object ? target : kind === "one_to_many" && target === object ? source : undefined;
-    return other === undefined ? [] : [{ id: `${name}_id`, label: name, type: "uuid" as const, relation: { name, target: other }, required, isSystem: false, description: `A record of ${other}` }];
-  });
-}
-
-export function shapeOf(object: Pick<DataObject, "name" | "label" | "fields">, relationships: Relationship[]): RecordShape {
-  const fields = object.fields.map(
-    (field): RecordColumn => ({
+/** A record's shape as a table shows it: with the columns that every record has around its own. */
+export function tableShape({ object: name, label, columns: known }: Known): RecordShape {
+  const own = known.map(
+    ({ reference, ...field }): RecordColumn => ({
       id: field.name,
-      label: field.label ?? field.name,
+      label: reference?.relation ?? field.label ?? field.name,
       type: field.type,
       required: field.required === true,
       isSystem: false,
-      field,
+      ...(reference === undefined ? { field } : { relation: { name: reference.relation, target: reference.target }, description: `A record of ${reference.target}` }),
       ...(field.options === undefined ? {} : { options: field.options }),
       ...(field.description === undefined ? {} : { description: field.description }),
     }),
   );
-  return shaped(object.name, object.label ?? object.name, [...fields, ...references(object.name, relationships)]);
-}
-
-/** A shape with the columns that every record has around `own`. */
-export function shaped(name: string, label: string, own: RecordColumn[]): RecordShape {
   const columns: RecordColumn[] = [
     { id: "id", label: "id", type: "uuid", required: true, isSystem: true },
     ...own,
@@ -91,14 +75,4 @@ export function widthOf(column: RecordColumn): number {
   if (column.id === "id") return 130;
   if (column.id === "created_at" || column.id === "updated_at") return 130;
   return column.relation === undefined ? (WIDTHS[column.type] ?? 180) : 180;
-}
-
-/** The field that names a record to people. */
-export function titleColumn(columns: RecordColumn[]): RecordColumn | undefined {
-  const named = ["name", "title", "label", "subject", "email", "slug"];
-  for (const name of named) {
-    const found = columns.find(({ id, isSystem }) => id === name && !isSystem);
-    if (found !== undefined) return found;
-  }
-  return columns.find(({ type, isSystem }) => !isSystem && type === "text") ?? columns.find(({ isSystem, relation }) => !isSystem && relation === undefined);
 }

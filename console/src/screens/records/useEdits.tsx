@@ -5,11 +5,12 @@
 import { Button } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useCallback, useRef, useState } from "react";
-import { requestRaw } from "../../api/client";
+import { readRecord, updateRecord } from "../../api/records";
 import { isApiError, messageOf } from "../../api/errors";
-import { type JsonObject, type JsonValue, parseJson, sameJson } from "../../api/json";
+import { type JsonObject, type JsonValue, sameJson } from "../../api/json";
+import type { RecordRow } from "../../api/record-paths";
 import { UNDO_MS, failed, told } from "../../components/toast";
-import type { RecordRow, RecordShape } from "./columns";
+import type { RecordShape } from "./columns";
 import { etagOf, rememberEtag } from "./etags";
 import type { Live } from "./useLiveRows";
 import type { Rows } from "./useRows";
@@ -48,11 +49,9 @@ export interface Edits {
 }
 
 async function readOne(object: string, id: string): Promise<{ row: RecordRow; etag: string | null }> {
-  const response = await requestRaw("GET", `/api/v1/data/${object}/${id}`);
-  const { data } = parseJson(await response.text()) as { data: RecordRow };
-  const etag = response.headers.get("etag");
-  rememberEtag(object, id, etag, data.updated_at);
-  return { row: data, etag };
+  const { record, etag } = await readRecord(object, id);
+  rememberEtag(object, id, etag, record.updated_at);
+  return { row: record, etag };
 }
 
 export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: (changes: Undoable["changes"], label: string) => Promise<void>): Edits {
@@ -85,10 +84,9 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
 
   const send = useCallback(
     async (row: RecordRow, values: Values, etag: string | undefined): Promise<RecordRow> => {
-      const response = await requestRaw("PATCH", `/api/v1/data/${object}/${row.id}`, { body: values, headers: etag === undefined ? {} : { "if-match": etag } });
-      const { data } = parseJson(await response.text()) as { data: RecordRow };
-      rememberEtag(object, row.id, response.headers.get("etag"), data.updated_at);
-      return data;
+      const { record, etag: now } = await updateRecord(object, row.id, values, etag ?? null);
+      rememberEtag(object, row.id, now, record.updated_at);
+      return record;
     },
     [object],
   );
@@ -212,10 +210,18 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
     if (stack.length > UNDOS_MAX) stack.shift();
   };
 
-  /** Takes back the newest of `from`, and puts how to do it again on `onto`. */
+  /** The changes and steps under way. A step waits for them: before they are answered, the stacks do not have them. */
+  const underWay = useRef<Promise<unknown>>(Promise.resolve());
+  const follow = <T,>(work: Promise<T>): Promise<T> => {
+    underWay.current = Promise.allSettled([underWay.current, work]);
+    return work;
+  };
+
+  /** Takes back the newest of `from()`, and puts how to do it again on `onto()`. */
   const step = useCallback(
-    async (from: Undoable[], onto: Undoable[], verb: string) => {
-      const last = from.pop();
+    async (before: Promise<unknown>, from: () => Undoable[], onto: () => Undoable[], verb: string) => {
+      await before;
+      const last = from().pop();
       notifications.hide(UNDO_TOAST);
       if (last === undefined) {
         told(verb === "Undone" ? "There is nothing to undo." : "There is nothing to do again.");
@@ -230,26 +236,30 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       if (row === undefined) return;
       const saved = await write(row, values);
       if (saved.ok) {
-        push(onto, { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from[column] ?? null])) }] });
+        push(onto(), { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from[column] ?? null])) }] });
         told(`${verb}: ${last.label}`);
       } else if (!saved.ok && "message" in saved) failed("This could not be taken back", new Error(saved.message));
     },
     [applyMany, rows, write],
   );
-  const undo = useCallback(() => void step(undos.current, redos.current, "Undone"), [step]);
-  const redo = useCallback(() => void step(redos.current, undos.current, "Done again"), [step]);
+  const newestUndos = () => undos.current;
+  const newestRedos = () => redos.current;
+  const undo = useCallback(() => void follow(step(underWay.current, newestUndos, newestRedos, "Undone")), [step]);
+  const redo = useCallback(() => void follow(step(underWay.current, newestRedos, newestUndos, "Done again")), [step]);
 
   const save = useCallback(
     async (row: RecordRow, values: Values, { quiet = false }: { quiet?: boolean } = {}): Promise<Saved> => {
-      const saved = await write(row, values);
-      if (saved.ok && !quiet) {
+      const saved = await follow(write(row, values).then(remembered));
+      return saved.ok ? { ok: true } : saved;
+      function remembered(saved: Written): Written {
+        if (!saved.ok || quiet) return saved;
         const columns = Object.keys(values);
         const label = `${columns.map((column) => shape.byId.get(column)?.label ?? column).join(", ")} changed.`;
         push(undos.current, { label, changes: [{ id: row.id, values: Object.fromEntries(columns.map((column) => [column, saved.from[column] ?? null])) }] });
         redos.current = [];
         offer(label, undo);
+        return saved;
       }
-      return saved.ok ? { ok: true } : saved;
     },
     [write, shape, offer, undo],
   );

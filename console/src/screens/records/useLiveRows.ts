@@ -4,13 +4,15 @@
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isJsonObject, sameJson } from "../../api/json";
-import { type LiveEvent, useLive } from "../../api/live";
-import type { RecordRow, RecordShape } from "./columns";
+import { useLive } from "../../api/live";
+import type { RecordShape } from "./columns";
 import type { RowMark } from "./grid/GridRow";
 import { type ListView, filterParameters, isNewestFirst, queryText } from "./list-query";
 import { useMe } from "../../api/session";
+import type { RecordRow } from "../../api/record-paths";
+import type { LiveEvent } from "../../api/types";
 import { type Rows, changeRows } from "./useRows";
 
 const GLOW_MS = 1_400;
@@ -117,8 +119,9 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
   /** Which of these ids the view shows. */
   const belonging = useCallback(
     async (ids: string[]) => {
-      const answer = await request<{ data: RecordRow[] }>("GET", `/api/v1/data/${object}?${latest.current.filters}&id[in]=${ids.join()}&select=id&pageSize=${ASK_MAX}&count=none`);
-      return new Set(answer.data.map(({ id }) => id));
+      const query = `${latest.current.filters}&id[in]=${ids.join()}&select=id&pageSize=${ASK_MAX}&count=none`;
+      const found = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object }, query } }));
+      return new Set(found.map(({ id }) => id));
     },
     [object],
   );

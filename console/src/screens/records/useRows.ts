@@ -4,15 +4,12 @@
  */
 import { type QueryClient, useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
-import type { RecordRow, RecordShape } from "./columns";
+import type { RecordRow, RecordsPage } from "../../api/record-paths";
+import { asRole } from "../../api/records";
+import type { RecordShape } from "./columns";
 import { type ListView, filterParameters, listParameters, queryText } from "./list-query";
-
-export interface RowsPage {
-  data: RecordRow[];
-  pagination: { totalCount: number | null; hasNextPage: boolean };
-}
 
 /** Pages that are passed while somebody drags the scroll bar are not asked for. */
 const SETTLE_MS = 90;
@@ -57,7 +54,7 @@ const base = (object: string) => ["data", object, "rows"] as const;
 
 /** Puts changed rows in all cached pages of an object. */
 export function changeRows(cache: QueryClient, object: string, changes: ReadonlyMap<string, (row: RecordRow) => RecordRow>): void {
-  cache.setQueriesData<RowsPage>({ queryKey: base(object) }, (page) => {
+  cache.setQueriesData<RecordsPage>({ queryKey: base(object) }, (page) => {
     if (page === undefined) return undefined;
     let touched = false;
     const data = page.data.map((row) => {
@@ -76,7 +73,6 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
   const parameters = queryText(listParameters(view, shape));
   const filters = queryText(filterParameters(view, shape));
   const isFiltered = filters !== "";
-  const headers = useMemo((): Record<string, string> => (viewAs === undefined ? {} : { "x-svc-view-as": viewAs }), [viewAs]);
   const key = useMemo(() => [...base(object), shape.signature, parameters, size, viewAs ?? ""], [object, shape.signature, parameters, size, viewAs]);
   const identity = key.join("\u0000");
 
@@ -86,7 +82,12 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
     queries: pages.map((page) => ({
       queryKey: [...key, page],
       queryFn: ({ signal }: { signal: AbortSignal }) =>
-        request<RowsPage>("GET", `/api/v1/data/${object}?${[parameters, `page=${page + 1}&pageSize=${size}`, isFiltered ? "count=none" : ""].filter((part) => part !== "").join("&")}`, { headers, signal }),
+        ok(
+          api.GET("/api/v1/data/{object}", {
+            params: { path: { object }, header: asRole(viewAs), query: [parameters, `page=${page + 1}&pageSize=${size}`, isFiltered ? "count=none" : ""].filter((part) => part !== "").join("&") },
+            signal,
+          }),
+        ),
       gcTime: KEEP_MS,
       staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
     })),
@@ -96,8 +97,8 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
   const counted = useQuery({
     queryKey: ["data", object, "total", filters, viewAs ?? ""],
     queryFn: async ({ signal }) => {
-      const answer = await request<{ data: { filteredCount: number } }>("GET", `/api/v1/data/${object}/aggregate?fn=count&${filters}`, { headers, signal });
-      return Number(answer.data.filteredCount);
+      const params = { path: { object }, header: asRole(viewAs), query: `fn=count&${filters}` };
+      return Number((await dataOf(api.GET("/api/v1/data/{object}/aggregate", { params, signal }))).filteredCount);
     },
     enabled: isFiltered,
     gcTime: KEEP_MS,
@@ -105,7 +106,7 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
     retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
   });
 
-  const pageAt = useCallback((page: number) => cache.getQueryData<RowsPage>([...key, page]), [cache, key]);
+  const pageAt = useCallback((page: number) => cache.getQueryData<RecordsPage>([...key, page]), [cache, key]);
   const stamp = results.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
   const datas = results.map(({ data }) => data);
   const latest = results.reduce<(typeof results)[number] | undefined>((newest, result) => (result.data !== undefined && (newest === undefined || result.dataUpdatedAt > newest.dataUpdatedAt) ? result : newest), undefined);
@@ -167,7 +168,7 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
   const loaded = useCallback(
     () =>
       cache
-        .getQueriesData<RowsPage>({ queryKey: key })
+        .getQueriesData<RecordsPage>({ queryKey: key })
         .sort(([one], [other]) => Number(one.at(-1)) - Number(other.at(-1)))
         .flatMap(([, page]) => page?.data ?? []),
     [cache, key],

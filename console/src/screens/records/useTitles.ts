@@ -1,9 +1,11 @@
 /** What related records are called: read in batches for the references that are on the screen. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
+import { type RecordShape, displayColumn, displayValue } from "../../api/record-shape";
 import { allows, usePermissions } from "../../api/session";
-import { type RecordColumn, type RecordRow, type RecordShape, titleColumn } from "./columns";
+import type { RecordRow } from "../../api/record-paths";
+import type { RecordColumn } from "./columns";
 
 /** The most titles that stay; past it all are forgotten and those in view read again. */
 const TITLES_MAX = 5_000;
@@ -18,7 +20,7 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
     for (const { id: columnId, relation } of columns) {
       if (relation === undefined || !allows(permissions, relation.target, "read")) continue;
       const other = shapeOfOther(relation.target);
-      const title = other === undefined ? undefined : titleColumn(other.columns);
+      const title = other === undefined ? undefined : displayColumn(other.columns);
       if (title === undefined) continue;
       const key = (id: string) => `${relation.target}:${id}`;
       const ids = [...new Set(rows.map((row) => row[columnId]))].filter((id): id is string => typeof id === "string" && !asked.current.has(key(id)));
@@ -28,17 +30,20 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
         void cache
           .fetchQuery({
             queryKey: ["data", relation.target, "titles", batch],
-            queryFn: ({ signal }) => request<{ data: RecordRow[] }>("GET", `/api/v1/data/${relation.target}?id[in]=${batch.join()}&select=id,${title.id}&pageSize=${BATCH}&count=none`, { signal }),
+            queryFn: ({ signal }) => {
+              const query = `id[in]=${batch.join()}&select=id,${title}&pageSize=${BATCH}&count=none`;
+              return dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: relation.target }, query }, signal }));
+            },
             gcTime: 0,
             retry: false,
           })
-          .then(({ data }) =>
+          .then((data) =>
             setTitles((now) => {
               const next = new Map(now.size > TITLES_MAX ? [] : now);
               if (now.size > TITLES_MAX) asked.current.clear();
               for (const row of data) {
-                const text = row[title.id];
-                if (text !== null && text !== undefined && text !== "") next.set(key(row.id), String(text));
+                const text = displayValue(row, other!.columns);
+                if (text !== undefined) next.set(key(row.id), text);
               }
               return next;
             }),

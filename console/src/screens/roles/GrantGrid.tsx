@@ -3,7 +3,7 @@ import { IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { useObjects } from "../../api/objects";
-import type { Action, Grant } from "../../api/session";
+import type { Action, Grant } from "../../api/types";
 import { ACTIONS, PLATFORM, type Reach, effectiveQuery, hasRows, reachOf, withReach } from "./roles";
 import classes from "./Roles.module.css";
 

@@ -1,15 +1,17 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconDots, IconEye } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { request } from "../../api/client";
+import { api } from "../../api/client";
 import { sameJson } from "../../api/json";
-import { type Grant, useCan, usePermissions } from "../../api/session";
+import { useCan, usePermissions } from "../../api/session";
+import type { Grant } from "../../api/types";
 import { viewAs } from "../../api/view-as";
 import { confirm } from "../../components/confirm-store";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
+import { Menu } from "../../components/floating";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
 import { told } from "../../components/toast";
@@ -37,16 +39,17 @@ export function RoleScreen() {
   useEffect(() => setGrants(undefined), [stored]);
   const shown = grants ?? stored;
   const isChanged = grants !== undefined && stored !== undefined && !sameJson(normal(grants), normal(stored));
-  const path = `/api/v1/roles/${encodeURIComponent(id)}`;
+  const params = { path: { id } };
+  const path = `/api/v1/roles/${id}`;
   const save = useMutation({
-    mutationFn: () => request("PATCH", path, { body: { permissions: normal(grants!) } }),
+    mutationFn: () => api.PATCH("/api/v1/roles/{id}", { params, body: { permissions: normal(grants!) } }),
     onSuccess: async () => {
       await Promise.all([cache.invalidateQueries({ queryKey: ["roles"] }), cache.invalidateQueries({ queryKey: ["me", "permissions"] })]);
       told(`The role ${role!.name} is saved. It holds at once.`);
     },
   });
   const remove = useMutation({
-    mutationFn: () => request("DELETE", path),
+    mutationFn: () => api.DELETE("/api/v1/roles/{id}", { params }),
     onSuccess: async () => {
       await navigate({ to: "/roles" });
       await cache.invalidateQueries({ queryKey: ["roles"] });
@@ -155,9 +158,9 @@ export function RoleScreen() {
                   </li>
                 ))}
               </ul>
-              {users.data.pagination.totalPages > 1 && (
+              {users.data.pagination.hasNextPage && (
                 <Link to="/users" search={{ role: role.name }}>
-                  All {users.data.pagination.totalCount.toLocaleString("en")} users
+                  All {users.data.pagination.totalCount?.toLocaleString("en")} users
                 </Link>
               )}
             </>

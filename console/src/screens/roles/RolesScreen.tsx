@@ -3,9 +3,10 @@ import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { useCan } from "../../api/session";
+import type { Role } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
@@ -14,7 +15,7 @@ import { Inspector } from "../../components/Inspector";
 import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
-import { type Role, rolesQuery } from "../users/users";
+import { rolesQuery } from "../users/users";
 import classes from "./Roles.module.css";
 
 /** What people may do, by role. */
@@ -93,7 +94,7 @@ function NewRole({ onClose, onCreated }: { onClose: () => void; onCreated: (role
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
   const create = useMutation({
-    mutationFn: async () => (await request<{ data: Role }>("POST", "/api/v1/roles", { body: { name: name.trim(), ...(description.trim() === "" ? {} : { description: description.trim() }), permissions: [] } })).data,
+    mutationFn: () => dataOf(api.POST("/api/v1/roles", { body: { name: name.trim(), ...(description.trim() === "" ? {} : { description: description.trim() }), permissions: [] } })),
     onSuccess: async (role) => {
       await cache.invalidateQueries({ queryKey: ["roles"] });
       onCreated(role);

@@ -1,8 +1,7 @@
 /** Roles and their grants. */
 import { queryOptions } from "@tanstack/react-query";
-import { request } from "../../api/client";
-import type { Action, Grant } from "../../api/session";
-import { type Role, retry } from "../users/users";
+import { api, dataOf } from "../../api/client";
+import type { Action, EffectiveRights, Grant } from "../../api/types";
 
 export const ACTIONS: readonly Action[] = ["read", "create", "update", "delete", "manage"];
 
@@ -27,18 +26,15 @@ export const hasRows = (resource: string) => !(resource in PLATFORM) && !resourc
 export const roleQuery = (id: string) =>
   queryOptions({
     queryKey: ["roles", id],
-    queryFn: async ({ signal }) => (await request<{ data: Role }>("GET", `/api/v1/roles/${encodeURIComponent(id)}`, { signal })).data,
-    retry,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/roles/{id}", { params: { path: { id } }, signal })),
   });
 
-export type Reach = "all" | "own" | null;
-export type Effective = { resource: string } & Record<Action, Reach>;
+export type Reach = EffectiveRights[Action];
 
 export const effectiveQuery = (id: string) =>
   queryOptions({
     queryKey: ["roles", id, "effective"],
-    queryFn: async ({ signal }) => (await request<{ data: { resources: Effective[] } }>("GET", `/api/v1/roles/${encodeURIComponent(id)}/permissions`, { signal })).data.resources,
-    retry,
+    queryFn: async ({ signal }) => (await dataOf(api.GET("/api/v1/roles/{id}/permissions", { params: { path: { id } }, signal }))).resources,
   });
 
 export const reachOf = (grants: Grant[], resource: string, action: Action): Reach => {

@@ -2,29 +2,19 @@ import { TextInput } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { request } from "../../api/client";
-import { isApiError } from "../../api/errors";
+import { api, dataOf } from "../../api/client";
+import type { Setting } from "../../api/types";
 import { ErrorState } from "../../components/ErrorState";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Ticked } from "../../components/Ticked";
 import classes from "./Settings.module.css";
 
-interface Setting {
-  name: string;
-  value: string | null;
-  secret: boolean;
-  isSet: boolean;
-  source: "default" | "environment" | "file";
-  description: string;
-}
-
 const settingsQuery = queryOptions({
   queryKey: ["settings"],
-  queryFn: async ({ signal }) => (await request<{ data: Setting[] }>("GET", "/api/v1/settings", { signal })).data,
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/settings", { signal })),
   // They are read once, when the server starts.
   staleTime: 60_000,
-  retry: (failures, error) => failures < 2 && !(isApiError(error) && error.status < 500),
 });
 
 const SOURCES: Record<Setting["source"], string> = {

@@ -1,28 +1,26 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, SegmentedControl, Select, Switch, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { type JsonValue, parseJson } from "../../api/json";
+import { useCan } from "../../api/session";
+import type { Task } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
+import { UserSelect } from "../users/UserSelect";
 import { Schedule } from "./Schedule";
-import type { Task } from "./tasks";
 import classes from "./Tasks.module.css";
-
-interface Declared {
-  block: string;
-  name: string;
-  description?: string;
-}
 
 const actionsQuery = {
   queryKey: ["blocks", "actions"],
-  queryFn: async ({ signal }: { signal: AbortSignal }) => (await request<{ data: { actions: Declared[] } }>("GET", "/api/v1/blocks/actions", { signal })).data.actions,
+  queryFn: async ({ signal }: { signal: AbortSignal }) => (await dataOf(api.GET("/api/v1/blocks/actions", { signal }))).actions,
 };
 
-/** A task that calls an action of a block, with the rights of who creates it. */
+type Kind = "block_action" | "erase_user";
+
+/** A task that calls an action of a block or erases a user, with the rights of who creates it. */
 export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated: (task: Task) => void }) {
   const cache = useQueryClient();
   const actions = useQuery(actionsQuery);
@@ -30,6 +28,13 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
   const [action, setAction] = useState<string | null>(null);
   const [schedule, setSchedule] = useState("0 * * * *");
   const [inputText, setInputText] = useState("{}");
+  const [kind, setKind] = useState<Kind>("block_action");
+  const [userId, setUserId] = useState<string | null>(null);
+  const [deletesRecords, setDeletesRecords] = useState(false);
+  const deletesUsers = useCan("users", "delete", "all");
+  const deletesEvents = useCan("events", "delete", "all");
+  const readsUsers = useCan("users", "read");
+  const mayErase = deletesUsers && deletesEvents && readsUsers;
   let input: JsonValue | undefined;
   try {
     input = parseJson(inputText);
@@ -38,8 +43,9 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
   }
   const create = useMutation({
     mutationFn: async () => {
-      const [block, actionName] = action!.split("/");
-      return (await request<{ data: Task }>("POST", "/api/v1/tasks", { body: { name, type: "block_action", schedule, config: { block, action: actionName, input } } })).data;
+      if (kind === "erase_user") return dataOf(api.POST("/api/v1/tasks", { body: { name, type: kind, schedule, config: { userId: userId!, records: deletesRecords ? "delete" : "keep" } } }));
+      const [block = "", actionName = ""] = action!.split("/");
+      return dataOf(api.POST("/api/v1/tasks", { body: { name, type: kind, schedule, config: { block, action: actionName, input } } }));
     },
     onSuccess: async (task) => {
       await cache.invalidateQueries({ queryKey: ["tasks"] });
@@ -48,14 +54,15 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
   });
   const field = isApiError(create.error) ? create.error.field : undefined;
   const errorOf = (which: string) => (field === which ? (create.error as Error).message : undefined);
+  const isWhole = kind === "block_action" ? action !== null && input !== undefined : userId !== null;
   const chosen = actions.data?.find((each) => `${each.block}/${each.name}` === action);
   return (
     <Inspector
       title="New task"
       onClose={onClose}
-      isDirty={name !== "" || action !== null || inputText !== "{}"}
+      isDirty={name !== "" || action !== null || inputText !== "{}" || userId !== null}
       footer={
-        <Button form="new-task" type="submit" loading={create.isPending} disabled={name.trim() === "" || action === null || input === undefined}>
+        <Button form="new-task" type="submit" loading={create.isPending} disabled={name.trim() === "" || !isWhole}>
           Create task
         </Button>
       }
@@ -69,24 +76,44 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
         }}
       >
         {create.error !== null && errorOf("name") === undefined && errorOf("schedule") === undefined && <ErrorNotice error={create.error} />}
-        {actions.error !== null && <ErrorNotice error={actions.error} title="The blocks' actions could not be loaded" onRetry={() => void actions.refetch()} />}
+        {kind === "block_action" && actions.error !== null && <ErrorNotice error={actions.error} title="The blocks' actions could not be loaded" onRetry={() => void actions.refetch()} />}
         <TextInput label="Name" required value={name} error={errorOf("name")} onChange={({ currentTarget }) => setName(currentTarget.value)} data-autofocus />
-        <Select
-          label="Action"
-          required
-          searchable
-          placeholder={actions.data?.length === 0 ? "No block has an action" : "Choose an action"}
-          description={chosen?.description}
-          data={(actions.data ?? []).map((each) => ({ value: `${each.block}/${each.name}`, label: `${each.block} · ${each.name}` }))}
-          value={action}
-          onChange={setAction}
-        />
-        <div>
-          <div className={classes.label}>Input</div>
-          <CodeEditor language="json" label="Input" value={inputText} onChange={setInputText} error={input === undefined ? "This is no JSON." : undefined} />
-        </div>
+        {mayErase && (
+          <SegmentedControl
+            aria-label="What it does"
+            value={kind}
+            onChange={(value) => setKind(value as Kind)}
+            data={[
+              { value: "block_action", label: "Call an action" },
+              { value: "erase_user", label: "Erase a user" },
+            ]}
+          />
+        )}
+        {kind === "erase_user" ? (
+          <>
+            <UserSelect label="User" description="Whose traces are erased: the account, events, and who wrote what" required value={userId} onChange={setUserId} />
+            <Switch label="Delete the records that they created" description="Else the records stay, and no longer show who wrote them." checked={deletesRecords} onChange={({ currentTarget }) => setDeletesRecords(currentTarget.checked)} />
+          </>
+        ) : (
+          <>
+            <Select
+              label="Action"
+              required
+              searchable
+              placeholder={actions.data?.length === 0 ? "No block has an action" : "Choose an action"}
+              description={chosen?.description}
+              data={(actions.data ?? []).map((each) => ({ value: `${each.block}/${each.name}`, label: `${each.block} · ${each.name}` }))}
+              value={action}
+              onChange={setAction}
+            />
+            <div>
+              <div className={classes.label}>Input</div>
+              <CodeEditor language="json" label="Input" value={inputText} onChange={setInputText} error={input === undefined ? "This is no JSON." : undefined} />
+            </div>
+          </>
+        )}
         <Schedule value={schedule} onChange={setSchedule} error={errorOf("schedule")} />
-        <p className="dim">It runs with the rights that you have at each run.</p>
+        <p className="dim">{kind === "erase_user" ? "It erases at its next time, or when you run it. Nothing brings back what is erased. " : ""}It runs with the rights that you have at each run.</p>
       </form>
     </Inspector>
   );

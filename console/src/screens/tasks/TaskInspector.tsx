@@ -2,10 +2,11 @@ import { Button } from "@mantine/core";
 import { IconPlayerPlay } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { type JsonObject, isJsonObject, parseJson, printJson, sameJson } from "../../api/json";
 import { useCan } from "../../api/session";
+import type { Task, TaskRun as Run } from "../../api/types";
 import { CodeEditor } from "../../components/CodeEditor";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -13,12 +14,12 @@ import { Inspector } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
 import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
+import { Suspended } from "../../components/Suspended";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
-import { REASONS } from "../users/users";
 import { Enabled } from "./Enabled";
 import { Schedule } from "./Schedule";
-import { type Run, RUNS_SHOWN, type Task, TYPES, isMade, runsQuery } from "./tasks";
+import { RUNS_SHOWN, TYPES, isMade, runsQuery } from "./tasks";
 import classes from "./Tasks.module.css";
 
 /** Reads what was typed as the configuration; a sentence where it is none. */
@@ -38,7 +39,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   const canDelete = useCan("tasks", "delete");
   const [schedule, setSchedule] = useState(task.schedule);
   const [configText, setConfigText] = useState(() => printJson(task.config, 2));
-  const path = `/api/v1/tasks/${task.id}`;
+  const params = { path: { id: task.id } };
   const config = readConfig(configText);
   const isChanged = schedule !== task.schedule || typeof config === "string" || !sameJson(config, task.config);
   // What others change shows, unless something was typed.
@@ -49,7 +50,8 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
   const refresh = () => cache.invalidateQueries({ queryKey: ["tasks"] });
   const save = useMutation({
     mutationFn: () =>
-      request("PATCH", path, {
+      api.PATCH("/api/v1/tasks/{id}", {
+        params,
         body: {
           ...(schedule === task.schedule ? {} : { schedule }),
           ...(typeof config === "string" || sameJson(config, task.config) ? {} : { config }),
@@ -61,19 +63,18 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
     },
   });
   const run = useMutation({
-    mutationFn: async () => (await request<{ data: Run }>("POST", `${path}/run`)).data,
+    mutationFn: () => dataOf(api.POST("/api/v1/tasks/{id}/run", { params })),
     onSuccess: ({ status }) => told(`${task.name} ran and ${status}.`),
     onSettled: refresh,
   });
-  const adopt = useMutation({ mutationFn: () => request("POST", `${path}/adopt`), onSuccess: refresh });
   const remove = useMutation({
-    mutationFn: () => request("DELETE", path),
+    mutationFn: () => api.DELETE("/api/v1/tasks/{id}", { params }),
     onSuccess: async () => {
       onClose();
       await refresh();
     },
   });
-  const error = save.error ?? run.error ?? adopt.error ?? remove.error;
+  const error = save.error ?? run.error ?? remove.error;
   const scheduleError = isApiError(save.error) && save.error.field === "schedule" ? save.error.message : undefined;
   return (
     <Inspector
@@ -111,19 +112,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
     >
       <div className={classes.body}>
         {error !== null && scheduleError === undefined && <ErrorNotice error={error} />}
-        {task.suspended !== null && (
-          <div className={classes.suspended} role="note">
-            <StatusBadge tone="warn">suspended</StatusBadge>
-            <span>
-              {REASONS[task.suspended.reason] ?? task.suspended.reason} Since <Time at={task.suspended.since} />.
-            </span>
-            {canUpdate && isMade(task) && (
-              <Button variant="default" size="compact-xs" loading={adopt.isPending} onClick={() => adopt.mutate()}>
-                Adopt with my rights
-              </Button>
-            )}
-          </div>
-        )}
+        <Suspended by={task.suspended} adopt={canUpdate && isMade(task) ? () => api.POST("/api/v1/tasks/{id}/adopt", { params }) : undefined} onAdopted={refresh} />
         <p className="dim">{TYPES[task.type]}</p>
         <Enabled task={task} disabled={!canUpdate} label="Enabled" />
         <Schedule value={schedule} onChange={setSchedule} disabled={!canUpdate} error={scheduleError} />

@@ -5,6 +5,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
+import type { Task } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
@@ -16,7 +17,7 @@ import { Time } from "../../components/Time";
 import { Enabled } from "./Enabled";
 import { NewTask } from "./NewTask";
 import { TaskInspector } from "./TaskInspector";
-import { type Task, inWords, tasksQuery } from "./tasks";
+import { inWords, tasksQuery } from "./tasks";
 import classes from "./Tasks.module.css";
 
 /** What the service does by itself: when, whether it went well, and now if wanted. */

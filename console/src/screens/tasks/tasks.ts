@@ -2,42 +2,14 @@
 import { Cron } from "croner";
 import { toString as cronInWords } from "cronstrue";
 import { queryOptions } from "@tanstack/react-query";
-import { request } from "../../api/client";
-import { isApiError } from "../../api/errors";
-import type { JsonObject, JsonValue } from "../../api/json";
-
-export interface Task {
-  id: string;
-  name: string;
-  type: "anonymous_cleanup" | "event_retention" | "block_action" | "erase_user";
-  enabled: boolean;
-  schedule: string;
-  config: JsonObject;
-  lastRunAt: string | null;
-  lastStatus: "running" | "succeeded" | "failed" | null;
-  nextRunAt: string | null;
-  suspended: { reason: string; since: string } | null;
-}
-
-export interface Run {
-  id: string;
-  taskId: string;
-  trigger: "schedule" | "manual";
-  status: "running" | "succeeded" | "failed";
-  startedAt: string;
-  finishedAt: string | null;
-  result: JsonValue;
-  error: JsonValue;
-}
-
-const retry = (failures: number, error: unknown) => failures < 2 && !(isApiError(error) && error.status < 500);
+import { api, dataOf } from "../../api/client";
+import type { Task } from "../../api/types";
 
 export const tasksQuery = queryOptions({
   queryKey: ["tasks"],
-  queryFn: async ({ signal }) => (await request<{ data: Task[] }>("GET", "/api/v1/tasks", { signal })).data,
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tasks", { signal })),
   // Runs that the schedule begins have no event until they end.
   refetchInterval: 15_000,
-  retry,
 });
 
 export const RUNS_SHOWN = 25;
@@ -45,8 +17,7 @@ export const RUNS_SHOWN = 25;
 export const runsQuery = (task: string) =>
   queryOptions({
     queryKey: ["tasks", task, "runs"],
-    queryFn: async ({ signal }) => (await request<{ data: Run[] }>("GET", `/api/v1/tasks/${encodeURIComponent(task)}/runs`, { query: { limit: RUNS_SHOWN }, signal })).data,
-    retry,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tasks/{id}/runs", { params: { path: { id: task }, query: { limit: RUNS_SHOWN } }, signal })),
   });
 
 /** What each type does, in a sentence. */

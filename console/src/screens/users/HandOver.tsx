@@ -3,8 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import type { ApiError } from "../../api/errors";
 import { Ticked } from "../../components/Ticked";
-import { type User, usersQuery } from "./users";
-import classes from "./Users.module.css";
+import type { User } from "../../api/types";
+import { usersQuery } from "./users";
+import classes from "../../components/Details.module.css";
 
 /** A user who made keys, webhooks, tasks or blocks: somebody takes them over, or they stop. */
 export function HandOver({ error, user, isPending, onChoose }: { error: ApiError; user: User; isPending: boolean; onChoose: (query: { handOverTo?: string; suspend?: boolean }) => void }) {

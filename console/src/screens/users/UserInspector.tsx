@@ -2,9 +2,10 @@ import { Button, Select } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { useCan, useMe } from "../../api/session";
+import type { User } from "../../api/types";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
 import { Id } from "../../components/Id";
@@ -14,8 +15,8 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
 import { HandOver } from "./HandOver";
-import { GIVEN_BY_THE_SERVICE, SESSIONS_MAX, type User, type UserSession, retry, rolesQuery, userQuery } from "./users";
-import classes from "./Users.module.css";
+import { GIVEN_BY_THE_SERVICE, SESSIONS_MAX, rolesQuery, userQuery } from "./users";
+import classes from "../../components/Details.module.css";
 
 /** One account: what it may do, where it is signed in, and what an administrator may do with it. */
 export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: string; known: User | undefined; onClose: () => void; onNext?: (() => void) | undefined; onPrevious?: (() => void) | undefined }) {
@@ -25,11 +26,11 @@ export function UserInspector({ id, known, onClose, onNext, onPrevious }: { id: 
   const user = query.data;
   const canUpdate = useCan("users", "update");
   const canDelete = useCan("users", "delete");
-  const path = `/api/v1/users/${encodeURIComponent(id)}`;
+  const path = { id };
   const refresh = () => cache.invalidateQueries({ queryKey: ["users"] });
-  const ban = useMutation({ mutationFn: (banned: boolean) => request("PATCH", path, { body: { banned } }), onSettled: refresh });
+  const ban = useMutation({ mutationFn: (banned: boolean) => api.PATCH("/api/v1/users/{id}", { params: { path }, body: { banned } }), onSettled: refresh });
   const remove = useMutation({
-    mutationFn: (query: { handOverTo?: string; suspend?: boolean }) => request("DELETE", path, { query }),
+    mutationFn: (query: { handOverTo?: string; suspend?: boolean }) => api.DELETE("/api/v1/users/{id}", { params: { path, query } }),
     onSuccess: async () => {
       onClose();
       told("The user is deleted.");
@@ -119,11 +120,11 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
   const [chosen, setChosen] = useState<string | null>(null);
   const refresh = () => cache.invalidateQueries({ queryKey: ["users"] });
   const give = useMutation({
-    mutationFn: (roleId: string) => request("POST", `/api/v1/users/${user.id}/roles`, { body: { roleId } }),
+    mutationFn: (roleId: string) => api.POST("/api/v1/users/{id}/roles", { params: { path: { id: user.id } }, body: { roleId } }),
     onSuccess: () => setChosen(null),
     onSettled: refresh,
   });
-  const take = useMutation({ mutationFn: (roleId: string) => request("DELETE", `/api/v1/users/${user.id}/roles/${roleId}`), onSettled: refresh });
+  const take = useMutation({ mutationFn: (role: string) => api.DELETE("/api/v1/users/{id}/roles/{role}", { params: { path: { id: user.id, role } } }), onSettled: refresh });
   const given = new Set(user.roles.map(({ id }) => id));
   const others = roles?.filter(({ id, name }) => !given.has(id) && !GIVEN_BY_THE_SERVICE.includes(name)) ?? [];
   const error = give.error ?? take.error;
@@ -164,14 +165,16 @@ function Roles({ user, canUpdate }: { user: User; canUpdate: boolean }) {
 
 function Sessions({ user, canUpdate }: { user: User; canUpdate: boolean }) {
   const cache = useQueryClient();
-  const path = `/api/v1/users/${user.id}/sessions`;
+  const { id } = user;
   const { data: sessions, error, refetch } = useQuery({
     queryKey: ["users", user.id, "sessions"],
-    queryFn: async ({ signal }) => (await request<{ data: UserSession[] }>("GET", path, { query: { limit: SESSIONS_MAX }, signal })).data,
-    retry,
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/users/{id}/sessions", { params: { path: { id }, query: { limit: SESSIONS_MAX } }, signal })),
   });
   const end = useMutation({
-    mutationFn: (session: string | undefined) => request("DELETE", session === undefined ? path : `${path}/${session}`),
+    mutationFn: async (session: string | undefined) => {
+      if (session === undefined) await api.DELETE("/api/v1/users/{id}/sessions", { params: { path: { id } } });
+      else await api.DELETE("/api/v1/users/{id}/sessions/{session}", { params: { path: { id, session } } });
+    },
     onSettled: () => cache.invalidateQueries({ queryKey: ["users", user.id, "sessions"] }),
   });
   return (

@@ -1,39 +1,37 @@
-import { Button, Select, TextInput } from "@mantine/core";
+import { Button, Select } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
-import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useCallback } from "react";
 import { address } from "../../api/client";
+import { useLive } from "../../api/live";
 import { useCan } from "../../api/session";
+import type { User } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
 import { type Column, DataTable } from "../../components/DataTable";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { Initials } from "../../components/Initials";
 import { Page } from "../../components/Page";
+import { SettledInput } from "../../components/SettledInput";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { UserInspector } from "./UserInspector";
-import { PAGE, type User, rolesQuery, usersQuery } from "./users";
-import classes from "./Users.module.css";
-
-const TYPED_DELAY_MS = 250;
+import { PAGE, rolesQuery, usersQuery } from "./users";
+import classes from "../../components/Details.module.css";
 
 /** Everybody who has an account, with their roles. */
 export function UsersScreen() {
   const { q, role, page = 1, open } = useSearch({ from: "/users" });
   const navigate = useNavigate({ from: "/users" });
+  const cache = useQueryClient();
   const readsRoles = useCan("roles", "read");
   const query = useQuery({ ...usersQuery({ search: q, role, page }), placeholderData: keepPreviousData });
+  const refresh = () => void cache.invalidateQueries({ queryKey: ["users"] });
+  useLive(["auth.user.#"], refresh, { onGap: refresh });
   const roles = useQuery({ ...rolesQuery, enabled: readsRoles });
-  const [typed, setTyped] = useState(q ?? "");
-  useEffect(() => setTyped(q ?? ""), [q]);
-  useEffect(() => {
-    if (typed.trim() === (q ?? "")) return;
-    const timer = setTimeout(() => void navigate({ search: (before) => ({ ...before, q: typed.trim() || undefined, page: undefined }), replace: true }), TYPED_DELAY_MS);
-    return () => clearTimeout(timer);
-  }, [typed, q, navigate]);
+  const search = useCallback((next: string | undefined) => void navigate({ search: (before) => ({ ...before, q: next, page: undefined }), replace: true }), [navigate]);
   const users = query.data?.data;
   const total = query.data?.pagination.totalCount;
   const pages = query.data?.pagination.totalPages ?? 1;
@@ -42,11 +40,11 @@ export function UsersScreen() {
   return (
     <Page
       title="Users"
-      {...(total === undefined ? {} : { aside: total.toLocaleString("en") })}
+      {...(total === undefined || total === null ? {} : { aside: total.toLocaleString("en") })}
       actions={<CopyAs request={{ method: "GET", path: address("/api/v1/users", { search: q, role, page, pageSize: PAGE }) }} />}
       toolbar={
         <>
-          <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find users" placeholder="Name or email" value={typed} onChange={({ currentTarget }) => setTyped(currentTarget.value)} />
+          <SettledInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find users" placeholder="Name or email" value={q} onSettled={search} />
           {readsRoles && (
             <Select aria-label="Role" placeholder="Every role" clearable data={roles.data?.map(({ name }) => name) ?? []} value={role ?? null} onChange={(value) => void navigate({ search: (before) => ({ ...before, role: value ?? undefined, page: undefined }) })} w={180} />
           )}

@@ -2,7 +2,7 @@ import { Button, Checkbox, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { request } from "../../api/client";
+import { api, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { type JsonObject, isJsonObject, parseJson } from "../../api/json";
 import { useCan } from "../../api/session";
@@ -12,11 +12,11 @@ import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
 import { JsonView } from "../../components/JsonView";
 import { SkeletonLines } from "../../components/Skeleton";
+import { Suspended } from "../../components/Suspended";
 import { told } from "../../components/toast";
-import { Suspension } from "./Suspension";
 import { Warnings } from "./Warnings";
-import { type Answer, type Subscription, subscriptionsQuery } from "./webhooks";
-import classes from "../users/Users.module.css";
+import { subscriptionsQuery } from "./webhooks";
+import classes from "../../components/Details.module.css";
 
 /** What `persist_event` needs, as an example to change. */
 const PERSIST = `{
@@ -30,11 +30,11 @@ export function SubscriptionInspector({ consumer }: { consumer: string }) {
   const { data, error, refetch } = useQuery(subscriptionsQuery);
   const canUpdate = useCan("events", "update");
   const canDelete = useCan("events", "delete");
-  const path = `/api/v1/events/subscriptions/${encodeURIComponent(consumer)}`;
+  const params = { path: { consumer } };
   const close = () => void navigate({ search: { tab: "subscriptions" } });
   const refresh = () => cache.invalidateQueries({ queryKey: ["subscriptions"] });
   const remove = useMutation({
-    mutationFn: () => request("DELETE", path),
+    mutationFn: () => api.DELETE("/api/v1/events/subscriptions/{consumer}", { params }),
     onSuccess: async () => {
       close();
       told("The subscription is deleted.");
@@ -73,7 +73,7 @@ export function SubscriptionInspector({ consumer }: { consumer: string }) {
       ) : (
         <div className={classes.body}>
           {remove.error !== null && <ErrorNotice error={remove.error} />}
-          <Suspension suspended={subscription.suspended} adoptPath={canUpdate ? `${path}/adopt` : undefined} onAdopted={refresh} />
+          <Suspended by={subscription.suspended} adopt={canUpdate ? () => api.POST("/api/v1/events/subscriptions/{consumer}/adopt", { params }) : undefined} onAdopted={refresh} />
           <dl className={classes.facts}>
             <dt>Topic</dt>
             <dd className="mono">{subscription.event}</dd>
@@ -100,7 +100,7 @@ export function NewSubscription() {
   const navigate = useNavigate({ from: "/webhooks" });
   const [event, setEvent] = useState("data.#");
   const [consumer, setConsumer] = useState("");
-  const [handler, setHandler] = useState<string>("log_event");
+  const [handler, setHandler] = useState<"log_event" | "persist_event">("log_event");
   const [configText, setConfigText] = useState("{}");
   const [perInstance, setPerInstance] = useState(false);
   let config: JsonObject | undefined;
@@ -112,8 +112,7 @@ export function NewSubscription() {
   }
   const show = () => navigate({ search: { tab: "subscriptions", open: consumer.trim() } });
   const create = useMutation({
-    mutationFn: () =>
-      request<Answer<Subscription>>("POST", "/api/v1/events/subscriptions", { body: { event: event.trim(), consumer: consumer.trim(), handler, config, perInstance } }),
+    mutationFn: () => ok(api.POST("/api/v1/events/subscriptions", { body: { event: event.trim(), consumer: consumer.trim(), handler, ...(config === undefined ? {} : { config }), perInstance } })),
     onSuccess: async ({ warnings }) => {
       await cache.invalidateQueries({ queryKey: ["subscriptions"] });
       if (warnings === undefined) await show();
@@ -162,7 +161,7 @@ export function NewSubscription() {
           error={errorOf("handler")}
           allowDeselect={false}
           onChange={(value) => {
-            setHandler(value ?? "log_event");
+            setHandler(value === "persist_event" ? value : "log_event");
             if (configText === "{}" && value === "persist_event") setConfigText(PERSIST);
             if (configText === PERSIST && value === "log_event") setConfigText("{}");
           }}

@@ -5,7 +5,8 @@ import { EmptyState } from "../../components/EmptyState";
 import { ErrorState } from "../../components/ErrorState";
 import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
-import { type Subscription, subscriptionsQuery } from "./webhooks";
+import { subscriptionsQuery } from "./webhooks";
+import type { Subscription } from "../../api/types";
 
 const COLUMNS: Column<Subscription>[] = [
   { id: "consumer", header: "Consumer", width: 240, cell: ({ consumer }) => <bdi>{consumer}</bdi> },

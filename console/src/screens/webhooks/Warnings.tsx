@@ -1,4 +1,4 @@
-import classes from "../users/Users.module.css";
+import classes from "../../components/Details.module.css";
 
 /** What an answer says is odd but taken, such as a topic of an object that does not exist. */
 export function Warnings({ warnings }: { warnings: string[] | undefined }) {

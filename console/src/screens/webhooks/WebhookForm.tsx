@@ -1,7 +1,7 @@
 import { ActionIcon, Button, TagsInput, TextInput } from "@mantine/core";
 import { IconPlus, IconTrash } from "@tabler/icons-react";
 import { useObjects } from "../../api/objects";
-import classes from "../users/Users.module.css";
+import classes from "../../components/Details.module.css";
 import own from "./Webhooks.module.css";
 
 export interface WebhookDraft {

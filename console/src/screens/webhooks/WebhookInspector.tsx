@@ -2,10 +2,11 @@ import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
-import { request } from "../../api/client";
+import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { sameJson } from "../../api/json";
 import { useCan } from "../../api/session";
+import type { Webhook } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
 import { confirm } from "../../components/confirm-store";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -13,16 +14,16 @@ import { Id } from "../../components/Id";
 import { Inspector } from "../../components/Inspector";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { SkeletonLines } from "../../components/Skeleton";
+import { Suspended } from "../../components/Suspended";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { told } from "../../components/toast";
-import { type Delivery, DeliveryStatus, stateOf } from "../deliveries/deliveries";
-import { Suspension } from "./Suspension";
+import { DeliveryStatus, stateOf } from "../deliveries/deliveries";
 import { Enabled } from "./Enabled";
 import { Warnings } from "./Warnings";
 import { WebhookForm, type WebhookDraft, headersOf } from "./WebhookForm";
-import { type Answer, HIDDEN, type Webhook, webhooksQuery } from "./webhooks";
-import classes from "../users/Users.module.css";
+import { HIDDEN, webhooksQuery } from "./webhooks";
+import classes from "../../components/Details.module.css";
 
 const EMPTY: WebhookDraft = { name: "", url: "", topics: ["data.#"], headers: [] };
 
@@ -37,7 +38,7 @@ export function NewWebhook() {
   const [draft, setDraft] = useState(EMPTY);
   const close = () => void navigate({ search: {} });
   const create = useMutation({
-    mutationFn: () => request<Answer<Webhook>>("POST", "/api/v1/webhooks", { body: { ...(draft.name.trim() === "" ? {} : { name: draft.name.trim() }), url: draft.url.trim(), topics: draft.topics, headers: headersOf(draft) } }),
+    mutationFn: () => ok(api.POST("/api/v1/webhooks", { body: { ...(draft.name.trim() === "" ? {} : { name: draft.name.trim() }), url: draft.url.trim(), topics: draft.topics, headers: headersOf(draft) } })),
     onSuccess: () => cache.invalidateQueries({ queryKey: ["webhooks"] }),
     // A secret does not stay in a cache.
     gcTime: 0,
@@ -111,30 +112,29 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   const canDelete = useCan("webhooks", "delete") && webhook.source === null;
   const [draft, setDraft] = useState(() => draftOf(webhook));
   useEffect(() => setDraft(draftOf(webhook)), [webhook]);
-  const path = `/api/v1/webhooks/${webhook.id}`;
+  const params = { path: { id: webhook.id } };
   const refresh = () => cache.invalidateQueries({ queryKey: ["webhooks"] });
   const isChanged = !sameJson(draft, draftOf(webhook));
   const save = useMutation({
     mutationFn: () => {
       const before = draftOf(webhook);
-      return request<Answer<Webhook>>("PATCH", path, {
-        body: {
-          ...(draft.name === before.name ? {} : { name: draft.name.trim() === "" ? null : draft.name.trim() }),
-          ...(draft.url === before.url ? {} : { url: draft.url.trim() }),
-          ...(sameJson(draft.topics, before.topics) ? {} : { topics: draft.topics }),
-          ...(sameJson(draft.headers, before.headers) ? {} : { headers: headersOf(draft) }),
-        },
-      });
+      const body = {
+        ...(draft.name === before.name ? {} : { name: draft.name.trim() === "" ? null : draft.name.trim() }),
+        ...(draft.url === before.url ? {} : { url: draft.url.trim() }),
+        ...(sameJson(draft.topics, before.topics) ? {} : { topics: draft.topics }),
+        ...(sameJson(draft.headers, before.headers) ? {} : { headers: headersOf(draft) }),
+      };
+      return ok(api.PATCH("/api/v1/webhooks/{id}", { params, body }));
     },
     onSuccess: async () => {
       await refresh();
       told("The webhook is saved.");
     },
   });
-  const rotate = useMutation({ mutationFn: () => request<{ secret: string }>("POST", `${path}/rotate-secret`), gcTime: 0 });
-  const test = useMutation({ mutationFn: async () => (await request<{ data: { eventId: string } }>("POST", `${path}/test`)).data.eventId });
+  const rotate = useMutation({ mutationFn: () => ok(api.POST("/api/v1/webhooks/{id}/rotate-secret", { params })), gcTime: 0 });
+  const test = useMutation({ mutationFn: async () => (await dataOf(api.POST("/api/v1/webhooks/{id}/test", { params }))).eventId });
   const remove = useMutation({
-    mutationFn: () => request("DELETE", path),
+    mutationFn: () => api.DELETE("/api/v1/webhooks/{id}", { params }),
     onSuccess: async () => {
       onClose();
       told("The webhook is deleted.");
@@ -191,7 +191,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
       <div className={classes.body}>
         {error !== null && <ErrorNotice error={error} />}
         <Warnings warnings={save.data?.warnings} />
-        <Suspension suspended={webhook.suspended} adoptPath={canUpdate ? `${path}/adopt` : undefined} onAdopted={refresh} />
+        <Suspended by={webhook.suspended} adopt={canUpdate ? () => api.POST("/api/v1/webhooks/{id}/adopt", { params }) : undefined} onAdopted={refresh} />
         {rotate.data !== undefined && <OneTimeSecret label="New signing secret" secret={rotate.data.secret} />}
         {test.data !== undefined && <TestResult webhook={webhook.id} eventId={test.data} />}
         {webhook.source !== null && <p className="dim">The block {webhook.source.slice("block:".length)} declares it, and changes it when it is upgraded.</p>}
@@ -224,7 +224,7 @@ function TestResult({ webhook, eventId }: { webhook: string; eventId: string }) 
   const consumer = `webhook:${webhook}`;
   const { data: delivery } = useQuery({
     queryKey: ["deliveries", "test", eventId],
-    queryFn: async ({ signal }) => (await request<{ data: Delivery[] }>("GET", "/api/v1/events/deliveries", { query: { eventId, consumer }, signal })).data[0] ?? null,
+    queryFn: async ({ signal }) => (await dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { eventId, consumer } }, signal })))[0] ?? null,
     refetchInterval: ({ state }) => (state.data === undefined || state.data === null || stateOf(state.data) === "pending" ? 500 : false),
   });
   return (

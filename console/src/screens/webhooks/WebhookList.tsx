@@ -10,7 +10,8 @@ import { SkeletonRows } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { Enabled } from "./Enabled";
-import { type Webhook, webhooksQuery } from "./webhooks";
+import type { Webhook } from "../../api/types";
+import { webhooksQuery } from "./webhooks";
 
 export function WebhookList() {
   const { open } = useSearch({ from: "/webhooks" });

@@ -9,8 +9,8 @@ use super::{Change, Edited, FieldChanges, Mode, entry, not_a_definition, stored}
 use crate::App;
 use crate::caller::Caller;
 
-/// What a type may become: values stay what they are.
-fn widens(from: FieldType, to: FieldType) -> bool {
+/// What a type may become with the values that are there, which stay what they are. Where there are none, it may become any.
+pub(super) fn widens(from: FieldType, to: FieldType) -> bool {
     use FieldType::*;
     match (from, to) {
         _ if from == to => true,
@@ -50,8 +50,8 @@ impl App {
     /// Alters a field: any of its keys, a rename through `name`.
     ///
     /// # Errors
-    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider, or saying how many rows break a
-    /// new rule.
+    /// `not_found`, `invalid_schema`; `invalid_schema_change` for a type that is not wider where the object has rows, or saying how
+    /// many rows break a new rule.
     pub async fn alter_field(
         &self,
         caller: &Caller,
@@ -64,11 +64,19 @@ impl App {
         let (name, field) = (object.to_owned(), field.to_owned());
         self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {
-                let object = &mut stored(draft.catalogue, &name)?.definition;
-                let place = field_place(object, &field)?;
-                let before = object.fields[place].clone();
+                let stored = stored(draft.catalogue, &name)?;
+                let place = field_place(&stored.definition, &field)?;
+                let before = stored.definition.fields[place].clone();
                 let after = merged(&before, &changes)?;
-                check_type(&before, &after)?;
+                let mut fields_added = 0;
+                if !widens(before.kind, after.kind) {
+                    // Another column in the place of this one, with all that comes with a new column. `rows` makes sure that no row
+                    // loses a value by that, once nobody else writes.
+                    let key = draft.connection.next_field_key(stored.id).await?;
+                    stored.keys[place] = u32::try_from(key).map_err(Error::internal)?;
+                    fields_added = 1;
+                }
+                let object = &mut stored.definition;
                 let groups = object.constraints.unique_together.iter_mut().chain(&mut object.indexes);
                 for named in groups.flatten().filter(|named| **named == before.name) {
                     named.clone_from(&after.name);
@@ -77,7 +85,7 @@ impl App {
                 let entry =
                     entry("alter_field", &[("object", &name), ("field", &field), ("before", &before), ("after", &after)])?;
                 let about = Some((name.clone(), Some(field)));
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, about, answer: after })
+                Ok(Edited { entry, object: name, op: "updated", fields_added, about, answer: after })
             })
         })
         .await
@@ -106,23 +114,6 @@ impl App {
     }
 }
 
-fn check_type(before: &Field, after: &Field) -> Result<()> {
-    match widens(before.kind, after.kind) {
-        true => Ok(()),
-        false => Err(Error::new(
-            Code::InvalidSchemaChange,
-            format!(
-                "`{}` cannot become {} from {}: a type only widens, integer to big_integer to decimal, integer to float, \
-                 and any single value to text.",
-                before.name,
-                after.kind.name(),
-                before.kind.name()
-            ),
-        )
-        .with_field(before.name.clone())),
-    }
-}
-
 /// Refuses to drop a column that a group of columns names.
 pub(super) fn check_groups(object: &ObjectDefinition, column: &str) -> Result<()> {
     let mut groups = object.constraints.unique_together.iter().chain(&object.indexes).flatten();
@@ -144,6 +135,18 @@ fn field_place(object: &ObjectDefinition, field: &str) -> Result<usize> {
         .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no field `{field}`.", object.name)))
 }
 
+/// The rules that mean something else to the new type than to the old one, or nothing.
+fn meaningless(from: FieldType, to: FieldType) -> impl Fn(&str) -> bool {
+    let has_same_bounds = from.is_numeric() && to.is_numeric() || from.is_textual() && to.is_textual();
+    move |rule| match rule {
+        "min" | "max" => !has_same_bounds,
+        "pattern" => !to.is_textual(),
+        "options" => !to.has_options(),
+        "scale" => to.default_scale().is_none(),
+        _ => false,
+    }
+}
+
 /// The field with the changes laid over it. Where the type changes, rules that mean nothing to the new one go.
 fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
     let text = |value: &str| RawValue::from_string(value.to_owned()).map_err(Error::internal);
@@ -159,6 +162,11 @@ fn merged(before: &Field, changes: &FieldChanges) -> Result<Field> {
             let shown = before.default_shown()?.unwrap_or_default();
             *default = text(&serde_json::to_string(&shown).map_err(Error::internal)?)?;
         }
+    }
+    let kind = given("type").and_then(|kind| serde_json::from_str::<FieldType>(kind).ok());
+    if let Some(kind) = kind.filter(|kind| !widens(before.kind, *kind)) {
+        let is_meaningless = meaningless(before.kind, kind);
+        merged.retain(|(key, _)| !is_meaningless(key));
     }
     for (key, raw) in &changes.0 {
         let place = merged.iter().position(|(known, _)| known == key);

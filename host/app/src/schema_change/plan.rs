@@ -141,5 +141,7 @@ async fn ask(connection: &mut Connection, caller: &Caller, before: &Registry, ne
 }
 
 fn dropped_columns<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = &'a blockbase_schema::Column> {
-    old.columns.iter().filter(|column| new.same_column(column).is_none())
+    // A field that changes its type has no values to lose: with rows it is refused.
+    let replaced: Vec<String> = rows::replaced(old, new).map(|(before, _)| before.catalogue_key()).collect();
+    old.columns.iter().filter(move |column| new.same_column(column).is_none() && !replaced.contains(&column.catalogue_key()))
 }

@@ -134,7 +134,23 @@ pub(super) async fn links<'a>(
 /// have to be looked at and the caller may not read them all.
 pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Findings) -> Result<()> {
     let old = rows.object;
-    for column in &new.columns {
+    let mut kept = Vec::new();
+    for (before, column) in replaced(old, new) {
+        let count = rows.count().await?;
+        if count > 0 {
+            let message = format!(
+                "`{}` cannot become {} from {}: `{}` has rows ({count}). With rows a type only widens, integer to big_integer to decimal, \
+                 integer to float, and any single value to text. Without rows it may become any.",
+                before.name,
+                column.kind.name(),
+                before.kind.name(),
+                old.name()
+            );
+            findings.add(rows.broken_rule("type", &before.name, count, message))?;
+            kept.push(column.catalogue_key());
+        }
+    }
+    for column in new.columns.iter().filter(|column| !kept.contains(&column.catalogue_key())) {
         match old.same_column(column) {
             None => check_new(rows, column, findings).await?,
             Some(before) => check_altered(rows, before, column, findings).await?,
@@ -158,6 +174,15 @@ pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Find
         }
     }
     Ok(())
+}
+
+/// The columns of fields that another column takes the place of, since their type changes to one that takes no values over.
+pub(super) fn replaced<'a>(old: &'a Object, new: &'a Object) -> impl Iterator<Item = (&'a Column, &'a Column)> {
+    let (before, after) = (&old.definition.fields, &new.definition.fields);
+    // Fields that are added or dropped change how many there are.
+    let is_altered = before.len() == after.len();
+    let places = old.keys.iter().zip(&new.keys).enumerate().filter(move |(_, (old, new))| is_altered && old != new);
+    places.filter_map(move |(place, _)| Some((old.column(&before[place].name)?, new.column(&after[place].name)?)))
 }
 
 async fn check_new(rows: &mut Rows<'_>, column: &Column, findings: &mut Findings) -> Result<()> {

@@ -49,7 +49,7 @@ impl Group {
                 Attempt::Delivered
             }
         };
-        let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
+        let ended = Ended::at_once(delivery, attempt);
         Report { token: Arc::clone(token), ended, answered: None }
     }
 
@@ -70,7 +70,7 @@ impl Group {
                 Attempt::Failed(failed.problem.clone())
             }
         };
-        let ended = Ended { seq: delivery.seq, attempts: delivery.attempts, attempt };
+        let ended = Ended::at_once(delivery, attempt);
         Report { token: Arc::clone(token), ended, answered: None }
     }
 
@@ -93,7 +93,7 @@ impl Group {
         let mut open = OpenDeliveries {
             reports: &self.reports,
             token,
-            ended: chain.iter().map(|delivery| (delivery.seq, delivery.attempts)).collect(),
+            left: chain.iter().map(|delivery| Ended::at_once(delivery, Attempt::Released)).collect(),
         };
         for delivery in chain {
             let _place = self.slots.acquire().await;
@@ -101,6 +101,7 @@ impl Group {
                 Target::Block { .. } => self.dispatcher.block_calls.acquire().await.ok(),
                 _ => None,
             };
+            let began = Instant::now();
             let (attempt, answered) = match delivery.event {
                 _ if !self.may_begin(until, timeout) => (Attempt::Released, None),
                 None => (self.undecodable(delivery.seq), None),
@@ -112,7 +113,7 @@ impl Group {
                     },
                 },
             };
-            open.report(attempt, answered);
+            open.report(attempt, answered.map(|answered| (answered, began.elapsed())));
         }
     }
 
@@ -178,14 +179,15 @@ pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Resul
 struct OpenDeliveries<'a> {
     reports: &'a mpsc::UnboundedSender<Report>,
     token: &'a Arc<str>,
-    ended: VecDeque<(i64, i64)>,
+    left: VecDeque<Ended>,
 }
 
 impl OpenDeliveries<'_> {
-    /// Says how the first of them ended.
-    fn report(&mut self, attempt: Attempt, answered: Option<bool>) {
-        let Some((seq, attempts)) = self.ended.pop_front() else { return };
-        let report = Report { token: Arc::clone(self.token), ended: Ended { seq, attempts, attempt }, answered };
+    /// Says how the first of them ended; where an attempt was made, whether whoever was called answered, and how long it took.
+    fn report(&mut self, attempt: Attempt, attempted: Option<(bool, Duration)>) {
+        let Some(ended) = self.left.pop_front() else { return };
+        let (answered, took) = attempted.unzip();
+        let report = Report { token: Arc::clone(self.token), ended: Ended { took, attempt, ..ended }, answered };
         // The group waits for every report before it ends.
         let _ = self.reports.send(report);
     }
@@ -193,7 +195,7 @@ impl OpenDeliveries<'_> {
 
 impl Drop for OpenDeliveries<'_> {
     fn drop(&mut self) {
-        while !self.ended.is_empty() {
+        while !self.left.is_empty() {
             self.report(Attempt::Released, None);
         }
     }

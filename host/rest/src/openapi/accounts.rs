@@ -7,7 +7,7 @@ use super::filters::paging_parameters;
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
 
 /// How an action of a grant may be named.
-const ACTIONS: [&str; 5] = ["create", "read", "update", "delete", "manage"];
+pub(super) const ACTIONS: [&str; 5] = ["create", "read", "update", "delete", "manage"];
 
 /// Which rows an action reaches.
 fn reach() -> Value {

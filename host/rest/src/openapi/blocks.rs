@@ -2,45 +2,116 @@
 
 use serde_json::{Value, json};
 
-use super::accounts::suspended;
-use super::components::{exact_object, instant, schema};
+use super::accounts::{ACTIONS, suspended};
+use super::components::{exact_object, instant, members, schema};
 use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
 
 pub(super) fn schemas() -> Value {
-    let any_object = json!({ "type": "object" });
     let strings = json!({ "type": "array", "items": { "type": "string" } });
     let list = |item: Value| json!({ "type": "array", "items": item });
     let text = json!({ "type": "string" });
+    let rbac = exact_object(json!({ "resource": text, "action": { "type": "string", "enum": ACTIONS } }));
+    let webhook = json!({ "name": text, "url": text, "topics": strings });
+    let declared_webhook = json!({
+        "name": text, "url": text, "topics": strings,
+        "headers": { "type": "object", "additionalProperties": { "const": "***" }, "description": "Values are not shown." },
+    });
+    let declared = [
+        ("actions", list(schema("SvcBlockAction"))),
+        ("hooks", list(schema("SvcBlockHook"))),
+        ("subscriptions", list(schema("SvcBlockSubscription"))),
+        ("webhooks", list(exact_object(declared_webhook))),
+    ];
+    let with_declared = |mut members: Value| {
+        declared.iter().for_each(|(part, of)| members[*part] = of.clone());
+        members
+    };
     json!({
-        "SvcBlockPermissions": exact_object(json!({ "data": list(any_object.clone()), "secrets": strings, "http": strings })),
-        "SvcBlock": exact_object(json!({
+        "SvcBlockPermissions": exact_object(json!({
+            "data": list(schema("SvcDataPermission")), "secrets": strings, "http": strings,
+        })),
+        "SvcDataPermission": members(&["resource", "actions"], json!({
+            "resource": text,
+            "actions": list(json!({ "type": "string", "enum": ACTIONS })),
+            "rowPolicy": { "type": "string", "enum": ["own"], "description": "Only rows that whoever calls the block owns." },
+            "as": { "type": "string", "enum": ["caller"], "description": "Whoever calls the block has to hold it too." },
+        })),
+        "SvcBlockAction": members(&["name", "description", "input"], json!({
+            "name": text,
+            "description": text,
+            "input": { "type": "object", "description": "A JSON Schema." },
+            "rbac": {
+                "allOf": [rbac],
+                "description": "What calling it needs. Without it, update on `blocks`.",
+            },
+            "timeoutMs": { "type": "integer", "format": "int64", "minimum": 0 },
+        })),
+        "SvcBlockHook": exact_object(json!({ "name": text, "description": text })),
+        "SvcBlockSubscription": exact_object(json!({
+            "event": { "type": "string", "description": "A topic pattern." },
+            "consumer": text,
+            "handler": text,
+            "config": { "type": "object" },
+            "perInstance": { "type": "boolean" },
+        })),
+        "SvcBlockManifest": members(
+            &["name", "version", "description", "actions", "hooks", "subscriptions", "webhooks", "requires", "permissions", "resources"],
+            with_declared(json!({
+                "name": text,
+                "version": text,
+                "description": text,
+                "authors": text,
+                "license": text,
+                "source": text,
+                "requires": exact_object(json!({ "handlers": strings, "plugins": strings })),
+                "permissions": schema("SvcBlockPermissions"),
+                "config": { "description": "JSON Schema of the configuration." },
+                "resources": list(exact_object(json!({
+                    "name": text, "actions": list(json!({ "type": "string", "enum": ACTIONS })),
+                }))),
+            })),
+        ),
+        "SvcNewPermissions": described_as(
+            "What a version of a block asks for beyond the installed one. A list is empty where it asks for no more.",
+            exact_object(json!({
+                "data": list(schema("SvcDataPermission")),
+                "secrets": strings,
+                "http": strings,
+                "subscriptions": list(schema("SvcBlockSubscription")),
+                "webhooks": list(exact_object(webhook)),
+                "actions": list(exact_object(json!({ "name": text, "rbac": rbac }))),
+                "hooks": list(exact_object(json!({ "name": text }))),
+            })),
+        ),
+        "SvcBlock": exact_object(with_declared(json!({
             "name": text,
             "version": text,
             "digest": { "type": "string", "description": "`sha256:` and the digest of the packed file." },
             "description": text,
             "enabled": { "type": "boolean" },
             "permissions": schema("SvcBlockPermissions"),
-            "actions": list(any_object.clone()),
-            "hooks": list(any_object.clone()),
-            "subscriptions": list(any_object.clone()),
-            "webhooks": list(any_object.clone()),
-            "config": {},
-            "configSchema": { "description": "JSON Schema of `config`, from the manifest; null where the block takes no configuration." },
+            "config": { "type": "object" },
+            "configSchema": { "type": ["object", "null"], "description": "JSON Schema of `config`, from the manifest; null where the block takes no configuration." },
             "installedAt": instant(),
             "installedBy": { "type": ["string", "null"] },
             "versions": strings,
             "suspended": suspended(),
-        })),
+        }))),
         "SvcInstallReport": {
             "type": "object",
             "properties": {
                 "permissions": schema("SvcBlockPermissions"),
-                "webhooks": list(any_object.clone()),
+                "webhooks": list(members(&["name", "url"], json!({
+                    "id": { "type": "string" },
+                    "name": text,
+                    "url": text,
+                    "secret": { "type": "string", "description": "The signing secret, shown this once." },
+                }))),
                 "newPermissions": {
-                    "type": "object",
-                    "description": "After a dry run of an upgrade: what it asks for beyond the installed version.",
+                    "allOf": [schema("SvcNewPermissions")],
+                    "description": "After a dry run of an upgrade.",
                 },
                 "warnings": schema("SvcWarnings"),
             },
@@ -75,13 +146,13 @@ pub(super) fn schemas() -> Value {
             "name": text,
             "calls": { "type": "integer", "format": "int64" },
             "failed": { "type": "integer", "format": "int64", "description": "Calls whose client left are among them." },
-            "timeMsTotal": { "type": "number" },
-            "timeMsP50": { "type": ["number", "null"], "description": "Null while there were no calls." },
-            "timeMsP95": { "type": ["number", "null"] },
+            "timeMsTotal": { "type": "number", "format": "double" },
+            "timeMsP50": { "type": ["number", "null"], "format": "double", "description": "Null while there were no calls." },
+            "timeMsP95": { "type": ["number", "null"], "format": "double" },
             "memoryBytesMax": { "type": "integer", "format": "int64", "description": "The most linear memory of one call." },
         })),
         "SvcBlockInspection": exact_object(json!({
-            "manifest": any_object,
+            "manifest": schema("SvcBlockManifest"),
             "permissions": schema("SvcBlockPermissions"),
             "sizeBytes": { "type": "integer", "format": "int64" },
             "sha256": { "type": "string", "pattern": "^[0-9a-f]{64}$" },
@@ -114,8 +185,8 @@ pub(super) fn schemas() -> Value {
                 "needsConsent": { "type": "boolean", "description": "Whether an upgrade needs `allowNewPermissions` for it." },
             }))),
             "newPermissions": {
-                "type": ["object", "null"],
-                "description": "What an upgrade asks for beyond the installed version; null where none is installed.",
+                "anyOf": [schema("SvcNewPermissions"), { "type": "null" }],
+                "description": "Null where no version is installed.",
             },
             "problems": list(exact_object(json!({ "error": text, "message": text }))),
         })),
@@ -127,7 +198,7 @@ pub(super) fn schemas() -> Value {
                 "required": ["error", "message"],
                 "description": "Why the handler failed.",
             },
-            "durationMs": { "type": "number" },
+            "durationMs": { "type": "number", "format": "double" },
             "callId": text,
             "consumer": { "type": "string", "description": "The consumer group whose configuration counted." },
             "logs": {
@@ -139,6 +210,11 @@ pub(super) fn schemas() -> Value {
             },
         })),
     })
+}
+
+fn described_as(description: &str, mut schema: Value) -> Value {
+    schema["description"] = json!(description);
+    schema
 }
 
 fn operation(verb: &str, summary: &str) -> Operation {

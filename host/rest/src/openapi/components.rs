@@ -100,6 +100,16 @@ pub(super) fn exact_object(properties: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false })
 }
 
+/// An object of these members, `required` of them, and no others.
+pub(super) fn members(required: &[&str], properties: Value) -> Value {
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    schema["additionalProperties"] = json!(false);
+    schema
+}
+
 /// An instant as answers show it.
 pub(super) fn instant() -> Value {
     json!({ "type": "string", "format": "date-time" })
@@ -140,10 +150,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
                         })),
                     ] },
                 },
-                "newPermissions": {
-                    "type": "object",
-                    "description": "With `new_permissions`: what the version asks for beyond the installed one, by the manifest's keys.",
-                },
+                "newPermissions": { "allOf": [schema("SvcNewPermissions")], "description": "With `new_permissions`." },
                 "things": {
                     "type": "array",
                     "description": "With `owns_things`: what the user made, the first hundred.",

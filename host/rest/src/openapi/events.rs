@@ -1,5 +1,6 @@
 //! The stream, recent events, deliveries, subscriptions, webhooks.
 
+use blockbase_app::ATTEMPTS_KEPT;
 use serde_json::{Value, json};
 
 use super::accounts::suspended;
@@ -14,6 +15,34 @@ pub(super) fn schemas() -> Value {
     let maybe_text = json!({ "type": ["string", "null"] });
     let id = json!({ "type": "string", "format": "uuid" });
     let maybe_instant = json!({ "type": ["string", "null"], "format": "date-time" });
+    let delivery = json!({
+        "eventId": id,
+        "topic": text,
+        "consumer": text,
+        "handler": text,
+        "status": { "type": "string", "enum": STATUSES },
+        "attempts": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "Attempts that have ended since the delivery was last tried again by hand.",
+        },
+        "error": maybe_text,
+        "nextAttemptAt": maybe_instant,
+        "deliveredAt": maybe_instant,
+        "occurredAt": instant(),
+        "dead": { "type": "boolean", "description": "It failed, and no attempts are left." },
+        "skipped": {
+            "type": "boolean",
+            "description": "It was settled without being handed over: the group does not get this event any more.",
+        },
+    });
+    let mut with_history = delivery.clone();
+    with_history["history"] = json!({
+        "type": "array",
+        "items": schema("SvcDeliveryAttempt"),
+        "maxItems": ATTEMPTS_KEPT,
+        "description": format!("The last {ATTEMPTS_KEPT} attempts, the last one first."),
+    });
     json!({
         "SvcEvent": exact_object(json!({
             "id": id,
@@ -21,22 +50,18 @@ pub(super) fn schemas() -> Value {
             "payload": { "type": "object" },
             "occurredAt": instant(),
         })),
-        "SvcDelivery": exact_object(json!({
-            "eventId": id,
-            "topic": text,
-            "consumer": text,
-            "handler": text,
-            "status": { "type": "string", "enum": STATUSES },
-            "attempts": { "type": "integer", "minimum": 0 },
-            "error": maybe_text,
-            "nextAttemptAt": maybe_instant,
-            "deliveredAt": maybe_instant,
-            "occurredAt": instant(),
-            "dead": { "type": "boolean", "description": "It failed, and no attempts are left." },
-            "skipped": {
-                "type": "boolean",
-                "description": "It was settled without being handed over: the group does not get this event any more.",
+        "SvcDelivery": exact_object(delivery),
+        "SvcDeliveryWithHistory": exact_object(with_history),
+        "SvcDeliveryAttempt": exact_object(json!({
+            "number": { "type": "integer", "minimum": 1, "description": "It counts on when the delivery is tried again by hand." },
+            "at": instant(),
+            "status": { "type": "string", "enum": ["delivered", "failed"] },
+            "durationMs": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "description": "Null where nothing was attempted, and for a delivery that succeeded at its first attempt.",
             },
+            "error": maybe_text,
         })),
         "SvcDeliveryCounts": exact_object(json!({
             "consumer": text,
@@ -166,6 +191,13 @@ fn events(paths: &mut Paths) {
         .problems(&[400])
         .answers(200, "A page of the ledger.", page);
     paths.add("get", "/api/v1/events/deliveries", deliveries);
+    let one = operation("getDelivery", "Get a delivery with its attempts")
+        .describe("Needs read on `events` and on what the event is about.")
+        .parameter(path_parameter("eventId", "The event's id.", json!({ "type": "string" })))
+        .parameter(path_parameter("consumer", "The consumer group.", json!({ "type": "string" })))
+        .problems(&[400, 404])
+        .answers_data(200, "The delivery.", schema("SvcDeliveryWithHistory"));
+    paths.add("get", "/api/v1/events/deliveries/{eventId}/{consumer}", one);
     let counts = operation("countDeliveries", "Count deliveries by consumer group and state")
         .describe("Needs read on `events`, and leaves out entries of events that the caller may not read. Groups without entries are left out; 1,000 groups at most, by their names.")
         .parameters(filters())

@@ -3,7 +3,7 @@
 use blockbase_app::schema::FieldType;
 use serde_json::{Map, Value, json};
 
-use super::components::{exact_object, instant, schema};
+use super::components::{exact_object, instant, members, schema};
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
 
 fn name() -> Value {
@@ -12,16 +12,6 @@ fn name() -> Value {
 
 fn groups() -> Value {
     json!({ "type": "array", "items": { "type": "array", "items": { "type": "string" } } })
-}
-
-/// Some of an object's members, `required` of them.
-fn members(required: &[&str], properties: Value) -> Value {
-    let mut schema = json!({ "type": "object", "properties": properties });
-    if !required.is_empty() {
-        schema["required"] = json!(required);
-    }
-    schema["additionalProperties"] = json!(false);
-    schema
 }
 
 /// Keys of a field; bodies may hold null for those that answers leave out.
@@ -135,13 +125,30 @@ pub(super) fn schemas() -> Value {
             "dependents": list_of(schema("SvcDependent")),
             "hidden": hidden(),
         })),
+        "SvcSchemaChange": { "description": "`op` and what it changed.", "oneOf": [
+            change("create_object", json!({ "object": schema("SvcObject") })),
+            change("update_object", json!({ "object": name(), "before": schema("SvcObject"), "after": schema("SvcObject") })),
+            change("delete_object", json!({ "object": name(), "cascade": { "type": "boolean" } })),
+            change("add_field", json!({ "object": name(), "field": schema("SvcField") })),
+            change("alter_field", json!({
+                "object": name(), "field": name(), "before": schema("SvcField"), "after": schema("SvcField"),
+            })),
+            change("drop_field", json!({ "object": name(), "field": schema("SvcField") })),
+            change("create_relationship", json!({ "relationship": schema("SvcRelationship") })),
+            change("delete_relationship", json!({ "relationship": schema("SvcRelationship") })),
+        ] },
         "SvcMigration": exact_object(json!({
             "version": { "type": "integer", "format": "int64" },
-            "change": { "type": "object", "description": "`op` and what it changed." },
+            "change": schema("SvcSchemaChange"),
             "appliedBy": { "type": ["string", "null"] },
             "appliedAt": instant(),
         })),
     })
+}
+
+fn change(op: &str, mut about: Value) -> Value {
+    about["op"] = json!({ "type": "string", "enum": [op] });
+    exact_object(about)
 }
 
 fn list_of(item: Value) -> Value {
@@ -264,6 +271,7 @@ fn fields(paths: &mut Paths) {
     paths.add("post", "/api/v1/objects/{name}/fields", add);
     let base = "/api/v1/objects/{name}/fields/{field}";
     let alter = operation("alterField", "Change a field, or rename it by its name")
+        .describe("Needs update on `objects`. With records a type only widens: integer to big_integer to decimal, integer to float, any single value to text. Without records it may become any.")
         .parameters([object(), field(), dry_run()])
         .json_body(schema("SvcFieldChanges"))
         .problems(&[404])

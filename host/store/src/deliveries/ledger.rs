@@ -183,6 +183,16 @@ impl Connection {
         self.fetch_rows(statement).await?.first().map(ledger_row).transpose()
     }
 
+    /// One entry of the ledger.
+    pub async fn delivery(&mut self, event_id: &str, consumer: &str) -> Result<Option<LedgerRow>, DbError> {
+        const DELIVERY: &str = concat!(
+            "SELECT ",
+            ledger_columns!(),
+            " FROM svc_deliveries d JOIN svc_events e ON e.seq = d.event_seq WHERE e.id = $1 AND d.consumer = $2"
+        );
+        self.fetch(DELIVERY, vec![event_id.into(), consumer.into()]).await?.first().map(ledger_row).transpose()
+    }
+
     /// Makes a delivery pending again with all its attempts; an attempt that is under way does not count any more.
     pub async fn reset_delivery(&mut self, event_id: &str, consumer: &str) -> Result<bool, DbError> {
         let sql = format!(

@@ -1,10 +1,5 @@
 import { HandlerError, action, config, data, hook, subscription } from "@blockbase/sdk";
 
-interface Task {
-  id: string;
-  title: string;
-}
-
 const input = {
   type: "object",
   properties: { name: { type: "string", minLength: 1, maxLength: 100 } },
@@ -24,7 +19,15 @@ hook("ping", { description: "Answers with what it was sent." }, (request) => {
 });
 
 // A new task gets a title without blanks around it. An event may come twice: doing it again changes nothing.
-subscription<{ after: Task }>("tidy_title", { event: "data.task.created", consumer: "{{name}}:titles" }, (event) => {
-  const { id, title } = event.payload.after;
-  if (title !== title.trim()) data.update("task", id, { title: title.trim() });
+// Your `task` may have no `title`, or one that is no text: an event that a handler throws at is tried again, and is dead in the end.
+subscription<{ id: string; after: { title?: unknown } }>("tidy_title", { event: "data.task.created", consumer: "{{name}}:titles" }, (event) => {
+  const { id, after } = event.payload;
+  if (typeof after.title !== "string" || after.title === after.title.trim()) return;
+  try {
+    data.update("task", id, { title: after.title.trim() });
+  } catch (error) {
+    // Only what may go better the next time is worth another attempt. The task may be gone, or a rule of its object may be against it.
+    if (!(error instanceof HandlerError) || error.code === "unavailable") throw error;
+    console.warn(`the title of ${id} stays:`, error.message);
+  }
 });

@@ -41,9 +41,9 @@ action("sign", { input: { type: "object" } }, ({ key, text }) => ({
 }));
 
 action("records", { input: { type: "object" } }, ({ id }) => {
-  const task = data.get<Task>("task", id);
+  const task = data.get<{ title: string }>("task", id);
   const missing = data.get("task", "01a1fd35-a2b2-7324-8e3c-28e87a2e40f9");
-  const page = data.query<Task>("task", { filters: [{ field: "title", value: "bread" }] });
+  const page = data.query<{ title: string }>("task", { filters: [{ field: "title", value: "bread" }] });
   const { value } = data.aggregate("task", { fn: "count" });
   const [changed] = data.batch([{ op: "update", object: "task", id, values: { done: true } }]);
   let refused: unknown;

@@ -1,7 +1,8 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useCopy } from "../../../components/Copy";
 import { asCurl, asJavaScript } from "../../../components/CopyAs";
+import { Menu } from "../../../components/floating";
 import type { Step } from "../model/draft";
 
 /** Exactly the pending changes, as requests in their order. The schema API is REST alone. */

@@ -1,10 +1,10 @@
 import { IconAlertTriangle, IconCircleCheck, IconCircleX, IconLink } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import { isApiError } from "../../../api/errors";
+import type { Dependent, Plan } from "../../../api/types";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { Ticked } from "../../../components/Ticked";
 import { count } from "../model/names";
-import type { Dependent, Plan } from "../model/plan";
 import classes from "./Change.module.css";
 
 const SHOWN_MAX = 8;

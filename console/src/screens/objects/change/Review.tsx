@@ -1,17 +1,17 @@
 import { Button, Loader, Modal, TextInput } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
-import { IconAlertTriangle, IconCircleCheck, IconCircleX, IconMinus } from "@tabler/icons-react";
+import { useMediaQuery, useMounted } from "@mantine/hooks";
+import { IconCircleCheck, IconCircleX, IconMinus } from "@tabler/icons-react";
 import { useQueries, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { isApiError } from "../../../api/errors";
+import type { Plan } from "../../../api/types";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { told } from "../../../components/toast";
 import { type StepState, applySteps } from "../model/apply";
 import type { Step } from "../model/draft";
-import { keyOfMessage } from "../model/fieldProblems";
 import { count } from "../model/names";
-import { type Plan, planQuery } from "../model/plan";
+import { planQuery } from "../model/plan";
 import { setApplying, setEdits, setFailure } from "../model/store";
 import { CopySteps } from "./CopySteps";
 import { Effect } from "./Effect";
@@ -35,6 +35,7 @@ interface Run {
 
 /** The pending changes as steps: what each would do, then one after another for real. */
 export function Review({ object, steps, schemaVersion, opened, onClose }: ReviewProps) {
+  const isMounted = useMounted();
   const cache = useQueryClient();
   const isNarrow = useMediaQuery("(max-width: 48em)") ?? false;
   const [run, setRun] = useState<Run | null>(null);
@@ -85,7 +86,7 @@ export function Review({ object, steps, schemaVersion, opened, onClose }: Review
   const applied = run === null ? 0 : [...run.states.values()].filter((state) => state === "applied").length;
   const left = run === null ? 0 : shown.length - applied - (run.failed === null ? 0 : 1);
   return (
-    <Modal opened={opened} onClose={close} title={run?.failed ? `Applied in part: ${object}` : `${count(shown.length, "change")} of ${object}`} size={680} fullScreen={isNarrow} closeOnClickOutside={false}>
+    <Modal opened={isMounted && opened} onClose={close} title={run?.failed ? `Applied in part: ${object}` : `${count(shown.length, "change")} of ${object}`} size={680} fullScreen={isNarrow} closeOnClickOutside={false}>
       {run?.failed ? (
         <p className={classes.summary} role="alert">
           {applied === 0 ? "Nothing was applied." : `${count(applied, "step")} ${applied === 1 ? "is" : "are"} applied and ${applied === 1 ? "stays" : "stay"}.`} Step {shown.indexOf(run.failed.step) + 1} failed
@@ -180,34 +181,4 @@ function StateWord({ state, isOver }: { state: StepState | undefined; isOver: bo
   if (state === "failed") return <StatusBadge tone="bad">failed</StatusBadge>;
   if (state === "running") return <StatusBadge tone="info">being applied</StatusBadge>;
   return <StatusBadge tone="off">{isOver ? "not tried" : "waiting"}</StatusBadge>;
-}
-
-/** The bar below the object while changes are pending. */
-export function PendingBar({ object, steps, isValid, schemaVersion, onDiscard, opened, onOpen }: { object: string; steps: Step[]; isValid: boolean; schemaVersion: number | undefined; onDiscard: () => void; opened: boolean; onOpen: (opened: boolean) => void }) {
-  return (
-    <>
-      {steps.length > 0 && (
-        <section className={classes.bar} aria-label="Pending changes">
-          <div className={classes.barText}>
-            <IconAlertTriangle size={16} color="var(--bb-amber)" aria-hidden="true" />
-            <strong role="status">{count(steps.length, "pending change")}</strong>
-            <span className={classes.barFirst}>{isValid ? steps[0]!.sentence : "Something in them is not right yet; it is marked where it stands."}</span>
-          </div>
-          <Button variant="default" onClick={onDiscard}>
-            Discard
-          </Button>
-          <Button onClick={() => onOpen(true)} disabled={!isValid}>
-            Review and apply
-          </Button>
-        </section>
-      )}
-      <Review object={object} steps={steps} schemaVersion={schemaVersion} opened={opened} onClose={() => onOpen(false)} />
-    </>
-  );
-}
-
-/** The server's sentence about a field, at its key. */
-export function refusalAt(error: unknown): Record<string, string> {
-  if (!isApiError(error) || !["invalid_schema", "invalid_schema_change", "object_exists"].includes(error.code)) return {};
-  return { [keyOfMessage(error.message)]: error.message };
 }

@@ -4,11 +4,11 @@ import { useQueryClient } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { type KeyboardEvent, useState } from "react";
 import { type ApiError, isApiError, messageOf } from "../../../api/errors";
-import type { FieldType } from "../../../api/schema-live";
 import { useCan } from "../../../api/session";
+import type { FieldType } from "../../../api/types";
 import { asCurl } from "../../../components/CopyAs";
 import { CodeBlock } from "../../../components/CodeBlock";
-import { confirm } from "../../../components/Confirm";
+import { confirm } from "../../../components/confirm-store";
 import { ErrorNotice, ErrorState } from "../../../components/ErrorState";
 import { Inspector } from "../../../components/Inspector";
 import { Page } from "../../../components/Page";
@@ -16,9 +16,9 @@ import { SkeletonLines } from "../../../components/Skeleton";
 import { EmptyState } from "../../../components/EmptyState";
 import { told } from "../../../components/toast";
 import { Ticked } from "../../../components/Ticked";
+import { later } from "../../../components/later";
 import { useHotkeys } from "../../../components/useHotkeys";
 import { CopySteps } from "../change/CopySteps";
-import { refusalAt } from "../change/Review";
 import { FieldForm } from "../field/FieldForm";
 import { TypeSelect } from "../field/TypeSelect";
 import { applySteps } from "../model/apply";
@@ -26,14 +26,16 @@ import { type DraftField, NO_EDITS, SELF, editField } from "../model/draft";
 import { hasOptions, isComparable, typeInfo } from "../model/fieldTypes";
 import { count, nameFrom } from "../model/names";
 import { usePlan } from "../model/plan";
+import { refusalAt } from "../model/refusalAt";
 import { NEW_OBJECT, clearEdits, newKey, setEdits, setFailure } from "../model/store";
 import { RuleChips, ruleWords } from "../object/FieldsTab";
 import { RelationList, addRelation } from "../object/RelationsTab";
 import { Groups } from "../object/RulesTab";
 import { type ObjectDraft, useObjectDraft } from "../object/useObjectDraft";
-import { TemplatePanel } from "../templates/TemplatePanel";
 import { TEMPLATES } from "../templates/templates";
 import classes from "./NewObject.module.css";
+
+const TemplatePanel = later(() => import("../templates/TemplatePanel").then((loaded) => loaded.TemplatePanel));
 
 /** A new object, from scratch or from a template. */
 export function NewObjectScreen() {

@@ -5,7 +5,7 @@ import { type NodeChange, Panel, Position, ReactFlow, ReactFlowProvider, applyNo
 import "@xyflow/react/dist/base.css";
 import { useCallback, useEffect, useId, useMemo, useRef, useState } from "react";
 import { usePreference } from "../../../api/preferences";
-import type { Schema } from "../../../api/schema-live";
+import type { Schema } from "../../../api/types";
 import { useHotkeys } from "../../../components/useHotkeys";
 import { count } from "../model/names";
 import { relationTitle } from "../model/relations";

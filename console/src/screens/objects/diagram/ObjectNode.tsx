@@ -1,9 +1,9 @@
 import { Handle, type Node, type NodeProps, Position, useStore } from "@xyflow/react";
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
-import type { DataObject } from "../../../api/schema-live";
 import { FIELDS_SHOWN_MAX, HEAD_HEIGHT } from "./layout";
 import classes from "./Diagram.module.css";
+import type { DataObject } from "../../../api/types";
 
 export type ObjectNodeType = Node<{ object: DataObject; dimmed: boolean }, "object">;
 

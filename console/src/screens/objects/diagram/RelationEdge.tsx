@@ -1,8 +1,8 @@
 import { BaseEdge, type Edge, type EdgeProps, getSmoothStepPath } from "@xyflow/react";
 import { memo } from "react";
-import type { Relationship } from "../../../api/schema-live";
 import { endMarks } from "./layout";
 import classes from "./Diagram.module.css";
+import type { Relationship } from "../../../api/types";
 
 export type RelationEdgeType = Edge<{ relation: Relationship; state: "plain" | "lit" | "dimmed" }, "relation">;
 

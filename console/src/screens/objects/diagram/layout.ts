@@ -1,6 +1,6 @@
 /** Where objects stand in the diagram: related ones in layers, those without relations in rows below. */
 import { Graph, layout } from "@dagrejs/dagre";
-import type { DataObject, Relationship, Schema } from "../../../api/schema-live";
+import type { DataObject, Relationship, Schema } from "../../../api/types";
 
 export const NODE_WIDTH = 220;
 export const HEAD_HEIGHT = 34;

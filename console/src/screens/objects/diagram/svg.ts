@@ -1,7 +1,7 @@
 /** The diagram as an SVG file: text stays text, so it is sharp at any size and can be searched. */
 import { Position, getSmoothStepPath } from "@xyflow/react";
-import type { Schema } from "../../../api/schema-live";
 import { FIELDS_SHOWN_MAX, HEAD_HEIGHT, NODE_WIDTH, type Positions, ROW_HEIGHT, endMarks, lineOf, nodeHeight } from "./layout";
+import type { Schema } from "../../../api/types";
 
 const MARGIN = 32;
 const SANS = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif";

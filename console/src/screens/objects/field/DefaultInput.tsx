@@ -1,7 +1,7 @@
 import { MultiSelect, Select, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { type JsonValue, parseJson, printJson, readNumber } from "../../../api/json";
-import type { Field } from "../../../api/schema-live";
+import type { Field } from "../../../api/types";
 import { CodeEditor } from "../../../components/CodeEditor";
 import { isNumberType, typeInfo } from "../model/fieldTypes";
 

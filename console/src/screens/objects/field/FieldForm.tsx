@@ -1,10 +1,9 @@
 import { Switch, TextInput, Textarea } from "@mantine/core";
 import { useId } from "react";
 import { type JsonValue, readNumber } from "../../../api/json";
-import type { Field, FieldType } from "../../../api/schema-live";
-import type { FieldChanges } from "../model/draft";
+import type { Field, FieldChanges, FieldType } from "../../../api/types";
 import type { FieldKey, FieldProblems } from "../model/fieldProblems";
-import { defaultScale, explainTypeChange, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo, whyNotOthers, widerTypes } from "../model/fieldTypes";
+import { defaultScale, explainTypeChange, explainTypes, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo, widerTypes } from "../model/fieldTypes";
 import { SYSTEM_COLUMNS, nameFrom } from "../model/names";
 import { DefaultInput } from "./DefaultInput";
 import { OptionsInput } from "./OptionsInput";
@@ -28,10 +27,9 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
   const id = useId();
   const { type } = field;
   const isNew = before === undefined;
-  const wider = before === undefined ? [] : widerTypes(before.type);
   // A new field that nobody has named yet is not wrong yet.
   const error = (key: FieldKey) => refusals[key] ?? (key === "name" && isNew && field.name === "" ? undefined : problems[key]);
-  const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : textRules(field, before, next)) });
+  const changeType = (next: FieldType) => onChange({ type: next, ...(isNew ? rulesFor(field, next) : changedRules(field, before, next)) });
   const bound = (key: "min" | "max", text: string) => onChange({ [key]: text.trim() === "" ? null : ((readNumber(text) as JsonValue | null) ?? text) });
   const scale = defaultScale(type);
   return (
@@ -55,8 +53,8 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
         required
       />
       <div>
-        <TypeSelect label="Type" type={type} onChange={changeType} isClosed={(each) => !isNew && each !== before.type && !wider.includes(each)} error={error("type")} />
-        <p className={classes.note}>{!isKnownType(type) ? null : !isNew && before.type !== type ? explainTypeChange(before.type, type) : isNew ? typeInfo(type).hint : whyNotOthers(before.type)}</p>
+        <TypeSelect label="Type" type={type} onChange={changeType} error={error("type")} />
+        <p className={classes.note}>{!isKnownType(type) ? null : !isNew && before.type !== type ? explainTypeChange(before.type, type) : isNew ? typeInfo(type).hint : explainTypes(before.type)}</p>
       </div>
       {hasOptions(type) && <OptionsInput key={type} options={field.options ?? []} error={error("options")} onChange={(options) => onChange({ options })} />}
       <fieldset className={classes.switches}>
@@ -171,15 +169,18 @@ function rulesFor(field: Field, next: FieldType): FieldChanges {
   };
 }
 
-/** As the server does it: where a field becomes text, rules that mean nothing to text go. They come back when it is not text after all. */
-function textRules(field: Field, before: Field, next: FieldType): FieldChanges {
-  const scale: FieldChanges = defaultScale(next) === undefined ? { scale: null } : {};
-  if (next !== "text") {
-    if (field.type !== "text" || before.type === "text") return scale;
-    return { min: before.min ?? null, max: before.max ?? null, options: before.options ?? null, default: before.default ?? null, scale: before.scale ?? null, ...scale };
-  }
-  const value = field.default;
+/** As the server does it: rules that mean nothing to the new type go. They come back with a type that has them. */
+function changedRules(field: Field, before: Field, next: FieldType): FieldChanges {
+  const hasAll = field.type === before.type || (field.type !== "text" && widerTypes(before.type).includes(field.type));
+  const from = hasAll ? field : before;
+  const { min = null, max = null, pattern = null, options = null, scale = null, isUnique = false, indexed = false } = from;
+  const kept: FieldChanges = { min, max, pattern, options, scale, isUnique, indexed, default: from.default ?? null };
+  if (next === before.type) return kept;
+  if (!widerTypes(before.type).includes(next)) return { ...kept, ...rulesFor(from, next) };
+  if (next !== "text") return { ...kept, ...(defaultScale(next) === undefined ? { scale: null } : {}) };
+  const value = from.default;
   return {
+    ...kept,
     ...(isTextType(before.type) ? {} : { min: null, max: null }),
     options: null,
     scale: null,

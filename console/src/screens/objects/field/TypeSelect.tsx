@@ -1,9 +1,9 @@
 /** The type of a field: found by the API's own word or by its plain name. The first match is chosen; a text that names no type is an error. */
 import { Combobox, TextInput, useCombobox } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useState } from "react";
-import type { FieldType } from "../../../api/schema-live";
 import { FIELD_TYPES, type FieldTypeInfo, isKnownType, typeInfo, typesLike } from "../model/fieldTypes";
 import classes from "./FieldForm.module.css";
+import type { FieldType } from "../../../api/types";
 
 const GROUPS = [...new Set(FIELD_TYPES.map(({ group }) => group))];
 

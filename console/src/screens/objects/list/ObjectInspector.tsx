@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { KnownObject } from "../../../api/objects";
-import type { Relationship } from "../../../api/schema-live";
+import type { Relationship } from "../../../api/types";
 import { Inspector } from "../../../components/Inspector";
 import { TypeIcon } from "../field/FieldForm";
 import { RuleChips } from "../object/FieldsTab";

@@ -1,23 +1,25 @@
-import { Button, Menu, TextInput } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { IconChevronDown, IconPlus, IconSearch, IconTemplate } from "@tabler/icons-react";
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useMemo, useRef } from "react";
 import { type KnownObject, useObjects } from "../../../api/objects";
-import { type Relationship, schemaQuery } from "../../../api/schema-live";
+import { schemaQuery } from "../../../api/schema-live";
 import { useCan } from "../../../api/session";
 import { Actor } from "../../../components/Actor";
 import { CopyAs, asCurl } from "../../../components/CopyAs";
-import { type Column, DataTable, type DataTableHandle, type Sort } from "../../../components/DataTable";
+import { type Column, DataTable, type DataTableHandle } from "../../../components/DataTable";
 import { EmptyState } from "../../../components/EmptyState";
 import { ErrorState } from "../../../components/ErrorState";
+import { Menu } from "../../../components/floating";
 import { Page } from "../../../components/Page";
 import { SkeletonRows } from "../../../components/Skeleton";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { Time } from "../../../components/Time";
 import { useHotkeys } from "../../../components/useHotkeys";
-import { type Migration, lastChanges, recentHistoryQuery } from "../model/history";
+import { lastChanges, recentHistoryQuery } from "../model/history";
 import { recordCountQuery, useRecordCount } from "../../../api/counts";
+import type { Migration, Relationship } from "../../../api/types";
 import { count } from "../model/names";
 import { useEditedObjects } from "../model/store";
 import { TEMPLATES } from "../templates/templates";
@@ -159,11 +161,10 @@ export function ObjectsScreen() {
           columns={readsSchema ? COLUMNS : COLUMNS.slice(0, 2)}
           rows={sorted}
           rowId={({ object }) => object.name}
-          sort={[{ id: by, descending }]}
-          onSort={(next: Sort[]) => {
-            const first = next[0];
-            void navigate({ search: ({ sort: _, ...rest }) => (first === undefined || (first.id === "name" && !first.descending) ? rest : { ...rest, sort: `${first.descending ? "-" : ""}${first.id}` }), replace: true });
-          }}
+          sort={{ id: by, descending }}
+          onSort={(next) =>
+            void navigate({ search: ({ sort: _, ...rest }) => (next === undefined || (next.id === "name" && !next.descending) ? rest : { ...rest, sort: `${next.descending ? "-" : ""}${next.id}` }), replace: true })
+          }
           openId={opened?.object.name}
           onOpen={({ object }) => (open === object.name ? void navigate({ to: "/objects/$object", params: { object: object.name }, search: {} }) : select(object.name))}
           narrowColumns={["name", "records"]}

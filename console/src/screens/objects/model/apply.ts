@@ -1,5 +1,5 @@
 /** Makes steps real, one after another. The schema API has no transaction over several calls, so a failure leaves the earlier ones. */
-import { request } from "../../../api/client";
+import { requestRaw } from "../../../api/client";
 import type { Step } from "./draft";
 
 export type StepState = "waiting" | "running" | "applied" | "failed";
@@ -15,7 +15,7 @@ export async function applySteps(steps: Step[], onState: (step: Step, state: Ste
   for (const [index, step] of steps.entries()) {
     onState(step, "running");
     try {
-      await request(step.request.method, step.request.path, step.request.body === undefined ? {} : { body: step.request.body });
+      await requestRaw(step.request.method, step.request.path, { body: step.request.body });
     } catch (error) {
       onState(step, "failed");
       return { applied, failed: { step, error }, left: steps.slice(index + 1) };

@@ -2,15 +2,13 @@
  * What somebody means to change about an object, and the steps that make it so. A draft holds differences alone, keyed by the names
  * that the server knows, so that it stays right when somebody else changes the object in the meantime.
  */
+import { type Described, describe } from "../../../api/client";
 import { printJson, sameJson } from "../../../api/json";
-import type { DataObject, Field, Relationship } from "../../../api/schema-live";
+import type { DataObject, Field, FieldChanges, Relationship } from "../../../api/types";
 import { type FieldProblems, fieldProblems } from "./fieldProblems";
 import { typeInfo } from "./fieldTypes";
 import { count, listed, objectNameProblem, relationNameProblem } from "./names";
 import { type RelationDefinition, defaultOnDelete, relationColumns, relationTitle, sides, takenKeys } from "./relations";
-
-/** Null takes a key away. */
-export type FieldChanges = { [Key in keyof Field]?: Field[Key] | null };
 
 /** A column in a group: its name on the server, or the key of a field or relation that is new. */
 export type ColumnRef = string;
@@ -97,7 +95,7 @@ export interface Draft {
   isValid: boolean;
 }
 
-const withoutNulls = (field: FieldChanges & Field): Field => Object.fromEntries(Object.entries(field).filter(([, value]) => value !== null && value !== undefined)) as unknown as Field;
+const withoutNulls = (field: Omit<FieldChanges, "name" | "type"> & Field): Field => Object.fromEntries(Object.entries(field).filter(([, value]) => value !== null && value !== undefined)) as unknown as Field;
 
 export function draftOf(base: Base, edits: Edits): Draft {
   const { object } = base;
@@ -112,7 +110,7 @@ export function draftOf(base: Base, edits: Edits): Draft {
     if (edits.dropped.includes(before.name)) return { key: before.name, field: before, before, state: "dropped", problems: {} };
     const changes = edits.changed[before.name];
     if (changes === undefined) return { key: before.name, field: before, before, state: "same", problems: {} };
-    return { key: before.name, field: withoutNulls({ ...before, ...changes } as FieldChanges & Field), before, state: "changed", problems: {} };
+    return { key: before.name, field: withoutNulls({ ...before, ...changes } as Omit<FieldChanges, "name" | "type"> & Field), before, state: "changed", problems: {} };
   });
   fields.push(...edits.added.map(({ key, field }): DraftField => ({ key, field, state: "new", problems: {} })));
   const columns = relationColumns(name, relationsNow);
@@ -186,17 +184,11 @@ function ownNames(definition: RelationDefinition, placeholder: string, name: str
 /** The object itself as the target of a relation, while the object has no name. */
 export const SELF = "\u0000self";
 
-export interface StepRequest {
-  method: "POST" | "PATCH" | "DELETE";
-  path: string;
-  body?: unknown;
-}
-
 export interface Step {
   id: string;
   /** What it does: "Add the field due (date)". */
   sentence: string;
-  request: StepRequest;
+  request: Described;
   /** Whether an earlier step has to be applied before the server can say what this one does. */
   waits: boolean;
   /** Takes something away that cannot be brought back. */
@@ -232,7 +224,7 @@ function creation(base: Base, edits: Edits): Step[] {
     {
       id: "create_object",
       sentence: `Create the object ${draft.name} with ${count(definition.fields.length, "field")}`,
-      request: { method: "POST", path: "/api/v1/objects", body: definition },
+      request: describe("post", "/api/v1/objects", { body: definition }),
       waits: false,
       destructive: false,
       about: "",
@@ -244,7 +236,7 @@ function creation(base: Base, edits: Edits): Step[] {
     steps.push({
       id: "groups",
       sentence: "Set the unique groups and indexes that name relations",
-      request: { method: "PATCH", path: `/api/v1/objects/${draft.name}`, body: { constraints: { uniqueTogether: names(unique) }, indexes: names(indexes) } },
+      request: describe("patch", "/api/v1/objects/{name}", { params: { path: { name: draft.name } }, body: { constraints: { uniqueTogether: names(unique) }, indexes: names(indexes) } }),
       waits: true,
       destructive: false,
       about: "groups",
@@ -262,7 +254,7 @@ function relationSteps(draft: Draft, waits: boolean): Step[] {
       return {
         id: `add_relation ${key}`,
         sentence: `Add the relation ${relationTitle(definition)}`,
-        request: { method: "POST" as const, path: "/api/v1/relationships", body },
+        request: describe("post", "/api/v1/relationships", { body }),
         waits,
         destructive: false,
         about: key,
@@ -279,7 +271,6 @@ function renamedRefs(edits: Edits, from: ColumnRef, to: ColumnRef): Pick<Edits, 
 
 function changes(base: Base, object: DataObject, edits: Edits): Step[] {
   const draft = draftOf(base, edits);
-  const path = `/api/v1/objects/${object.name}`;
   const steps: Step[] = [];
   const dropped = draft.fields.filter(({ state }) => state === "dropped").map(({ key }) => key);
   const relationsDropped = draft.relations.filter(({ state }) => state === "dropped");
@@ -292,7 +283,7 @@ function changes(base: Base, object: DataObject, edits: Edits): Step[] {
     steps.push({
       id: "free_columns",
       sentence: `Take ${listed([...goingColumns])} out of unique groups and indexes`,
-      request: { method: "PATCH", path, body: { constraints: { uniqueTogether: standing.unique }, indexes: standing.indexes } },
+      request: describe("patch", "/api/v1/objects/{name}", { params: { path: { name: object.name } }, body: { constraints: { uniqueTogether: standing.unique }, indexes: standing.indexes } }),
       waits: false,
       destructive: false,
       about: "groups",
@@ -302,7 +293,7 @@ function changes(base: Base, object: DataObject, edits: Edits): Step[] {
     steps.push({
       id: `drop_relation ${key}`,
       sentence: `Remove the relation ${relationTitle(definition)}`,
-      request: { method: "DELETE", path: `/api/v1/relationships/${key}` },
+      request: describe("delete", "/api/v1/relationships/{id}", { params: { path: { id: Number(key) } } }),
       waits: inTheWay,
       destructive: true,
       about: key,
@@ -312,19 +303,19 @@ function changes(base: Base, object: DataObject, edits: Edits): Step[] {
     steps.push({
       id: `drop_field ${key}`,
       sentence: `Drop the field ${key}`,
-      request: { method: "DELETE", path: `${path}/fields/${key}` },
+      request: describe("delete", "/api/v1/objects/{name}/fields/{field}", { params: { path: { name: object.name, field: key } } }),
       waits: inTheWay,
       destructive: true,
       about: key,
       settle: (now) => ({ ...now, dropped: without(now.dropped, key) }),
     });
-  steps.push(...alterations(draft, path, goingColumns));
+  steps.push(...alterations(draft, object.name, goingColumns));
   for (const { key, field, state } of draft.fields) {
     if (state !== "new") continue;
     steps.push({
       id: `add_field ${key}`,
       sentence: `Add the field ${field.name === "" ? "(without a name)" : field.name} (${typeInfo(field.type).label.toLowerCase()}${field.required === true ? ", required" : ""}${field.isUnique === true ? ", unique" : ""})`,
-      request: { method: "POST", path: `${path}/fields`, body: field },
+      request: describe("post", "/api/v1/objects/{name}/fields", { params: { path: { name: object.name } }, body: field }),
       waits: goingColumns.has(field.name) || draft.fields.some(({ before }) => before?.name === field.name),
       destructive: false,
       about: key,
@@ -338,7 +329,7 @@ function changes(base: Base, object: DataObject, edits: Edits): Step[] {
 }
 
 /** Renames into a name that another field still has wait for that field. */
-function alterations(draft: Draft, path: string, going: Set<string>): Step[] {
+function alterations(draft: Draft, name: string, going: Set<string>): Step[] {
   const waiting = draft.fields.filter(({ state }) => state === "changed");
   const steps: Step[] = [];
   const has = new Set(draft.fields.filter(({ before }) => before !== undefined && !going.has(before.name)).map(({ key }) => key));
@@ -352,8 +343,8 @@ function alterations(draft: Draft, path: string, going: Set<string>): Step[] {
     steps.push({
       id: `alter_field ${key}`,
       sentence: alterationSentence(key, before!, field),
-      request: { method: "PATCH", path: `${path}/fields/${key}`, body },
-      waits: steps.some(({ request }) => request.path === `${path}/fields/${field.name}`) || going.has(field.name),
+      request: describe("patch", "/api/v1/objects/{name}/fields/{field}", { params: { path: { name, field: key } }, body }),
+      waits: steps.some(({ request }) => request.path === `/api/v1/objects/${name}/fields/${field.name}`) || going.has(field.name),
       destructive: false,
       about: key,
       settle: (now) => {
@@ -421,7 +412,7 @@ function objectChanges(object: DataObject, draft: Draft, edits: Edits, standing:
   return {
     id: "update_object",
     sentence: `Change the ${listed(parts)} of ${object.name}`,
-    request: { method: "PATCH", path: `/api/v1/objects/${object.name}`, body },
+    request: describe("patch", "/api/v1/objects/{name}", { params: { path: { name: object.name } }, body }),
     waits: waits && hasEarlier,
     destructive: false,
     about: parts.some((part) => part === "unique groups" || part === "indexes") ? "groups" : "",
@@ -454,7 +445,7 @@ export function editField(base: Base, edits: Edits, key: string, patch: FieldCha
   const added = edits.added.findIndex((each) => each.key === key);
   if (added !== -1) {
     const now = edits.added[added]!;
-    const field = withoutNulls({ ...now.field, ...patch } as FieldChanges & Field);
+    const field = withoutNulls({ ...now.field, ...patch } as Omit<FieldChanges, "name" | "type"> & Field);
     for (const flag of ["required", "isUnique", "indexed"] as const) if (field[flag] === false) delete field[flag];
     return { ...edits, added: edits.added.with(added, { key, field: { ...field, name: field.name ?? "" } }) };
   }

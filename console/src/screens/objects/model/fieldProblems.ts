@@ -1,6 +1,6 @@
 /** What is wrong with a field's definition, by its key. It is what can be seen without the server; the server has the last word. */
 import { isLosslessNumber, type JsonValue } from "../../../api/json";
-import type { Field } from "../../../api/schema-live";
+import type { Field } from "../../../api/types";
 import { defaultScale, hasBounds, hasOptions, isComparable, isKnownType, isTextType, typeInfo } from "./fieldTypes";
 import { fieldNameProblem } from "./names";
 

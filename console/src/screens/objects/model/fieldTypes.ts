@@ -21,7 +21,7 @@ import {
   IconToggleLeft,
   type TablerIcon,
 } from "@tabler/icons-react";
-import type { FieldType } from "../../../api/schema-live";
+import type { FieldType } from "../../../api/types";
 
 export interface FieldTypeInfo {
   type: FieldType;
@@ -89,7 +89,7 @@ export const isComparable = (type: FieldType): boolean => type !== "json" && typ
 const DEFAULT_SCALES: Partial<Record<FieldType, number>> = { decimal: 6, currency: 2, percentage: 4 };
 export const defaultScale = (type: FieldType): number | undefined => DEFAULT_SCALES[type];
 
-/** What the type of an existing field may become: every value stays what it is. */
+/** What the type of an existing field may become whatever its records hold: every value stays what it is. */
 export function widerTypes(from: FieldType): FieldType[] {
   const wider: FieldType[] = [];
   if (from === "integer") wider.push("big_integer", "decimal", "float");
@@ -100,6 +100,7 @@ export function widerTypes(from: FieldType): FieldType[] {
 
 /** What a change of type means for the values that are there. */
 export function explainTypeChange(from: FieldType, to: FieldType): string {
+  if (!widerTypes(from).includes(to)) return `Possible while the object has no records. Rules that mean nothing to ${typeInfo(to).label.toLowerCase()} go, and so does the default.`;
   if (to === "text")
     return `Every value becomes the text that JSON shows it as. Rules that mean nothing to text go: bounds, options and scale. Text cannot become ${typeInfo(from).label.toLowerCase()} again.`;
   if (to === "float") return "Every value stays what it is. Later values are doubles, so sums may be off in the last digit. A float cannot become an integer again.";
@@ -107,12 +108,12 @@ export function explainTypeChange(from: FieldType, to: FieldType): string {
   return "Every value stays what it is. Larger ones are allowed from now on. The way back is closed.";
 }
 
-/** Why other types are not offered for a field that exists. */
-export function whyNotOthers(from: FieldType): string {
+/** What the type of a field that exists may become. */
+export function explainTypes(from: FieldType): string {
   const wider = widerTypes(from);
   const label = typeInfo(from).label;
-  const way = "For any other type, add a new field, copy the values over, then drop this one.";
-  if (wider.length === 0) return `${label} stays ${label.toLowerCase()}: no other type holds all of its values. ${way}`;
+  const way = "Without records it may become any type. Else add a new field, copy the values over, then drop this one.";
+  if (wider.length === 0) return `With records ${label.toLowerCase()} stays ${label.toLowerCase()}: no other type holds all of its values. ${way}`;
   const names = wider.map((type) => typeInfo(type).label.toLowerCase());
-  return `A type only widens, so that no value is lost: ${label.toLowerCase()} to ${names.length === 1 ? names[0] : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`}. ${way}`;
+  return `With records a type only widens, so that no value is lost: ${label.toLowerCase()} to ${names.length === 1 ? names[0] : `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`}. ${way}`;
 }

@@ -1,27 +1,11 @@
 /** The history of the schema: what was changed, by whom, when; in sentences and as differences. */
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
-import { address, request } from "../../../api/client";
+import { api, dataOf } from "../../../api/client";
 import { sameJson, type JsonValue } from "../../../api/json";
-import type { DataObject, Field, Relationship } from "../../../api/schema-live";
+import type { Field, Migration, SchemaChange } from "../../../api/types";
 import { typeInfo } from "./fieldTypes";
 import { count, listed } from "./names";
 import { relationTitle } from "./relations";
-
-export type SchemaChange =
-  | { op: "create_object"; object: DataObject }
-  | { op: "update_object"; object: string; before: DataObject; after: DataObject }
-  | { op: "delete_object"; object: string; cascade?: boolean }
-  | { op: "add_field"; object: string; field: Field }
-  | { op: "alter_field"; object: string; field: string; before: Field; after: Field }
-  | { op: "drop_field"; object: string; field: Field }
-  | { op: "create_relationship" | "delete_relationship"; relationship: Relationship };
-
-export interface Migration {
-  version: number;
-  change: SchemaChange;
-  appliedBy: string | null;
-  appliedAt: string;
-}
 
 const PAGE = 50;
 const RECENT = 1_000;
@@ -30,7 +14,7 @@ const RECENT = 1_000;
 export function objectHistoryQuery(object: string) {
   return infiniteQueryOptions({
     queryKey: ["schema", "migrations", object],
-    queryFn: async ({ pageParam, signal }) => (await request<{ data: Migration[] }>("GET", address("/api/v1/schema/migrations", { object, limit: PAGE, before: pageParam }), { signal })).data,
+    queryFn: ({ pageParam, signal }) => dataOf(api.GET("/api/v1/schema/migrations", { params: { query: { object, limit: PAGE, ...(pageParam === null ? {} : { before: pageParam }) } }, signal })),
     initialPageParam: null as number | null,
     getNextPageParam: (page: Migration[]) => (page.length === PAGE ? page.at(-1)!.version : null),
     staleTime: 5_000,
@@ -40,7 +24,7 @@ export function objectHistoryQuery(object: string) {
 /** The newest changes of all objects: who changed which one last. */
 export const recentHistoryQuery = queryOptions({
   queryKey: ["schema", "migrations", "recent"],
-  queryFn: async ({ signal }) => (await request<{ data: Migration[] }>("GET", address("/api/v1/schema/migrations", { limit: RECENT }), { signal })).data,
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/schema/migrations", { params: { query: { limit: RECENT } }, signal })),
   staleTime: 30_000,
 });
 

@@ -1,10 +1,10 @@
 /** Relations between two objects, in words and in what they add to the API. */
-import type { Relationship } from "../../../api/schema-live";
 import { SYSTEM_COLUMNS } from "./names";
+import type { Relationship, RelationshipInput } from "../../../api/types";
 
 export type RelationKind = Relationship["kind"];
 export type OnDelete = NonNullable<Relationship["onDelete"]>;
-export type RelationDefinition = Omit<Relationship, "id">;
+export type RelationDefinition = RelationshipInput;
 
 export const KINDS: RelationKind[] = ["many_to_one", "one_to_many", "one_to_one", "many_to_many"];
 

@@ -50,10 +50,6 @@ export function newKey(): string {
   return `new:${counter}`;
 }
 
-export function hasEdits(object: string): boolean {
-  return entries.has(object);
-}
-
 export function readEdits(object: string): Edits {
   return (entries.get(object) ?? EMPTY).edits;
 }

@@ -1,9 +1,9 @@
 /** Whether a field would take a value. The server answers exactly: a plan of an object whose field has the value as its default. */
 import { queryOptions } from "@tanstack/react-query";
-import { request } from "../../../api/client";
+import { api } from "../../../api/client";
 import { isApiError } from "../../../api/errors";
 import { type JsonValue, parseJson, printJson, readNumber } from "../../../api/json";
-import type { Field } from "../../../api/schema-live";
+import type { Field } from "../../../api/types";
 import { isNumberType } from "./fieldTypes";
 
 export interface Verdict {
@@ -35,7 +35,7 @@ export function tryQuery(field: Field, text: string, name: string) {
     queryKey: ["try", printJson(tried), name],
     queryFn: async ({ signal }): Promise<Verdict> => {
       try {
-        await request("POST", "/api/v1/objects", { query: { dryRun: true }, body: { name, fields: [tried] }, signal });
+        await api.POST("/api/v1/objects", { params: { query: { dryRun: true } }, body: { name, fields: [tried] }, signal });
         return { ok: true, message: "A record may have this value.", isGuess: false };
       } catch (error) {
         if (!isApiError(error) || error.code !== "invalid_schema") throw error;

@@ -1,14 +1,13 @@
 import { Button, Group, Modal, TextInput } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { request } from "../../../api/client";
+import { describe, requestRaw } from "../../../api/client";
 import { isApiError } from "../../../api/errors";
 import { useSchema } from "../../../api/schema-live";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { told } from "../../../components/toast";
 import { CopySteps } from "../change/CopySteps";
 import { Effect } from "../change/Effect";
-import type { StepRequest } from "../model/draft";
 import { listed } from "../model/names";
 import { planQuery } from "../model/plan";
 import { relationTitle } from "../model/relations";
@@ -43,14 +42,14 @@ function Question({ object, schemaVersion, onDeleted, onClose }: Omit<DropObject
   const [isBusy, setIsBusy] = useState(false);
   // Relations whose key is on another object: the server deletes those only when it is told to.
   const foreign = (schema.data?.relationships ?? []).filter(({ source, target, kind }) => source !== target && ((target === object && kind !== "one_to_many") || (source === object && kind === "one_to_many")));
-  const drop: StepRequest = { method: "DELETE", path: `/api/v1/objects/${object}${foreign.length > 0 ? "?cascade=true" : ""}` };
+  const drop = describe("delete", "/api/v1/objects/{name}", { params: { path: { name: object }, query: foreign.length > 0 ? { cascade: true } : {} } });
   const plan = useQuery({ ...planQuery(drop, schemaVersion), staleTime: 0 });
   const refused = isApiError(plan.error) && plan.error.status !== 403 && plan.error.status < 500 && plan.error.status !== 0;
   const run = async () => {
     setIsBusy(true);
     setFailure(null);
     try {
-      await request("DELETE", drop.path);
+      await requestRaw("DELETE", drop.path);
     } catch (error) {
       setFailure(error);
       setIsBusy(false);

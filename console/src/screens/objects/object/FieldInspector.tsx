@@ -2,10 +2,10 @@ import { Button } from "@mantine/core";
 import { printJson } from "../../../api/json";
 import { Inspector } from "../../../components/Inspector";
 import { Effect } from "../change/Effect";
-import { refusalAt } from "../change/Review";
 import { FieldForm } from "../field/FieldForm";
 import { type DraftField, editField } from "../model/draft";
 import { usePlan } from "../model/plan";
+import { refusalAt } from "../model/refusalAt";
 import type { ObjectDraft } from "./useObjectDraft";
 import classes from "./Objects.module.css";
 

@@ -2,7 +2,7 @@ import { Button, TextInput } from "@mantine/core";
 import { IconPlus, IconSearch } from "@tabler/icons-react";
 import { useMemo, useRef } from "react";
 import { printJson } from "../../../api/json";
-import type { Field } from "../../../api/schema-live";
+import type { Field } from "../../../api/types";
 import { type Column, DataTable, type DataTableHandle } from "../../../components/DataTable";
 import { EmptyState } from "../../../components/EmptyState";
 import { asCurl } from "../../../components/CopyAs";
@@ -62,7 +62,7 @@ export function FieldsTab({ state: { base, draft }, query, onQuery, openKey, onO
         </EmptyState>
       ) : (
         <div className={classes.grow}>
-          <DataTable label={`Fields of ${draft.name}`} columns={COLUMNS} rows={rows} rowId={({ key }) => key} openId={openKey} onOpen={({ key }) => onOpen(key)} rowState={({ state }) => (state === "dropped" ? { gone: "It is dropped when the changes are applied." } : undefined)} narrowColumns={["name", "type"]} handle={table} />
+          <DataTable label={`Fields of ${draft.name}`} columns={COLUMNS} rows={rows} rowId={({ key }) => key} openId={openKey} onOpen={({ key }) => onOpen(key)} gone={({ state }) => (state === "dropped" ? "It is dropped when the changes are applied." : undefined)} narrowColumns={["name", "type"]} handle={table} />
         </div>
       )}
       <div className={classes.foot}>

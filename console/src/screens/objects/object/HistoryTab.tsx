@@ -1,11 +1,12 @@
 import { Button } from "@mantine/core";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { type JsonValue, printJson } from "../../../api/json";
+import type { Migration } from "../../../api/types";
 import { Actor } from "../../../components/Actor";
 import { ErrorState } from "../../../components/ErrorState";
 import { SkeletonLines } from "../../../components/Skeleton";
 import { Time } from "../../../components/Time";
-import { type Migration, changeSentence, differences, objectHistoryQuery } from "../model/history";
+import { changeSentence, differences, objectHistoryQuery } from "../model/history";
 import classes from "./Objects.module.css";
 
 /** Who changed the object when, and what. */

@@ -3,10 +3,9 @@ import { IconTable } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link, linkOptions, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import type { DataObject } from "../../../api/schema-live";
 import { useCan } from "../../../api/session";
 import { Actor } from "../../../components/Actor";
-import { confirm } from "../../../components/Confirm";
+import { confirm } from "../../../components/confirm-store";
 import { CopyAs } from "../../../components/CopyAs";
 import type { DataTableHandle } from "../../../components/DataTable";
 import { EmptyState } from "../../../components/EmptyState";
@@ -14,22 +13,25 @@ import { ErrorState } from "../../../components/ErrorState";
 import { Page } from "../../../components/Page";
 import { SkeletonRows } from "../../../components/Skeleton";
 import { Time } from "../../../components/Time";
+import { later } from "../../../components/later";
 import { useHotkeys } from "../../../components/useHotkeys";
 import { CopySteps } from "../change/CopySteps";
-import { PendingBar } from "../change/Review";
+import { PendingBar } from "../change/PendingBar";
 import { editsFrom, lostEdits } from "../model/draft";
 import { recentHistoryQuery } from "../model/history";
 import { count, listed } from "../model/names";
 import { NEW_OBJECT, clearEdits, isApplying, newKey, setEdits } from "../model/store";
 import { useRecordCount } from "../../../api/counts";
-import { FieldInspector } from "./FieldInspector";
+import type { DataObject } from "../../../api/types";
 import { FieldsTab } from "./FieldsTab";
-import { HistoryTab } from "./HistoryTab";
-import { RelationsTab } from "./RelationsTab";
-import { RulesTab } from "./RulesTab";
-import { SettingsTab } from "./SettingsTab";
 import { useObjectDraft } from "./useObjectDraft";
 import classes from "./Objects.module.css";
+
+const FieldInspector = later(() => import("./FieldInspector").then((loaded) => loaded.FieldInspector));
+const HistoryTab = later(() => import("./HistoryTab").then((loaded) => loaded.HistoryTab));
+const RelationsTab = later(() => import("./RelationsTab").then((loaded) => loaded.RelationsTab));
+const RulesTab = later(() => import("./RulesTab").then((loaded) => loaded.RulesTab));
+const SettingsTab = later(() => import("./SettingsTab").then((loaded) => loaded.SettingsTab));
 
 /** One object: its fields, relations, groups and history. What is edited stays pending until it is reviewed and applied. */
 export function ObjectScreen() {

@@ -1,6 +1,6 @@
 /** Makes a template real: objects, relations, groups, then the samples. What is made already is not made again on a second try. */
-import { request } from "../../../api/client";
-import type { StepRequest } from "../model/draft";
+import { type Described, api, describe, ok, requestRaw } from "../../../api/client";
+import { changeLinks } from "../../../api/records";
 import { count } from "../model/names";
 import { defaultOnDelete, relationTitle } from "../model/relations";
 import type { Template } from "./templates";
@@ -9,7 +9,7 @@ export interface TemplateStep {
   id: string;
   sentence: string;
   /** Known before the run; absent where it needs ids that earlier steps give. */
-  request?: StepRequest;
+  request?: Described;
   run: (made: Made) => Promise<void>;
 }
 
@@ -20,17 +20,17 @@ export interface Made {
 }
 
 export function templateSteps(template: Template, withSamples: boolean): TemplateStep[] {
-  const send = (made: StepRequest) => async () => {
-    await request(made.method, made.path, { body: made.body });
+  const send = (made: Described) => async () => {
+    await requestRaw(made.method, made.path, { body: made.body });
   };
-  const fixed = (id: string, sentence: string, made: StepRequest): TemplateStep => ({ id, sentence, request: made, run: send(made) });
+  const fixed = (id: string, sentence: string, made: Described): TemplateStep => ({ id, sentence, request: made, run: send(made) });
   const steps: TemplateStep[] = [
-    ...template.objects.map((object) => fixed(`object ${object.name}`, `Create ${object.name} with ${count(object.fields.length, "field")}`, { method: "POST", path: "/api/v1/objects", body: object })),
+    ...template.objects.map((object) => fixed(`object ${object.name}`, `Create ${object.name} with ${count(object.fields.length, "field")}`, describe("post", "/api/v1/objects", { body: object }))),
     ...template.relations.map((relation) => {
       const body = { ...relation, onDelete: relation.onDelete ?? defaultOnDelete(relation.kind) };
-      return fixed(`relation ${relation.source}.${relation.name}`, `Relate ${relationTitle(relation)}`, { method: "POST", path: "/api/v1/relationships", body });
+      return fixed(`relation ${relation.source}.${relation.name}`, `Relate ${relationTitle(relation)}`, describe("post", "/api/v1/relationships", { body }));
     }),
-    ...(template.groups ?? []).map(({ object, uniqueTogether }) => fixed(`groups ${object}`, `Keep ${uniqueTogether.map((group) => group.join(" and ")).join("; ")} of ${object} unique`, { method: "PATCH", path: `/api/v1/objects/${object}`, body: { constraints: { uniqueTogether } } })),
+    ...(template.groups ?? []).map(({ object, uniqueTogether }) => fixed(`groups ${object}`, `Keep ${uniqueTogether.map((group) => group.join(" and ")).join("; ")} of ${object} unique`, describe("patch", "/api/v1/objects/{name}", { params: { path: { name: object } }, body: { constraints: { uniqueTogether } } }))),
   ];
   if (!withSamples) return steps;
   for (const { object, records } of template.samples)
@@ -38,8 +38,8 @@ export function templateSteps(template: Template, withSamples: boolean): Templat
       id: `samples ${object}`,
       sentence: `Add ${count(records.length, "record")} to ${object}`,
       run: async (made) => {
-        const data = records.map(({ values, refs = {} }) => ({ ...values, ...Object.fromEntries(Object.entries(refs).map(([key, [of, place]]) => [key, made.ids.get(of)?.[place]])) }));
-        const { ids } = await request<{ ids: string[] }>("POST", `/api/v1/data/${object}/bulk`, { body: { data } });
+        const data = records.map(({ values, refs = {} }) => ({ ...values, ...Object.fromEntries(Object.entries(refs).map(([key, [of, place]]) => [key, made.ids.get(of)![place]!])) }));
+        const { ids } = await ok(api.POST("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { data } }));
         made.ids.set(object, ids);
       },
     });
@@ -50,7 +50,7 @@ export function templateSteps(template: Template, withSamples: boolean): Templat
       sentence: `Link ${count(links.length, "record")}`,
       run: async (made) => {
         for (const [object, place, relation, other, places] of links)
-          await request("POST", `/api/v1/data/${object}/${made.ids.get(object)?.[place]}/links/${relation}`, { body: { ids: places.map((each) => made.ids.get(other)?.[each]) } });
+          await changeLinks(object, made.ids.get(object)![place]!, relation, places.map((each) => made.ids.get(other)![each]!), "add");
       },
     });
   return steps;

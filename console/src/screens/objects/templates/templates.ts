@@ -1,6 +1,6 @@
 /** Objects to start from. They are made by the public API like any other, and belong to the person afterwards. */
-import type { DataObject } from "../../../api/schema-live";
 import type { RelationDefinition } from "../model/relations";
+import type { DataObject } from "../../../api/types";
 
 /** A record to try things with. `refs` fill references with the id of an earlier one: `[object, place]`. */
 export interface SampleRecord {

@@ -1,25 +1,10 @@
 /** Dates and times by the browser's own fields: known to the reader, usable by the keyboard, in the reader's zone. */
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
+import { fromLocal, toLocal } from "../../../api/local-time";
 import { type DraftValue, Unreadable } from "../draft";
 import { type FieldEditorProps, emptied, inputProps, placeholderOf } from "./FieldEditor";
 import classes from "./fields.module.css";
-
-const pad = (number: number, length = 2) => String(number).padStart(length, "0");
-
-/** A point in time as `datetime-local` has it, in the reader's zone; seconds and milliseconds where there are some. */
-export function toLocalInput(value: string): string {
-  const at = new Date(value);
-  if (Number.isNaN(at.getTime())) return "";
-  const rest = at.getMilliseconds() > 0 ? `:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}` : at.getSeconds() > 0 ? `:${pad(at.getSeconds())}` : "";
-  return `${pad(at.getFullYear(), 4)}-${pad(at.getMonth() + 1)}-${pad(at.getDate())}T${pad(at.getHours())}:${pad(at.getMinutes())}${rest}`;
-}
-
-/** UTC, as the API returns it. */
-export function fromLocalInput(text: string): string | undefined {
-  const at = new Date(text);
-  return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
-}
 
 export const readerZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
@@ -74,7 +59,7 @@ export function DateTimeEditor(props: FieldEditorProps) {
   const { value, onChange, compact } = props;
   const text = typeof value === "string" ? value : "";
   const [precise] = useState(() => text !== "" && new Date(text).getMilliseconds() > 0);
-  const at = text === "" ? undefined : fromLocalInput(text);
+  const at = text === "" ? undefined : (fromLocal(text) ?? undefined);
   return (
     <>
       <TextInput
@@ -83,11 +68,11 @@ export function DateTimeEditor(props: FieldEditorProps) {
         maw={280}
         step={precise ? 0.001 : 1}
         max="9999-12-31T23:59:59"
-        value={text === "" ? "" : toLocalInput(text)}
+        value={text === "" ? "" : toLocal(text)}
         onChange={(event) => {
           const typed = event.currentTarget.value;
           if (typed === "") return onChange(emptied(value));
-          onChange(fromLocalInput(typed) ?? new Unreadable(typed, "Enter a date with a time."));
+          onChange(fromLocal(typed) ?? new Unreadable(typed, "Enter a date with a time."));
         }}
       />
       {compact !== true &&

@@ -1,5 +1,6 @@
 /** Progress of a job, then its report: what was done, what was refused and why, what was never tried. */
 import { Button, Group, Modal, Progress, Stack } from "@mantine/core";
+import { useMounted } from "@mantine/hooks";
 import { CopyButton } from "../../../components/Copy";
 import { Id } from "../../../components/Id";
 import { CopyText } from "../../../components/Copy";
@@ -11,6 +12,7 @@ const number = new Intl.NumberFormat("en");
 const LISTED_MAX = 20;
 
 export function JobDialog({ state, onCancel, onClose, onContinue }: { state: JobState | null; onCancel: () => void; onClose: () => void; onContinue: ((ids: string[]) => void) | undefined }) {
+  const isMounted = useMounted();
   const report = state?.report ?? null;
   const progress = state?.progress ?? null;
   const total = progress?.report.total ?? report?.total ?? 0;
@@ -18,7 +20,7 @@ export function JobDialog({ state, onCancel, onClose, onContinue }: { state: Job
   const verb = state?.verb ?? "";
   const isClean = report !== null && report.stopped === undefined && report.refused.length === 0;
   return (
-    <Modal opened={state !== null} onClose={report === null ? () => {} : onClose} title={state?.title} centered size="md" withCloseButton={report !== null} closeOnClickOutside={false} closeOnEscape={report !== null}>
+    <Modal opened={isMounted && state !== null} onClose={report === null ? () => {} : onClose} title={state?.title} centered size="md" withCloseButton={report !== null} closeOnClickOutside={false} closeOnEscape={report !== null}>
       {report === null ? (
         <Stack gap="md">
           <Progress value={total === 0 ? 0 : (tried / total) * 100} aria-label={state?.title ?? "Progress"} size="sm" />

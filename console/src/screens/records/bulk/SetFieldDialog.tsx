@@ -1,5 +1,6 @@
 /** Chooses a column and the value that all selected records get. */
 import { Button, Group, Modal, Select, Stack, Switch } from "@mantine/core";
+import { useMounted } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import type { JsonValue } from "../../../api/json";
 import type { RecordColumn, RecordShape } from "../columns";
@@ -8,6 +9,7 @@ import { type Draft, ValueInput, readDraft } from "../editors/ValueInput";
 const EMPTY: Draft = { text: "", isNull: false };
 
 export function SetFieldDialog({ opened, shape, count, onClose, onSet }: { opened: boolean; shape: RecordShape; count: string; onClose: () => void; onSet: (column: RecordColumn, value: JsonValue) => void }) {
+  const isMounted = useMounted();
   const [columnId, setColumnId] = useState<string | null>(null);
   const [draft, setDraft] = useState<Draft>(EMPTY);
   const [problem, setProblem] = useState<string>();
@@ -20,7 +22,7 @@ export function SetFieldDialog({ opened, shape, count, onClose, onSet }: { opene
   const column = columnId === null ? undefined : shape.byId.get(columnId);
   const editable = shape.columns.filter(({ isSystem, field }) => !isSystem && field?.isUnique !== true);
   return (
-    <Modal opened={opened} onClose={onClose} title={`Change ${count}`} centered size="md">
+    <Modal opened={isMounted && opened} onClose={onClose} title={`Change ${count}`} centered size="md">
       <form
         onSubmit={(event) => {
           event.preventDefault();

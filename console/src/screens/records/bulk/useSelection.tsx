@@ -1,19 +1,23 @@
 /** The selected rows, and what is done with them: changes and deletions in pieces, by the public bulk calls. */
 import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
-import { request, requestRaw, send } from "../../../api/client";
+import { api, ok } from "../../../api/client";
 import { isApiError } from "../../../api/errors";
 import { type JsonValue, isJsonObject, parseJson, printJson } from "../../../api/json";
+import type { RecordRow } from "../../../api/record-paths";
+import { updateRecord } from "../../../api/records";
 import { confirm } from "../../../components/confirm-store";
+import { later, useEver } from "../../../components/later";
 import { failed, told, undoable } from "../../../components/toast";
-import type { RecordColumn, RecordRow, RecordShape } from "../columns";
+import type { RecordColumn, RecordShape } from "../columns";
 import { type ListView, filterParameters, queryText } from "../list-query";
 import type { Live } from "../useLiveRows";
 import type { Rows } from "../useRows";
 import type { Values } from "../useEdits";
-import { JobDialog } from "./JobDialog";
-import { SetFieldDialog } from "./SetFieldDialog";
 import { PIECE } from "./job";
 import { useJob } from "./useJob";
+
+const JobDialog = later(() => import("./JobDialog").then((loaded) => loaded.JobDialog));
+const SetFieldDialog = later(() => import("./SetFieldDialog").then((loaded) => loaded.SetFieldDialog));
 
 const NUMBER = new Intl.NumberFormat("en");
 /** Ids that one job holds: some 40 MB at most. */
@@ -88,7 +92,7 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
       ids.push(id);
     };
     try {
-      const response = await requestRaw("GET", `/api/v1/data/${object}/export?format=ndjson&select=id&${filters}`);
+      const { response } = await api.GET("/api/v1/data/{object}/export", { params: { path: { object }, query: `format=ndjson&select=id&${filters}` }, parseAs: "stream" });
       let partial = "";
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       for (;;) {
@@ -108,7 +112,8 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
     }
     // A server without the export: page by page, in an order that new rows do not disturb.
     for (let page = 1; ; page++) {
-      const answer = await request<{ data: RecordRow[]; pagination: { hasNextPage: boolean } }>("GET", `/api/v1/data/${object}?${filters}&select=id&sort=id&count=none&pageSize=100&page=${page}`);
+      const query = `${filters}&select=id&sort=id&count=none&pageSize=100&page=${page}`;
+      const answer = await ok(api.GET("/api/v1/data/{object}", { params: { path: { object }, query } }));
       for (const { id } of answer.data) take(id);
       if (!answer.pagination.hasNextPage) return ids;
     }
@@ -141,7 +146,7 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
         "Changed",
         {
           ids,
-          call: async (piece) => (await request<{ ids: string[] }>("PATCH", `/api/v1/data/${object}/bulk`, { body: { ids: piece, values } })).ids,
+          call: async (piece) => (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values } }))).ids,
           onDone: (done) => {
             put(done, values);
             for (const id of done) changed.push(id);
@@ -176,8 +181,8 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
           pieceSize: isSame ? PIECE : 1,
           call: async (piece) => {
             const values = byId.get(piece[0]!)!;
-            if (isSame && piece.length > 1) return (await request<{ ids: string[] }>("PATCH", `/api/v1/data/${object}/bulk`, { body: { ids: piece, values } })).ids;
-            await request("PATCH", `/api/v1/data/${object}/${piece[0]!}`, { body: values });
+            if (isSame && piece.length > 1) return (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values } }))).ids;
+            await updateRecord(object, piece[0]!, values, null);
             return [piece[0]!];
           },
           onDone: (ids) => {
@@ -228,10 +233,7 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
           ids,
           // Sent even where the page is closed meanwhile.
           call: async (piece) => {
-            const response = await send(
-              new Request(new URL(`/api/v1/data/${object}/bulk`, location.origin), { method: "DELETE", credentials: "same-origin", keepalive: true, headers: { "content-type": "application/json" }, body: printJson({ ids: piece }) }),
-            );
-            return (parseJson(await response.text()) as unknown as { ids: string[] }).ids;
+            return (await ok(api.DELETE("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece }, keepalive: true }))).ids;
           },
           onDone: (done) => live.markAll(done, (mark) => ({ ...mark, gone: GONE })),
         },
@@ -274,6 +276,8 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
     await setMany(ids, { [column.id]: value }, `Change ${column.label} of ${plural(ids.length)}`);
   };
 
+  const wasAsking = useEver(asking);
+  const wasBusy = useEver(job.state !== null);
   const total = rows.total ?? selected.size;
   return {
     selected,
@@ -287,18 +291,20 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
     applyMany,
     dialogs: (
       <>
-        <SetFieldDialog opened={asking} shape={shape} count={plural(isAll ? total : selected.size)} onClose={() => setAsking(false)} onSet={(column, value) => void set(column, value)} />
-        <JobDialog
-          state={job.state}
-          onCancel={job.cancel}
-          onClose={job.close}
-          onContinue={(left) => {
-            const next = rest.current;
-            if (next?.kind === "set") void setMany(left, next.values, next.title);
-            else if (next?.kind === "each") void setEach(next.changes.filter(({ id }) => left.includes(id)), next.title);
-            else if (next?.kind === "delete") void destroy(left);
-          }}
-        />
+        {wasAsking && <SetFieldDialog opened={asking} shape={shape} count={plural(isAll ? total : selected.size)} onClose={() => setAsking(false)} onSet={(column, value) => void set(column, value)} />}
+        {wasBusy && (
+          <JobDialog
+            state={job.state}
+            onCancel={job.cancel}
+            onClose={job.close}
+            onContinue={(left) => {
+              const next = rest.current;
+              if (next?.kind === "set") void setMany(left, next.values, next.title);
+              else if (next?.kind === "each") void setEach(next.changes.filter(({ id }) => left.includes(id)), next.title);
+              else if (next?.kind === "delete") void destroy(left);
+            }}
+          />
+        )}
       </>
     ),
   };

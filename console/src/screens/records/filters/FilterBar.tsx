@@ -1,12 +1,15 @@
 /** The conditions of a view as chips. Each opens its editor; `Delete` takes it away. */
-import { Button, Group, Popover, Select, Stack } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconAlertTriangle, IconFilter, IconX } from "@tabler/icons-react";
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, useRef, useState } from "react";
+import { Popover } from "../../../components/floating";
+import { later } from "../../../components/later";
 import type { RecordColumn, RecordShape } from "../columns";
-import { toLocal } from "../values";
-import { type Condition, type Operator, converted, isWhole, operatorLabel, operatorsOf, takesNothing } from "./conditions";
-import { FilterValue } from "./FilterValue";
+import { toLocal } from "../../../api/local-time";
+import { type Condition, initial, operatorLabel, takesNothing } from "./conditions";
 import classes from "./Filters.module.css";
+
+const ConditionEditor = later(() => import("./ConditionEditor").then((loaded) => loaded.ConditionEditor));
 
 export interface FilterBarProps {
   shape: RecordShape;
@@ -36,14 +39,12 @@ export function FilterBar({ shape, conditions, onChange, adding, onAdding, title
         return (
           // Conditions may be alike, so their place is their identity.
           <div className={classes.chip} key={`${index}-${condition.field}`} data-broken={isBroken || undefined}>
-            <Popover opened={open === index} onChange={(opened) => setOpen(opened ? index : null)} position="bottom-start" trapFocus returnFocus withinPortal>
+            <Popover opened={open === index} onChange={(opened) => setOpen(opened ? index : null)} position="bottom-start" trapFocus returnFocus withinPortal preload={ConditionEditor.preload}>
               <Popover.Target>
                 <button
                   type="button"
                   data-chip
                   className={classes.chipLabel}
-                  aria-haspopup="dialog"
-                  aria-expanded={open === index}
                   onClick={() => !isBroken && setOpen(open === index ? null : index)}
                   onKeyDown={(event: KeyboardEvent) => {
                     if (event.key !== "Delete" && event.key !== "Backspace") return;
@@ -82,7 +83,7 @@ export function FilterBar({ shape, conditions, onChange, adding, onAdding, title
           </div>
         );
       })}
-      <Popover opened={adding !== null} onChange={(opened) => onAdding(opened ? {} : null)} position="bottom-start" trapFocus returnFocus withinPortal>
+      <Popover opened={adding !== null} onChange={(opened) => onAdding(opened ? {} : null)} position="bottom-start" trapFocus returnFocus withinPortal preload={ConditionEditor.preload}>
         <Popover.Target>
           <Button ref={add} variant="default" leftSection={<IconFilter size={14} />} onClick={() => onAdding(adding === null ? {} : null)}>
             Filter
@@ -120,88 +121,4 @@ function said({ value }: Condition, column: RecordColumn, titleOf: FilterBarProp
   };
   const text = Array.isArray(value) ? value.map(one).join(", ") : one(value ?? "");
   return text.length > 60 ? `${text.slice(0, 60)}…` : text;
-}
-
-function initial(column: RecordColumn | undefined): Condition | null {
-  const operator = column === undefined ? undefined : operatorsOf(column)[0];
-  return column === undefined || operator === undefined ? null : { field: column.id, operator, value: converted("", operator) };
-}
-
-interface ConditionEditorProps {
-  shape: RecordShape;
-  condition: Condition | null;
-  action: string;
-  onApply: (condition: Condition) => void;
-  onRemove?: () => void;
-}
-
-function ConditionEditor({ shape, condition, action, onApply, onRemove }: ConditionEditorProps) {
-  const [draft, setDraft] = useState<Condition | null>(condition);
-  const column = draft === null ? undefined : shape.byId.get(draft.field);
-  const place = useRef<HTMLDivElement>(null);
-  const whole = draft !== null && isWhole(draft, column);
-  const apply = () => {
-    if (draft !== null && whole) onApply(draft);
-  };
-  // After a column was chosen the value is what comes next.
-  const chosen = useRef(condition !== null);
-  const columnId = column?.id;
-  useEffect(() => {
-    if (columnId === undefined || chosen.current) return;
-    chosen.current = true;
-    place.current?.querySelector<HTMLElement>("[data-autofocus]:not([data-column])")?.focus();
-  }, [columnId]);
-  return (
-    <Stack
-      gap="sm"
-      w={280}
-      ref={place}
-      component="form"
-      onSubmit={(event) => {
-        event.preventDefault();
-        apply();
-      }}
-    >
-      <Select
-        aria-label="Column"
-        data-column
-        {...(draft === null ? { "data-autofocus": true } : {})}
-        searchable
-        selectFirstOptionOnChange
-        placeholder="Column"
-        nothingFoundMessage="No such column"
-        comboboxProps={{ withinPortal: false }}
-        maxDropdownHeight={260}
-        data={shape.columns.map(({ id, label }) => ({ value: id, label: label === id ? id : `${label} (${id})` }))}
-        value={draft?.field ?? null}
-        onChange={(field) => setDraft(initial(field === null ? undefined : shape.byId.get(field)))}
-      />
-      {draft !== null && column !== undefined && (
-        <>
-          <Select
-            aria-label="Operator"
-            allowDeselect={false}
-            comboboxProps={{ withinPortal: false }}
-            maxDropdownHeight={320}
-            data={operatorsOf(column).map((operator) => ({ value: operator, label: operatorLabel(operator, column) }))}
-            value={draft.operator}
-            onChange={(operator) => operator !== null && setDraft({ ...draft, operator: operator as Operator, value: converted(draft.value, operator as Operator) })}
-          />
-          <FilterValue object={shape.name} column={column} condition={draft} onChange={(value) => setDraft({ ...draft, value })} onSubmit={apply} />
-        </>
-      )}
-      <Group justify="space-between" gap="sm">
-        {onRemove === undefined ? (
-          <span />
-        ) : (
-          <Button variant="subtle" color="gray" onClick={onRemove}>
-            Remove
-          </Button>
-        )}
-        <Button type="submit" disabled={!whole}>
-          {action}
-        </Button>
-      </Group>
-    </Stack>
-  );
 }

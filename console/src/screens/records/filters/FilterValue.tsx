@@ -2,7 +2,7 @@
 import { MultiSelect, SegmentedControl, Select, TagsInput, TextInput } from "@mantine/core";
 import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
-import { fromLocal, toLocal } from "../values";
+import { fromLocal, toLocal } from "../../../api/local-time";
 import { type Condition, takesList, takesNothing } from "./conditions";
 
 const INPUT_TYPES: Record<string, string> = { date: "date", time: "time", datetime: "datetime-local" };

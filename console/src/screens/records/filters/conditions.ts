@@ -1,6 +1,6 @@
 /** Conditions of a view: what the URL, a saved view, a chip and a request say of them. */
-import type { FieldType } from "../../../api/schema-live";
 import type { RecordColumn } from "../columns";
+import type { FieldType } from "../../../api/types";
 
 export type Operator = "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "like" | "ilike" | "in" | "nin" | "is_null" | "is_not_null";
 
@@ -131,4 +131,10 @@ export function printList(items: string[]): string {
 /** As the parameter of a request: `status[eq]=open`. */
 export function conditionParameter({ field, operator, value }: Condition): [string, string] {
   return [`${field}[${operator}]`, value === null ? "true" : Array.isArray(value) ? printList(value) : value];
+}
+
+/** The condition on a column that an editor begins with. */
+export function initial(column: RecordColumn | undefined): Condition | null {
+  const operator = column === undefined ? undefined : operatorsOf(column)[0];
+  return column === undefined || operator === undefined ? null : { field: column.id, operator, value: converted("", operator) };
 }

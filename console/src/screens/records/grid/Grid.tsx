@@ -4,19 +4,20 @@
  *
  * It knows rows by their place and asks for them by `rowAt`; it never holds them.
  */
-import { Popover } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp, IconDotsVertical } from "@tabler/icons-react";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, type ReactNode, type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { Popover } from "../../../components/floating";
 import { isNumeric } from "../../../components/Value";
-import type { RecordColumn, RecordRow } from "../columns";
+import type { RecordColumn } from "../columns";
 import { isSortable } from "../columns";
 import type { SortKey } from "../list-query";
 import { hintOf } from "./Cell";
 import classes from "./Grid.module.css";
 import { GridRow, type RowMark, cellId } from "./GridRow";
 import { type GridLayout, type PlacedColumn, WIDTH_MAX, WIDTH_MIN, place } from "./geometry";
+import type { RecordRow } from "../../../api/record-paths";
 
 export interface CellAt {
   row: number;

@@ -1,11 +1,11 @@
 /** One row of the grid. Drawn again only where something of it changed. */
 import { IconArrowsDiagonal, IconChevronRight } from "@tabler/icons-react";
 import { memo } from "react";
-import type { RecordRow } from "../columns";
 import { isNumeric } from "../../../components/Value";
 import { CellValue } from "./Cell";
 import classes from "./Grid.module.css";
 import type { PlacedColumn } from "./geometry";
+import type { RecordRow } from "../../../api/record-paths";
 
 /** What happened to a row a moment ago. */
 export interface RowMark {

@@ -3,7 +3,7 @@ import { useMediaQuery } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { type RecordShape, useRecordShape } from "../../../api/record-shape";
-import { confirm } from "../../../components/Confirm";
+import { confirm } from "../../../components/confirm-store";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { SkeletonLines } from "../../../components/Skeleton";
 import { ChooseFile } from "./ChooseFile";
@@ -80,6 +80,7 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
         settings: kept?.settings ?? DEFAULT_SETTINGS,
         columns: shape.columns,
         target: kept?.target ?? null,
+        lookups: {},
         mapping: guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false),
       };
       setNow({ step: "map", file, sight, plan });

@@ -2,7 +2,8 @@ import { Button, Checkbox, Group, Select } from "@mantine/core";
 import { useMemo } from "react";
 import { checkValue } from "../../../api/field-rules";
 import { printJson, type JsonValue } from "../../../api/json";
-import { type Column, columnLabel, type RecordShape } from "../../../api/record-shape";
+import { type Column, columnLabel, type RecordShape, USERS, useRecordShape } from "../../../api/record-shape";
+import { useCan } from "../../../api/session";
 import { Value } from "../../../components/Value";
 import { type ConvertSettings, convertCell, guessType } from "./convert";
 import type { Plan, Sight } from "./import.worker";
@@ -156,16 +157,21 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
             <span className={classes.arrow} aria-hidden="true">
               →
             </span>
-            <Select
-              aria-label={`Column for ${source}`}
-              data={columns.map((column) => ({ value: column.name, label: `${columnLabel(column)} (${column.reference === undefined ? column.type : `id of ${column.reference.target}`})${column.required === true ? " *" : ""}` }))}
-              value={mapping[source] ?? null}
-              placeholder="Leave out"
-              clearable
-              searchable
-              nothingFoundMessage="No column has this name."
-              onChange={(name) => map(source, name)}
-            />
+            <div>
+              <Select
+                aria-label={`Column for ${source}`}
+                data={[
+                  { value: "", label: "Leave out" },
+                  ...columns.map((column) => ({ value: column.name, label: `${columnLabel(column)} (${column.reference === undefined ? column.type : column.reference.target})${column.required === true ? " *" : ""}` })),
+                ]}
+                value={mapping[source] ?? ""}
+                allowDeselect={false}
+                searchable
+                nothingFoundMessage="No column has this name."
+                onChange={(name) => map(source, name === "" ? null : name)}
+              />
+              <FoundBy column={columns.find(({ name }) => name === mapping[source])} value={plan.lookups[mapping[source] ?? ""]} onChange={(column, field) => onPlan({ ...plan, lookups: { ...without(plan.lookups, column), ...(field === undefined ? {} : { [column]: field }) } })} />
+            </div>
           </div>
         ))}
       </div>
@@ -180,7 +186,7 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
         </p>
       )}
       <h3 className={classes.heading}>As it would be sent</h3>
-      <Preview columns={columns.filter(({ name }) => used.has(name))} used={used} rows={sight.rows.slice(0, PREVIEW_ROWS)} settings={settings} />
+      <Preview columns={columns.filter(({ name }) => used.has(name))} used={used} rows={sight.rows.slice(0, PREVIEW_ROWS)} settings={settings} lookups={plan.lookups} />
       <Group justify="space-between" mt="md">
         <Button variant="default" onClick={onBack}>
           Another file
@@ -202,7 +208,29 @@ function Samples({ rows, source }: { rows: SourceRow[]; source: string }) {
   return <bdi>{texts.length === 0 ? "nothing in the first rows" : texts.join(" · ")}</bdi>;
 }
 
-function Preview({ columns, used, rows, settings }: { columns: Column[]; used: Map<string, string>; rows: SourceRow[]; settings: ConvertSettings }) {
+const without = (lookups: Plan["lookups"], column: string): Plan["lookups"] => Object.fromEntries(Object.entries(lookups).filter(([name]) => name !== column));
+
+/** What a cell of a reference holds: the id of a record, or the value of a unique field by which it is looked up. */
+function FoundBy({ column, value, onChange }: { column: Column | undefined; value: Column | undefined; onChange: (column: string, field: Column | undefined) => void }) {
+  const target = column?.reference?.target;
+  const readsTarget = useCan(target ?? "", "read");
+  const shape = useRecordShape(target === undefined || target === USERS || !readsTarget ? "" : target);
+  const unique = shape.data?.columns.filter(({ isUnique, reference }) => isUnique === true && reference === undefined) ?? [];
+  if (column === undefined || unique.length === 0) return null;
+  return (
+    <Select
+      size="xs"
+      mt={4}
+      aria-label={`What ${columnLabel(column)} holds`}
+      data={[{ value: "", label: `the id of a ${target}` }, ...unique.map((field) => ({ value: field.name, label: `${columnLabel(field)} of a ${target}` }))]}
+      value={value?.name ?? ""}
+      allowDeselect={false}
+      onChange={(name) => onChange(column.name, unique.find((field) => field.name === name))}
+    />
+  );
+}
+
+function Preview({ columns, used, rows, settings, lookups }: { columns: Column[]; used: Map<string, string>; rows: SourceRow[]; settings: ConvertSettings; lookups: Plan["lookups"] }) {
   if (columns.length === 0) return <p className={classes.hint}>No column is matched yet.</p>;
   return (
     <div className={classes.previewFrame} tabIndex={0} role="region" aria-label="The first rows">
@@ -223,7 +251,7 @@ function Preview({ columns, used, rows, settings }: { columns: Column[]; used: M
             <tr key={row.number}>
               <th scope="row">{row.number}</th>
               {columns.map((column) => (
-                <PreviewCell key={column.name} column={column} cell={row.cells[used.get(column.name) ?? ""]} settings={settings} broken={row.broken} />
+                <PreviewCell key={column.name} column={lookups[column.name] ?? column} cell={row.cells[used.get(column.name) ?? ""]} settings={settings} broken={row.broken} />
               ))}
             </tr>
           ))}

@@ -1,9 +1,10 @@
-import { Button, Menu } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconDownload, IconTransfer, IconUpload } from "@tabler/icons-react";
 import { Suspense, lazy, useState } from "react";
-import { address, requestRaw } from "../../../api/client";
+import { api } from "../../../api/client";
 import { recordPath } from "../../../api/records";
 import { useCan } from "../../../api/session";
+import { Menu } from "../../../components/floating";
 import { failed } from "../../../components/toast";
 
 const ImportDialog = lazy(() => import("./ImportDialog"));
@@ -25,14 +26,14 @@ const PAGING = new Set(["page", "pageSize", "limit", "offset", "expand", "count"
 export function exportPath(object: string, view: TransferMenuProps["view"], format: "csv" | "ndjson"): string {
   const query = new URLSearchParams([["format", format]]);
   for (const [name, value] of view) if (!PAGING.has(name)) query.append(name, value);
-  return `${address(`${recordPath(object)}/export`)}?${query}`;
+  return `${recordPath(object)}/export?${query}`;
 }
 
 /** Asks first whether the server would give it, so that a refusal is shown here and not kept as a file. */
 async function exportView(object: string, view: TransferMenuProps["view"], format: "csv" | "ndjson"): Promise<void> {
   const path = exportPath(object, view, format);
   try {
-    await requestRaw("HEAD", path);
+    await api.HEAD("/api/v1/data/{object}/export", { params: { path: { object }, query: path.slice(path.indexOf("?") + 1) } });
   } catch (error) {
     failed("The records were not exported", error);
     return;

@@ -3,9 +3,11 @@
  * as JSON that only has to be sent.
  */
 import { checkValue } from "../../../api/field-rules";
-import { printJson, type JsonObject, type JsonValue } from "../../../api/json";
+import type { Issue } from "../../../api/errors";
+import { isLosslessNumber, printJson, type JsonObject, type JsonValue } from "../../../api/json";
 import type { Column } from "../../../api/record-shape";
 import { type ConvertSettings, convertCell } from "./convert";
+import { whyRefused } from "./refused";
 import type { Mapping } from "./mapping";
 import type { SourceOptions, SourceRow } from "./formats";
 import { type Progress, guessOptions, rowsOf } from "./source";
@@ -17,6 +19,8 @@ export interface Plan {
   columns: Column[];
   /** The columns that an upsert goes by; null inserts. */
   target: string[] | null;
+  /** By reference column: the unique field of the target by whose values its records are named. Else cells hold ids. */
+  lookups: Record<string, Column>;
 }
 
 export interface ReadyRow {
@@ -25,6 +29,8 @@ export interface ReadyRow {
   json: string;
   /** What an upsert goes by. */
   key: string;
+  /** By reference column: what names its record, as the text of a filter. `json` does not have these columns yet. */
+  names: Record<string, string>;
 }
 
 export interface RefusedRow {
@@ -89,24 +95,39 @@ function prepared(row: SourceRow, plan: Plan, columns: Map<string, Column>): { r
   const refused = (field: string | null, reason: string) => ({ refused: { number: row.number, field, reason, cells: row.cells } });
   if (row.broken !== undefined) return refused(null, row.broken);
   const body: JsonObject = {};
+  const names: Record<string, string> = {};
+  const problems: Issue[] = [];
   for (const [source, target] of Object.entries(plan.mapping)) {
     if (target === null) continue;
     const column = columns.get(target);
     if (column === undefined) continue;
-    const converted = convertCell(column, row.cells[source], plan.settings);
-    if ("problem" in converted) return refused(target, converted.problem);
-    if (converted.value === undefined) continue;
-    const problem = column.type === "json" ? undefined : checkValue(column, converted.value);
-    if (problem !== undefined) return refused(target, problem);
-    body[target] = converted.value;
+    // What names another record is read as a value of the field that names it.
+    const named = plan.lookups[target];
+    const converted = convertCell(named ?? column, row.cells[source], plan.settings);
+    if ("problem" in converted) {
+      problems.push({ path: target, message: converted.problem });
+      continue;
+    }
+    const { value } = converted;
+    if (value === undefined) continue;
+    if (named !== undefined && value !== null && value !== "") {
+      names[target] = typeof value === "object" && !isLosslessNumber(value) ? printJson(value) : String(value);
+      continue;
+    }
+    const problem = column.type === "json" ? undefined : checkValue(column, value);
+    if (problem !== undefined) problems.push({ path: target, message: problem });
+    body[target] = named === undefined ? value : null;
   }
   for (const column of plan.columns) {
     // An upsert that meets a record changes what is given; whether that is enough only the server knows.
-    if (plan.target === null && column.required === true && !(column.name in body) && (column.default === undefined || column.default === null)) return refused(column.name, "This is required.");
+    if (plan.target === null && column.required === true && !(column.name in body) && !(column.name in names) && (column.default === undefined || column.default === null) && !problems.some(({ path }) => path === column.name))
+      problems.push({ path: column.name, message: "This is required." });
   }
-  for (const name of plan.target ?? []) if ((body[name] ?? null) === null) return refused(name, "The record is found by this, so it is needed.");
-  const key = (plan.target ?? []).map((name) => printJson(body[name])).join("\u0000");
-  return { ready: { number: row.number, json: printJson(body), key } };
+  for (const name of plan.target ?? [])
+    if ((body[name] ?? null) === null && !(name in names) && !problems.some(({ path }) => path === name)) problems.push({ path: name, message: "The record is found by this, so it is needed." });
+  if (problems.length > 0) return refused(...whyRefused(problems));
+  const key = (plan.target ?? []).map((name) => names[name] ?? printJson(body[name])).join("\u0000");
+  return { ready: { number: row.number, json: printJson(body), key, names } };
 }
 
 const ID_COLUMN: Column = { name: "id", type: "uuid" };

@@ -3,12 +3,13 @@
  * while the others go on, in smaller pieces as long as many are refused. Upserts go one by one, several at a time, those of one
  * record in the order of the file.
  */
-import { requestRaw } from "../../../api/client";
-import { type ApiError, isApiError } from "../../../api/errors";
+import { api, dataOf, requestRaw } from "../../../api/client";
+import { type ApiError, type Issue, isApiError } from "../../../api/errors";
 import { recordPath } from "../../../api/records";
 import type { Piece, Plan, ReadyRow, RefusedRow } from "./import.worker";
 import type { Reader } from "./reader";
 import type { SourceRow } from "./formats";
+import { whyRefused } from "./refused";
 
 const PIECE_ROWS_MAX = 500;
 const PIECE_CHARACTERS_MAX = 2_000_000;
@@ -35,9 +36,22 @@ export interface ImportState {
 type Row = ReadyRow & { cells: SourceRow["cells"] };
 type Choice = "again" | "skip" | "stop";
 
+type Found = { id: string } | { problem: string };
+const foundKey = (column: string, text: string) => `${column}\u0000${text}`;
+
+/** Every reason that the server gives. */
+function reasonOf(error: ApiError): Pick<RefusedRow, "field" | "reason"> {
+  const plain = (message: string) => message.replace(/^At index \d+: /, "");
+  if (error.issues.length < 2) return { field: error.field ?? null, reason: plain(error.message) };
+  const [field, reason] = whyRefused(error.issues.map(({ path, message }) => ({ path, message: plain(message) })));
+  return { field, reason };
+}
+
 export class Importer {
   state: ImportState = { phase: "running", created: 0, updated: 0, refused: 0, bytes: 0 };
   readonly refused: RefusedRow[] = [];
+  /** What was looked up so far, by column and text. */
+  readonly #found = new Map<string, Found>();
   #isCanceled = false;
   #size = PIECE_ROWS_MAX;
   #choose: ((choice: Choice) => void) | null = null;
@@ -68,7 +82,8 @@ export class Importer {
         if (this.#isCanceled) return this.#tell({ phase: "canceled" });
         const piece = await this.reader.next(PIECE_ROWS_MAX, PIECE_CHARACTERS_MAX);
         for (const row of piece.refused) this.#refuse(row);
-        await (this.plan.target === null ? this.#insert(rowsOfPiece(piece)) : this.#upsert(rowsOfPiece(piece), this.plan.target));
+        const rows = await this.#resolved(rowsOfPiece(piece));
+        await (this.plan.target === null ? this.#insert(rows) : this.#upsert(rows, this.plan.target));
         this.#tell({ bytes: piece.bytes });
         if (piece.isEnd) {
           this.refused.sort((one, other) => one.number - other.number);
@@ -91,6 +106,58 @@ export class Importer {
     this.state = { ...this.state, refused: this.state.refused + 1 };
   }
 
+  /** Rows with the ids of the records that they name. Those that name none, or one that may not be seen, are refused. */
+  async #resolved(rows: Row[]): Promise<Row[]> {
+    for (const [column, { name: field }] of Object.entries(this.plan.lookups)) {
+      const target = this.plan.columns.find(({ name }) => name === column)?.reference?.target;
+      if (target === undefined) continue;
+      const wanted = new Set(rows.flatMap(({ names }) => names[column] ?? []).filter((text) => !this.#found.has(foundKey(column, text))));
+      const texts = [...wanted];
+      await Promise.all(
+        Array.from({ length: LANES }, async () => {
+          for (let text = texts.pop(); text !== undefined && !this.#isCanceled; text = texts.pop()) this.#found.set(foundKey(column, text), await this.#lookUp(target, field, text));
+        }),
+      );
+    }
+    if (this.#isCanceled) return [];
+    const resolved = rows.flatMap((row) => {
+      const issues: Issue[] = [];
+      const members: string[] = [];
+      for (const [column, text] of Object.entries(row.names)) {
+        const found = this.#found.get(foundKey(column, text)) ?? { problem: "It was not looked up." };
+        if ("problem" in found) issues.push({ path: column, message: found.problem });
+        else members.push(`${JSON.stringify(column)}:${JSON.stringify(found.id)}`);
+      }
+      if (issues.length > 0) {
+        const [field, reason] = whyRefused(issues);
+        this.#refuse({ number: row.number, field, reason, cells: row.cells });
+        return [];
+      }
+      if (members.length === 0) return [row];
+      const inner = row.json.slice(1, -1);
+      return [{ ...row, json: `{${[...(inner === "" ? [] : [inner]), ...members].join(",")}}` }];
+    });
+    // What was not there may be there later: rows of this file may refer to earlier ones.
+    for (const [key, found] of this.#found) if ("problem" in found) this.#found.delete(key);
+    return resolved;
+  }
+
+  /** The record whose unique field has a value. Waits where the server asks for it; any other refusal is the row's. */
+  async #lookUp(target: string, field: string, text: string): Promise<Found> {
+    for (;;) {
+      try {
+        const [record] = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: target }, query: { [`${field}[eq]`]: text, select: "id", limit: 1, count: "none" } }, signal: this.#abort.signal }));
+        return record === undefined ? { problem: `There is no \`${target}\` whose \`${field}\` is \`${text.slice(0, 60)}\`.` } : { id: record.id };
+      } catch (error) {
+        if (!isApiError(error)) throw error;
+        if (this.#isCanceled) return { problem: "The import was stopped." };
+        if (error.status === 429 || error.status === 503) await this.#pause(Math.min(PAUSE_MS_MAX, (error.retryAfterSeconds ?? 5) * 1_000));
+        else if (error.status >= 400 && error.status < 500 && error.status !== 401) return { problem: error.message };
+        else throw error;
+      }
+    }
+  }
+
   async #insert(rows: Row[]): Promise<void> {
     let left = rows;
     while (left.length > 0 && !this.#isCanceled) {
@@ -110,7 +177,7 @@ export class Importer {
       if (piece.length === 1 || index < piece.length) {
         const at = piece.length === 1 ? 0 : index;
         const row = piece[at]!;
-        this.#refuse({ number: row.number, field: outcome.field ?? null, reason: outcome.message.replace(/^At index \d+: /, ""), cells: row.cells });
+        this.#refuse({ number: row.number, ...reasonOf(outcome), cells: row.cells });
         left = left.toSpliced(at, 1);
         // Where the refused ones stand close, small pieces are sent again at less cost.
         this.#size = Math.max(1, Math.min(this.#size >> 1, Math.max(8, at)));
@@ -129,7 +196,7 @@ export class Importer {
           if (this.#isCanceled) return;
           const outcome = await this.#send("POST", path, row.json, [row]);
           if (outcome === "skip" || outcome === "stop") continue;
-          if (isApiError(outcome)) this.#refuse({ number: row.number, field: outcome.field ?? null, reason: outcome.message, cells: row.cells });
+          if (isApiError(outcome)) this.#refuse({ number: row.number, ...reasonOf(outcome), cells: row.cells });
           else if (outcome.status === 201) this.state = { ...this.state, created: this.state.created + 1 };
           else this.state = { ...this.state, updated: this.state.updated + 1 };
         }

@@ -1,6 +1,14 @@
 /** The refused rows as a CSV: the columns of the file, then which row it was and why. It can be mended and imported again. */
+import type { Issue } from "../../../api/errors";
 import { printJson, type JsonValue } from "../../../api/json";
 import type { RefusedRow } from "./import.worker";
+
+/** The one field, or none where it is several, and every reason. */
+export function whyRefused(issues: readonly Issue[]): [field: string | null, reason: string] {
+  const [first, ...more] = issues;
+  if (first !== undefined && more.length === 0) return [first.path === "" ? null : first.path, first.message];
+  return [null, issues.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`)).join("; ")];
+}
 
 const FORMULA_BEGINS = /^'*[=+\-@\t\r\n＝＋－＠]/;
 

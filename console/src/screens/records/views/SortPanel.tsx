@@ -1,67 +1,23 @@
 /** The order of the rows, by several columns. */
-import { ActionIcon, Button, Group, Popover, SegmentedControl, Select, Stack } from "@mantine/core";
-import { IconArrowUp, IconArrowsSort, IconX } from "@tabler/icons-react";
-import { type RecordColumn, isSortable } from "../columns";
-import type { SortKey } from "../list-query";
+import { Button } from "@mantine/core";
+import { IconArrowsSort } from "@tabler/icons-react";
+import { Popover } from "../../../components/floating";
+import { later } from "../../../components/later";
+import type { SortListProps } from "./SortList";
 
-const SORTS_MAX = 8;
+const SortList = later(() => import("./SortList").then((loaded) => loaded.SortList));
 
-export function SortPanel({ columns, sort, onSort }: { columns: RecordColumn[]; sort: SortKey[]; onSort: (sort: SortKey[]) => void }) {
-  const choices = columns.filter(isSortable).map(({ id, label }) => ({ value: id, label: label === id ? id : `${label} (${id})` }));
-  const free = choices.filter(({ value }) => !sort.some(({ id }) => id === value));
+export function SortPanel(props: SortListProps) {
+  const { length } = props.sort;
   return (
-    <Popover position="bottom-end" trapFocus returnFocus withinPortal width={360}>
+    <Popover position="bottom-end" trapFocus returnFocus withinPortal width={360} preload={SortList.preload}>
       <Popover.Target>
         <Button variant="default" leftSection={<IconArrowsSort size={14} />}>
-          Sort{sort.length > 0 && <span className="dim nums">&nbsp;{sort.length}</span>}
+          Sort{length > 0 && <span className="dim nums">&nbsp;{length}</span>}
         </Button>
       </Popover.Target>
       <Popover.Dropdown aria-label="Sort">
-        <Stack gap="sm">
-          {sort.length === 0 && <div className="dim">The newest records come first.</div>}
-          {sort.map(({ id, descending }, index) => (
-            <Group key={id} gap={4} wrap="nowrap">
-              <Select
-                aria-label={`Column ${index + 1} of the sort`}
-                style={{ flex: 1, minWidth: 0 }}
-                searchable
-                allowDeselect={false}
-                comboboxProps={{ withinPortal: false }}
-                data={[...choices.filter(({ value }) => value === id), ...free]}
-                value={id}
-                onChange={(next) => next !== null && onSort(sort.map((each, at) => (at === index ? { ...each, id: next } : each)))}
-              />
-              <SegmentedControl
-                aria-label={`Direction of ${id}`}
-                data={[
-                  { value: "asc", label: "Asc" },
-                  { value: "desc", label: "Desc" },
-                ]}
-                value={descending ? "desc" : "asc"}
-                onChange={(direction) => onSort(sort.map((each, at) => (at === index ? { ...each, descending: direction === "desc" } : each)))}
-              />
-              <ActionIcon aria-label={`Sort by ${id} earlier`} disabled={index === 0} onClick={() => onSort([...sort.slice(0, index - 1), sort[index]!, sort[index - 1]!, ...sort.slice(index + 1)])}>
-                <IconArrowUp size={14} />
-              </ActionIcon>
-              <ActionIcon aria-label={`Do not sort by ${id}`} onClick={() => onSort(sort.filter((_, at) => at !== index))}>
-                <IconX size={14} />
-              </ActionIcon>
-            </Group>
-          ))}
-          {sort.length < SORTS_MAX && free.length > 0 && (
-            <Select
-              aria-label="Add a column to the sort"
-              placeholder="Add a column"
-              searchable
-              data-autofocus
-              comboboxProps={{ withinPortal: false }}
-              maxDropdownHeight={240}
-              data={free}
-              value={null}
-              onChange={(id) => id !== null && onSort([...sort, { id, descending: false }])}
-            />
-          )}
-        </Stack>
+        <SortList {...props} />
       </Popover.Dropdown>
     </Popover>
   );

@@ -1,8 +1,11 @@
 /** Saved views: choose, save, rename, delete, open with. */
-import { ActionIcon, Button, Group, Menu, Modal, Stack, Switch, TextInput } from "@mantine/core";
+import { ActionIcon, Button, Group } from "@mantine/core";
 import { IconBookmark, IconCheck, IconChevronDown, IconDots, IconPencil, IconTrash } from "@tabler/icons-react";
-import { useEffect, useState } from "react";
+import { useState } from "react";
+import { Menu } from "../../../components/floating";
+import { later, useEver } from "../../../components/later";
 import { undoable } from "../../../components/toast";
+import type { Naming } from "./NameDialog";
 import { PLAIN, type SavedView, type SavedViews } from "./view";
 import classes from "./Views.module.css";
 
@@ -17,10 +20,11 @@ export interface ViewMenuProps {
   onKeep: (views: SavedViews) => void;
 }
 
-type Naming = { kind: "save" } | { kind: "rename"; view: SavedView };
+const NameDialog = later(() => import("./NameDialog").then((loaded) => loaded.NameDialog));
 
 export function ViewMenu({ saved, view, base, isChanged, onChoose, onReset, onKeep }: ViewMenuProps) {
   const [naming, setNaming] = useState<Naming | null>(null);
+  const wasNaming = useEver(naming !== null);
   const title = base?.name ?? "All records";
   const put = (next: SavedView, name: string) => ({ ...saved, views: saved.views.map((each) => (each.name === name ? next : each)), preset: saved.preset === name ? next.name : saved.preset });
   const remove = (gone: SavedView) => {
@@ -82,58 +86,22 @@ export function ViewMenu({ saved, view, base, isChanged, onChoose, onReset, onKe
           </Menu.Dropdown>
         </Menu>
       )}
-      <NameDialog
-        naming={naming}
-        taken={saved.views.map(({ name }) => name)}
-        onClose={() => setNaming(null)}
-        onName={(name, preset) => {
-          if (naming?.kind === "rename") {
-            onKeep(put({ ...naming.view, name }, naming.view.name));
-          } else {
-            onKeep({ ...saved, views: [...saved.views, { ...view, name }], preset: preset ? name : saved.preset });
-          }
-          onChoose(name);
-          setNaming(null);
-        }}
-      />
+      {wasNaming && (
+        <NameDialog
+          naming={naming}
+          taken={saved.views.map(({ name }) => name)}
+          onClose={() => setNaming(null)}
+          onName={(name, preset) => {
+            if (naming?.kind === "rename") {
+              onKeep(put({ ...naming.view, name }, naming.view.name));
+            } else {
+              onKeep({ ...saved, views: [...saved.views, { ...view, name }], preset: preset ? name : saved.preset });
+            }
+            onChoose(name);
+            setNaming(null);
+          }}
+        />
+      )}
     </Group>
-  );
-}
-
-const NAME_MAX = 60;
-
-function NameDialog({ naming, taken, onName, onClose }: { naming: Naming | null; taken: string[]; onName: (name: string, preset: boolean) => void; onClose: () => void }) {
-  const [name, setName] = useState("");
-  const [preset, setPreset] = useState(false);
-  const before = naming?.kind === "rename" ? naming.view.name : null;
-  useEffect(() => {
-    if (naming === null) return;
-    setName(naming.kind === "rename" ? naming.view.name : "");
-    setPreset(false);
-  }, [naming]);
-  const trimmed = name.trim();
-  const problem = trimmed === PLAIN ? "Choose another name." : trimmed !== before && taken.includes(trimmed) ? "There is a view of this name already." : trimmed.length > NAME_MAX ? `A name has ${NAME_MAX} characters at most.` : undefined;
-  return (
-    <Modal opened={naming !== null} onClose={onClose} title={before === null ? "Save view" : "Rename view"} centered size="sm">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (trimmed !== "" && problem === undefined) onName(trimmed, preset);
-        }}
-      >
-        <Stack gap="md">
-          <TextInput label="Name" data-autofocus autoComplete="off" dir="auto" value={name} error={problem} onChange={(event) => setName(event.currentTarget.value)} />
-          {before === null && <Switch label="Open this object with it" checked={preset} onChange={(event) => setPreset(event.currentTarget.checked)} />}
-          <Group justify="flex-end" gap="sm">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" disabled={trimmed === "" || problem !== undefined}>
-              {before === null ? "Save view" : "Rename view"}
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Modal>
   );
 }

@@ -1,0 +1,66 @@
+/**
+ * The routes whose shapes follow the live schema and the installed blocks. The OpenAPI document names them once for each object, so
+ * the types of an empty server have none of them; here they are once for all objects, and a record is a JSON object.
+ */
+import type { JsonObject, JsonValue } from "./json";
+import type { components } from "./schema";
+
+/** A record as the API shows it. */
+export interface RecordRow extends JsonObject {
+  id: string;
+}
+
+export interface RecordsPage {
+  data: RecordRow[];
+  pagination: components["schemas"]["SvcPagination"];
+}
+
+interface Written {
+  count: number;
+  ids: string[];
+}
+
+/** Filters have names of the columns: an object, or the text of a query that is made already. */
+type Query = string | Record<string, string | number | boolean | undefined>;
+
+interface Call<Path, Answer, Body = never, Header = unknown> {
+  parameters: { query?: Query; header?: Header & { "x-svc-view-as"?: string }; path: Path; cookie?: never };
+  requestBody: [Body] extends [never] ? undefined : { content: { "application/json": Body } };
+  responses: { 200: { headers: Record<string, unknown>; content: { "application/json": Answer } } };
+}
+
+type Condition = { "if-match"?: string };
+type OfObject = { object: string };
+type OfRecord = OfObject & { id: string };
+type One = { data: RecordRow };
+
+export interface RecordPaths {
+  "/api/v1/data/{object}": {
+    get: Call<OfObject, RecordsPage>;
+    post: Call<OfObject, One, JsonObject>;
+  };
+  "/api/v1/data/{object}/{id}": {
+    get: Call<OfRecord, One>;
+    patch: Call<OfRecord, One, JsonObject, Condition>;
+    delete: Call<OfRecord, undefined, never, Condition>;
+  };
+  "/api/v1/data/{object}/{id}/links/{relation}": {
+    post: Call<OfRecord & { relation: string }, JsonObject, { ids: string[] }>;
+    delete: Call<OfRecord & { relation: string }, JsonObject, { ids: string[] }>;
+  };
+  "/api/v1/data/{object}/bulk": {
+    post: Call<OfObject, Written, { data: JsonObject[] }>;
+    patch: Call<OfObject, Written, { ids: string[]; values: JsonObject }>;
+    delete: Call<OfObject, Written, { ids: string[] }>;
+  };
+  "/api/v1/data/{object}/aggregate": {
+    get: Call<OfObject, { data: { filteredCount: number } }>;
+  };
+  "/api/v1/data/{object}/export": {
+    get: Call<OfObject, string>;
+    head: Call<OfObject, undefined>;
+  };
+  "/api/v1/blocks/{block}/actions/{action}": {
+    post: Call<{ block: string; action: string }, { data: JsonValue }, JsonValue>;
+  };
+}

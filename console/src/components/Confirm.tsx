@@ -1,1 +1,0 @@
-export { type ConfirmOptions, confirm } from "./confirm-store";

@@ -1,3 +1,0 @@
-export { ObjectsScreen } from "./list/ObjectsScreen";
-export { NewObjectScreen } from "./create/NewObjectScreen";
-export { ObjectScreen } from "./object/ObjectScreen";

@@ -1,0 +1,132 @@
+//! What became of each attempt to deliver: kept beside the ledger, over retries by hand as well.
+//!
+//! A ledger of 10,000,000 deliveries holds mostly those that succeeded at once. They write no row here and no further column: the
+//! ledger's own row says all that there is to say, and [`Connection::delivery_attempts`] answers with it. An attempt that fails costs
+//! one row, and so does each one after it, up to [`ATTEMPTS_KEPT`] rows of a delivery, each with an error of bounded length. They go
+//! with their delivery by range, a statement a batch, so that deleting a delivery does not have to look for rows that it rarely has.
+
+use blockbase_query::{Param, Statement};
+
+use super::{among, database_now};
+use crate::connection::Connection;
+use crate::error::DbError;
+
+/// The last attempts of a delivery that are kept.
+pub const ATTEMPTS_KEPT: i64 = 20;
+
+/// An attempt that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    /// The number of the event.
+    pub seq: i64,
+    /// Attempts that had ended before it, since the delivery was last tried again by hand.
+    pub attempts: i64,
+    /// The number of the one before it, where that is kept.
+    pub last_attempt: Option<i64>,
+    /// `None` where nothing was attempted.
+    pub duration_ms: Option<i64>,
+}
+
+impl Attempted {
+    /// Whether none is kept of this delivery, so that a success needs no row.
+    pub(super) fn is_first(&self) -> bool {
+        self.last_attempt.is_none()
+    }
+
+    /// What it is known by among all attempts of its delivery.
+    pub(super) fn number(&self) -> i64 {
+        self.last_attempt.unwrap_or(self.attempts) + 1
+    }
+}
+
+/// An attempt as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptRow {
+    pub number: i64,
+    /// Milliseconds since the epoch.
+    pub ended_at: i64,
+    pub duration_ms: Option<i64>,
+    /// `None` where it succeeded.
+    pub error: Option<String>,
+}
+
+impl Connection {
+    /// The kept attempts of a delivery, the last one first.
+    pub async fn delivery_attempts(&mut self, event_id: &str, consumer: &str) -> Result<Vec<AttemptRow>, DbError> {
+        const ATTEMPTS: &str = "SELECT number, ended_at, duration_ms, error FROM svc_delivery_attempts \
+             WHERE event_seq = (SELECT seq FROM svc_events WHERE id = $1) AND consumer = $2 ORDER BY number DESC LIMIT $3";
+        let params = vec![event_id.into(), consumer.into(), ATTEMPTS_KEPT.into()];
+        let rows = self.fetch(ATTEMPTS, params).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(AttemptRow {
+                    number: row.integer(0)?,
+                    ended_at: row.integer(1)?,
+                    duration_ms: row.optional_integer(2)?,
+                    error: row.optional_text(3)?,
+                })
+            })
+            .collect()
+    }
+
+    /// Keeps an attempt whose claim held, and forgets the oldest one where there are too many. It takes the place of one with its
+    /// number: whatever somebody did to the ledger, the history must not hold deliveries up.
+    pub(super) async fn keep_attempt(
+        &mut self,
+        consumer: &str,
+        attempted: &Attempted,
+        error: Option<String>,
+    ) -> Result<(), DbError> {
+        let number = attempted.number();
+        let sql = format!(
+            "INSERT INTO svc_delivery_attempts (event_seq, consumer, number, ended_at, duration_ms, error) \
+             VALUES ($1, $2, $3, {}, $4, $5) ON CONFLICT (event_seq, consumer, number) \
+             DO UPDATE SET ended_at = excluded.ended_at, duration_ms = excluded.duration_ms, error = excluded.error",
+            database_now(self.dialect())
+        );
+        let params =
+            vec![attempted.seq.into(), consumer.into(), number.into(), Param::BigInteger(attempted.duration_ms), error.into()];
+        self.execute(Statement { sql: self.spell(sql), params }).await?;
+        if number > ATTEMPTS_KEPT {
+            const FORGET: &str = "DELETE FROM svc_delivery_attempts WHERE event_seq = $1 AND consumer = $2 AND number <= $3";
+            self.run(FORGET, vec![attempted.seq.into(), consumer.into(), (number - ATTEMPTS_KEPT).into()]).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps what the ledger says of deliveries that were given up without an attempt that ended, under the number that it has.
+    pub(super) async fn keep_last_errors(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
+        let dialect = self.dialect();
+        let keep = format!(
+            "INSERT INTO svc_delivery_attempts (event_seq, consumer, number, ended_at, error) \
+             SELECT event_seq, consumer, last_attempt, {}, error FROM svc_deliveries WHERE consumer = $1 AND {} \
+             ON CONFLICT DO NOTHING",
+            database_now(dialect),
+            among(dialect, "event_seq", 2)
+        );
+        let forget = format!(
+            "DELETE FROM svc_delivery_attempts WHERE consumer = $1 AND {} AND number <= {} - {ATTEMPTS_KEPT}",
+            among(dialect, "event_seq", 2),
+            "(SELECT d.last_attempt FROM svc_deliveries d WHERE d.consumer = $1 AND d.event_seq = svc_delivery_attempts.event_seq)"
+        );
+        for sql in [keep, forget] {
+            let params = vec![consumer.into(), Param::IntegerList(seqs.clone())];
+            self.execute(Statement { sql: self.spell(sql), params }).await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the attempts of deliveries that are dropped.
+    pub(super) async fn forget_attempts(&mut self, consumer: &str, seqs: Vec<i64>) -> Result<(), DbError> {
+        let sql = format!("DELETE FROM svc_delivery_attempts WHERE consumer = $1 AND {}", among(self.dialect(), "event_seq", 2));
+        let params = vec![consumer.into(), Param::IntegerList(seqs)];
+        self.execute(Statement { sql: self.spell(sql), params }).await.map(|_| ())
+    }
+
+    /// Forgets the attempts of events in `(after, up_to]` that were deleted with their deliveries.
+    pub(crate) async fn forget_attempts_of_purged(&mut self, after: i64, up_to: i64) -> Result<(), DbError> {
+        const FORGET: &str = "DELETE FROM svc_delivery_attempts WHERE event_seq > $1 AND event_seq <= $2 \
+             AND NOT EXISTS (SELECT 1 FROM svc_events e WHERE e.seq = svc_delivery_attempts.event_seq)";
+        self.run(FORGET, vec![after.into(), up_to.into()]).await.map(|_| ())
+    }
+}
