@@ -1,7 +1,7 @@
 /** The table of one object: it brings the view, the rows, what happens to them, and the parts of the screen together. */
 import { Button } from "@mantine/core";
 import { IconDots, IconPlus, IconRefresh } from "@tabler/icons-react";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useRouter, useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { RecordShape as KnownShape } from "../../api/record-shape";
 import type { JsonValue } from "../../api/json";
@@ -71,6 +71,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   const object = shape.name;
   const search = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
+  const router = useRouter();
   const viewAs = search.as;
   const mayUpdate = useCan(object, "update") && viewAs === undefined;
   const mayDelete = useCan(object, "delete") && viewAs === undefined;
@@ -150,10 +151,17 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     [],
   );
   const page = Math.floor(visible.first / view.size) + 1;
+  const isPageShown = (search.page ?? 1) === page;
   useEffect(() => {
-    const timer = setTimeout(() => void navigate({ search: (now) => ({ ...now, page: page === 1 ? undefined : page }), replace: true, resetScroll: false }), PAGE_MS);
+    if (isPageShown) return;
+    const { pathname } = router.latestLocation;
+    const timer = setTimeout(() => {
+      // A visit to another page may be under way, which this would call back.
+      if (router.latestLocation.pathname !== pathname) return;
+      void navigate({ search: (now) => ({ ...now, page: page === 1 ? undefined : page }), replace: true, resetScroll: false });
+    }, PAGE_MS);
     return () => clearTimeout(timer);
-  }, [page, navigate]);
+  }, [page, isPageShown, navigate, router]);
   const identity = `${queryText(listParameters(view, shape))}\u0000${view.size}\u0000${viewAs ?? ""}`;
   const before = useRef(identity);
   useEffect(() => {
