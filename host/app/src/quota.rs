@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blockbase_quota::{ByteQuota, BytesRule, Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, Read};
+use blockbase_store::{Connection, Read, Reader, Writer};
 use futures_util::future::BoxFuture;
 
 use crate::App;
@@ -36,6 +36,25 @@ impl Caller {
 
 /// A scan that may run, until this is dropped. The service itself needs no place.
 pub(crate) struct ScanPermit(#[expect(dead_code, reason = "it is held")] Option<Place>);
+
+/// The service writes for somebody, in their turn: nothing of it can be refused them.
+pub(crate) struct InTurnOf(pub(crate) QuotaOwner);
+
+impl Reader for InTurnOf {
+    fn owner(&self) -> QuotaOwner {
+        self.0.clone()
+    }
+
+    fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+impl Writer for InTurnOf {
+    fn check_before_commit<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
 
 /// Places for the scans of callers.
 pub(crate) fn scan_places(scans_max: usize) -> Arc<Places> {

@@ -14,6 +14,6 @@ pub use rows::{
     write_converted,
 };
 pub use write::{
-    any_link, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert, insert_params,
-    referring, referring_ids, restamp, take_links, update, update_many, upsert,
+    any_link, any_stamped, change_links, conflicting, delete_many, duplicate, hold_referring, ids_created_by, insert,
+    insert_params, referring, referring_ids, restamp, take_links, update, update_many, upsert,
 };

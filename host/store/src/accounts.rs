@@ -322,11 +322,11 @@ impl Connection {
         Ok(())
     }
 
-    /// At most `limit` guests whose records are still to become a user's, each with the user: this user's, or anybody's.
+    /// At most `limit` guests whose records are still to become a user's, each with the user: those of this user or guest, or of anybody.
     pub async fn carry_overs(&mut self, user_id: Option<&str>, limit: i64) -> Result<Vec<(String, String)>, DbError> {
         let rows = match user_id {
             Some(user_id) => {
-                let sql = "SELECT guest_id, user_id FROM svc_carry_overs WHERE user_id = $1 ORDER BY guest_id LIMIT $2";
+                let sql = "SELECT guest_id, user_id FROM svc_carry_overs WHERE user_id = $1 OR guest_id = $1 ORDER BY guest_id LIMIT $2";
                 self.fetch(sql, vec![user_id.into(), limit.into()]).await?
             }
             None => {

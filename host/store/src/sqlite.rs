@@ -144,14 +144,25 @@ impl Sqlite {
             ReadCost::Rows => self.read_on(self.take()?, schema, body).0,
             ReadCost::Scan => {
                 let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(crate::unavailable)?;
-                self.scan(permit, schema, body).await
+                self.scan_now(permit, schema, body).await
             }
         }
     }
 
+    /// Runs a caller's scan, once the log lets it begin. The service's own scans never wait for callers'.
+    pub(crate) async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        let entered = self.log.enter(&self.file).await;
+        self.scan_now((permit, entered), schema, body).await
+    }
+
     /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is held as long as it runs, which may be
     /// a moment longer than its caller is there.
-    pub(crate) async fn scan<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
+    async fn scan_now<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -161,9 +172,8 @@ impl Sqlite {
         let abandoned = Arc::new(AtomicBool::new(false));
         // Raised when this future is dropped: nobody waits for the scan any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
-        let entered = self.log.enter(&self.file).await;
         let scan = move || {
-            let _held = (permit, entered);
+            let _permit = permit;
             if abandoned.load(Ordering::Relaxed) {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
@@ -353,8 +363,8 @@ fn open_driver(file: &Path, is_writer: bool, meter: &Arc<Meter>) -> rusqlite::Re
     driver.pragma_update(None, "trusted_schema", false)?;
     // What is deleted is overwritten with zeros, so that nothing of it can be read out of the file.
     driver.pragma_update(None, "secure_delete", true)?;
-    // What a reader sorts may be as large as all that is stored; in files, its memory is bounded. They are only made for what the cache does
-    // not take. The writer's temporary data are bounded by what one call may touch.
+    // What a reader sorts may be as large as all that is stored; in files, its memory is bounded. SQLite makes a file only for what its cache
+    // does not take. The writer's temporary data are bounded by what one call may touch.
     driver.pragma_update(None, "temp_store", if is_writer { "MEMORY" } else { "FILE" })?;
     driver.pragma_update(None, "mmap_size", MAPPED_BYTES)?;
     driver.pragma_update(None, "cache_size", if is_writer { -WRITER_CACHE_KIB } else { -READER_CACHE_KIB })?;

@@ -11,13 +11,14 @@ use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::makers::raise_versions_of;
 use crate::platform_event::Announcer;
+use crate::quota::InTurnOf;
 use crate::users::remove_user;
 
 /// Name of every guest.
 const GUEST_NAME: &str = "Anonymous";
 /// Guests deleted in one transaction.
 const GUESTS_AT_ONCE: i64 = 200;
-/// Records whose stamps are changed in one transaction, at least where there are as many; at most twice as many.
+/// A transaction changes the stamps of this many records, or of up to twice as many.
 const STAMPS_AT_ONCE: usize = 500;
 /// Guests whose records are looked for together.
 const CARRY_OVERS_AT_ONCE: i64 = 100;
@@ -82,7 +83,9 @@ async fn restamp_some(connection: &mut Connection, registry: &Registry, from: &s
         let statements = sql::restamp(connection.dialect(), object, left);
         let changed = connection.restamp(statements, from, Some(to)).await.map_err(|error| error.on(object))?;
         left = left.saturating_sub(usize::try_from(changed).unwrap_or(usize::MAX));
-        if left == 0 {
+        // Fewer than `left` may have changed because others deleted some of them meanwhile, so the rest is looked for.
+        let rest = sql::any_stamped(connection.dialect(), object);
+        if left == 0 || !connection.ids_created_by(rest, from).await?.is_empty() {
             return Ok(false);
         }
     }
@@ -128,6 +131,7 @@ impl App {
 
     /// The same for one user, or for all.
     pub(crate) async fn finish_carry_overs_of(&self, user_id: Option<&str>) -> Result<()> {
+        let (is_of_one, mut has_failed) = (user_id.is_some(), false);
         loop {
             let user_id = user_id.map(str::to_owned);
             let pending = self
@@ -140,19 +144,31 @@ impl App {
                 return Ok(());
             }
             for (guest, user) in pending {
-                while !self.carry_over_some(&guest, &user).await? {}
+                if let Err(error) = self.carry_over_all(&guest, &user).await {
+                    if is_of_one {
+                        return Err(error);
+                    }
+                    tracing::warn!(error.cause = %error, guest.id = guest, "records of a guest are not the user's yet; it is tried again");
+                    has_failed = true;
+                }
+            }
+            if has_failed {
+                return Ok(());
             }
         }
     }
 
+    async fn carry_over_all(&self, guest: &str, user: &str) -> Result<()> {
+        while !self.carry_over_some(guest, user).await? {}
+        Ok(())
+    }
+
     /// One transaction of it, in the user's turn: whether it was the last one.
     async fn carry_over_some(&self, guest: &str, user: &str) -> Result<bool> {
-        let caller = Caller { quota_owner: QuotaOwner::User(user.into()), ..App::as_user(user) };
-        let caller = &caller;
-        self.on_schema(caller, move |registry| async move {
+        self.on_schema(&Caller::system(), move |registry| async move {
             let (guest, user) = (guest.to_owned(), user.to_owned());
             self.store
-                .write_in_reserve(self.by(caller), move |connection| {
+                .write_in_reserve(InTurnOf(QuotaOwner::User(user.as_str().into())), move |connection| {
                     Box::pin(async move {
                         if connection.version("schema").await? != registry.version {
                             return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));

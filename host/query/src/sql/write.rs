@@ -36,6 +36,19 @@ pub fn restamp(dialect: Dialect, object: &Object, limit: usize) -> [String; 2] {
     ]
 }
 
+/// The id of one row that [`restamp`] would change for the first bound actor.
+pub fn any_stamped(dialect: Dialect, object: &Object) -> String {
+    let (from, id) = match dialect {
+        Dialect::Sqlite => ("?1", quote(system::ID)),
+        Dialect::Postgres => ("$1", format!("{}::text", quote(system::ID))),
+    };
+    let (table, creator, editor) = (quote(object.name()), quote(system::CREATED_BY), quote(system::UPDATED_BY));
+    let by_another = edited_by_another(dialect);
+    format!(
+        "SELECT {id} FROM {table} WHERE {creator} = {from} UNION ALL SELECT {id} FROM {table} WHERE {editor} = {from} AND {by_another} LIMIT 1"
+    )
+}
+
 /// The ids of at most `limit` rows that the first bound actor created.
 pub fn ids_created_by(dialect: Dialect, object: &Object, limit: usize) -> String {
     let from = if dialect == Dialect::Sqlite { "?1" } else { "$1" };

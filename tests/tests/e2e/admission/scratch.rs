@@ -23,8 +23,9 @@ async fn a_sort_of_long_texts_stays_out_of_memory() {
     let admin = server.admin().await;
     admin.define("doc", json!([{ "name": "body", "type": "text" }])).await;
     for part in 0..40 {
-        let records: Vec<Value> =
-            (0..5).map(|number| json!({ "body": format!("{:03}{}", (part * 5 + number) * 77 % 200, "x".repeat(1_000_000)) })).collect();
+        let records: Vec<Value> = (0..5)
+            .map(|number| json!({ "body": format!("{:03}{}", (part * 5 + number) * 77 % 200, "x".repeat(1_000_000)) }))
+            .collect();
         assert_eq!(admin.post("/api/v1/data/doc/bulk", json!({ "data": records })).await.status, 201);
     }
     let (before, is_over) = (memory(&server, "RssAnon"), AtomicBool::new(false));
