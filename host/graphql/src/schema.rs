@@ -15,8 +15,8 @@ use blockbase_app::schema::{Error, FieldType, Object, RelationShape, Result, pas
 
 use crate::root::Root;
 use crate::types::{
-    AGGREGATE_FUNCTIONS, FILTER_OPERATORS, Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, description_of, enum_name,
-    enum_values, is_numeric, page_name, scalar_of, upserted_name,
+    AGGREGATE_FUNCTIONS, Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, description_of, enum_name, enum_values,
+    filter_operators, is_numeric, page_name, scalar_of, upserted_name,
 };
 use crate::view::View;
 
@@ -166,7 +166,7 @@ fn shared_types(builder: SchemaBuilder, has_events: bool) -> SchemaBuilder {
                 .validator(|value| matches!(value, Value::String(_))),
         )
         .register(ScalarType::new(Scalar::Json.name()).description("Any JSON value."))
-        .register(fixed("FilterOperator", &FILTER_OPERATORS))
+        .register(fixed("FilterOperator", &filter_operators()))
         .register(fixed("SortDirection", &SORT_DIRECTIONS))
         .register(fixed("AggregateFunction", &AGGREGATE_FUNCTIONS))
         .register(input_object(&Input::Filter))

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
+use blockbase_app::Operator;
 use blockbase_app::schema::{Column, FieldType, Object, pascal_case, system};
 
 /// Options of an enum in GraphQL.
-pub(crate) const FILTER_OPERATORS: [&str; 12] =
-    ["eq", "neq", "gt", "gte", "lt", "lte", "like", "ilike", "in", "nin", "is_null", "is_not_null"];
 pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
 pub(crate) const AGGREGATE_FUNCTIONS: [&str; 5] = ["count", "sum", "avg", "min", "max"];
+
+pub(crate) fn filter_operators() -> Vec<&'static str> {
+    Operator::ALL.iter().map(|operator| operator.name()).collect()
+}
+
 /// A field that input objects without any other have, because GraphQL knows no empty ones.
 pub(crate) const PLACEHOLDER: &str = "_";
 
@@ -79,7 +83,7 @@ impl Input {
     }
 
     pub(crate) fn filter_operator() -> Input {
-        Input::fixed("FilterOperator", &FILTER_OPERATORS)
+        Input::fixed("FilterOperator", &filter_operators())
     }
 
     pub(crate) fn sort_direction() -> Input {
@@ -112,7 +116,7 @@ impl Input {
                 let operator = field("operator", Input::filter_operator().required());
                 vec![
                     field("field", Input::Scalar(Scalar::String).required()),
-                    InputField { default: Some("eq"), ..operator },
+                    InputField { default: Some(Operator::DEFAULT.name()), ..operator },
                     field("value", Input::Scalar(Scalar::Json)),
                 ]
             }

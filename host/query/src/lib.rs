@@ -20,6 +20,6 @@ pub use access::{Access, Action, Grant, Permissions, RowPolicy, Scope};
 pub use aggregate::{AggregateRequest, Function};
 pub use dialect::Dialect;
 pub use expand::{Related, expand_paths};
-pub use operator::Operator;
+pub use operator::{Operand, Operator};
 pub use request::{ExportRequest, Filter, FilterValue, ListRequest, Paging, PagingParameters, SEARCH_CHARACTERS_MAX};
 pub use sql::{Param, Statement};

@@ -11,7 +11,7 @@ use blockbase_schema::{Error, Object, Result};
 use crate::access::{Access, Scope};
 
 pub use list::ListPlan;
-pub use selection::{Predicate, SearchBy, Selection, Test};
+pub use selection::{Comparison, Predicate, SearchBy, Selection, Test};
 pub use write::{Assignment, Change, CreatePlan, LinkPlan, Stamp, UpdatePlan, UpsertPlan, search_document, write_record};
 
 /// One record by id, read or deleted.

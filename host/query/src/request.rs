@@ -213,7 +213,7 @@ impl ListRequest {
             .map(|filter| {
                 Ok(Filter {
                     field: filter.field,
-                    operator: Operator::parse(filter.operator.as_deref().unwrap_or("eq"))?,
+                    operator: filter.operator.as_deref().map_or(Ok(Operator::DEFAULT), Operator::parse)?,
                     value: filter.value.map_or_else(|| FilterValue::Text("null".to_owned()), FilterValue::Json),
                 })
             })
@@ -266,7 +266,7 @@ fn count_is_left_out(value: &str) -> Result<bool> {
 /// `<field>[<op>]=value`, or a bare `<field>=value`, which means eq.
 fn parameter_filter(name: &str, value: &str) -> Result<Filter> {
     let (field, operator) = match name.split_once('[') {
-        None => (name, Operator::Eq),
+        None => (name, Operator::DEFAULT),
         Some((field, rest)) => match rest.strip_suffix(']') {
             Some(operator) => (field, Operator::parse(operator)?),
             None => return Err(Error::invalid_request(format!("The parameter {name:?} lacks its closing bracket."))),

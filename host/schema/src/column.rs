@@ -48,6 +48,28 @@ pub enum ColumnType {
     Uuid,
 }
 
+impl ColumnType {
+    /// The column type of a field type, with a scale other than the type's own.
+    pub fn of(kind: FieldType, scale: Option<u8>) -> ColumnType {
+        match kind {
+            FieldType::Text | FieldType::Email | FieldType::Url | FieldType::Slug | FieldType::Enum => ColumnType::Text,
+            FieldType::MultiEnum => ColumnType::TextList,
+            FieldType::Integer | FieldType::Rating => ColumnType::Integer,
+            FieldType::BigInteger => ColumnType::BigInteger,
+            FieldType::Decimal | FieldType::Percentage | FieldType::Currency => {
+                ColumnType::Decimal { scale: scale.or(kind.default_scale()).unwrap_or(0) }
+            }
+            FieldType::Float => ColumnType::Float,
+            FieldType::Boolean => ColumnType::Boolean,
+            FieldType::Date => ColumnType::Date,
+            FieldType::Datetime => ColumnType::Datetime,
+            FieldType::Time => ColumnType::Time,
+            FieldType::Json => ColumnType::Json,
+            FieldType::Uuid => ColumnType::Uuid,
+        }
+    }
+}
+
 /// Field-level rules, ready to be checked.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
@@ -77,26 +99,6 @@ pub struct Column {
     pub is_sorted: bool,
     /// Most bytes of a text value that an index holds; engines bound the size of an index entry.
     pub index_bytes_max: Option<usize>,
-}
-
-/// The column type of a field type.
-fn column_type(kind: FieldType, scale: Option<u8>) -> ColumnType {
-    match kind {
-        FieldType::Text | FieldType::Email | FieldType::Url | FieldType::Slug | FieldType::Enum => ColumnType::Text,
-        FieldType::MultiEnum => ColumnType::TextList,
-        FieldType::Integer | FieldType::Rating => ColumnType::Integer,
-        FieldType::BigInteger => ColumnType::BigInteger,
-        FieldType::Decimal | FieldType::Percentage | FieldType::Currency => {
-            ColumnType::Decimal { scale: scale.or(kind.default_scale()).unwrap_or(0) }
-        }
-        FieldType::Float => ColumnType::Float,
-        FieldType::Boolean => ColumnType::Boolean,
-        FieldType::Date => ColumnType::Date,
-        FieldType::Datetime => ColumnType::Datetime,
-        FieldType::Time => ColumnType::Time,
-        FieldType::Json => ColumnType::Json,
-        FieldType::Uuid => ColumnType::Uuid,
-    }
 }
 
 /// Most bytes of text in one index entry. Postgres' own bound is 2,704, other columns and the header included.
@@ -157,7 +159,7 @@ impl Column {
 
     pub(crate) fn of_field(field: &Field, key: u32) -> Result<Column> {
         field.check()?;
-        let ty = column_type(field.kind, field.scale);
+        let ty = ColumnType::of(field.kind, field.scale);
         let invalid = |message: String| Error::new(Code::InvalidSchema, message).with_field(field.name.clone());
         let bound = |name: &str, number: &Option<ExactNumber>| -> Result<Option<Decimal>> {
             let Some(number) = number else { return Ok(None) };

@@ -233,7 +233,7 @@ impl Column {
                 self.text_as(&input, "needs a time like 12:00 or 12:00:00.500", |text| time::parse_time(text).map(Value::Time))?
             }
             ColumnType::Uuid => self.text_as(&input, "needs a UUID", |text| text.parse().ok().map(Value::Uuid))?,
-            ColumnType::Json => return Err(self.invalid("json columns are filtered by is_null and is_not_null only")),
+            ColumnType::Json => return Err(self.invalid("a json column cannot be compared")),
         };
         if with_rules {
             self.check_rules(&value)?;

@@ -1,12 +1,10 @@
 //! Schemas of what tools take and give, as JSON Schema.
 
-use blockbase_app::SEARCH_CHARACTERS_MAX;
+use blockbase_app::{Operand, Operator, SEARCH_CHARACTERS_MAX};
 use serde_json::{Map, Value, json};
 
 /// Names of objects that a schema lists; a longer list helps nobody.
 const NAMES_MAX: usize = 100;
-/// What `operator` may be; aliases are taken too.
-const OPERATORS: [&str; 12] = ["eq", "neq", "gt", "gte", "lt", "lte", "like", "ilike", "in", "nin", "is_null", "is_not_null"];
 
 pub(super) fn text(description: &str) -> Value {
     json!({ "type": "string", "description": description })
@@ -54,11 +52,18 @@ pub(super) fn search() -> Value {
 }
 
 pub(super) fn filters() -> Value {
+    // Aliases are taken too.
+    let operators: Vec<&str> = Operator::ALL.iter().map(|operator| operator.name()).collect();
+    let value = format!(
+        "For {} a list, or text separated by commas; ignored by {}.",
+        Operand::List.operators(),
+        Operand::Nothing.operators()
+    );
     let filter = exact(
         json!({
             "field": text("A column's name."),
-            "operator": { "type": "string", "enum": OPERATORS, "default": "eq" },
-            "value": { "description": "For `in` and `nin` a list, or text separated by commas; ignored by `is_null` and `is_not_null`." },
+            "operator": { "type": "string", "enum": operators, "default": Operator::DEFAULT.name() },
+            "value": { "description": value },
         }),
         &["field"],
     );

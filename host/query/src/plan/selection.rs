@@ -1,10 +1,10 @@
 //! Which rows: the row policy, the filters, the search.
 
-use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, fold, parse_filter_text};
+use blockbase_schema::{Code, Column, Error, Object, Result, Value, fold, parse_filter_text};
 
 use super::column_index;
 use crate::access::{Access, Scope};
-use crate::operator::Operator;
+use crate::operator::{Operand, Operator};
 use crate::request::{Filter, FilterValue};
 
 /// One test of one column; `column` is a place in `Object::columns`.
@@ -14,11 +14,23 @@ pub struct Predicate {
     pub test: Test,
 }
 
+/// How a column is compared with one value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Equal,
+    /// Or null.
+    NotEqual,
+    Greater,
+    GreaterOrEqual,
+    Less,
+    LessOrEqual,
+}
+
 /// What a predicate asks of its column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// `eq neq gt gte lt lte`, the value not null.
-    Compare(Operator, Value),
+    /// The value is not null.
+    Compare(Comparison, Value),
     /// `in`; negated it also keeps nulls.
     In {
         values: Vec<Value>,
@@ -113,50 +125,29 @@ const LIST_ITEMS_MAX: usize = 1000;
 fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
     let index = column_index(object, &filter.field)?;
     let column = &object.columns[index];
-    let unsupported = || {
-        Error::invalid_request(format!("`{}` is {}, which this operator cannot compare.", column.name, column.kind.name()))
-            .with_field(column.name.clone())
-    };
+    if !filter.operator.applies_to(column.ty) {
+        let message = format!("`{}` is {}, which this operator cannot compare.", column.name, column.kind.name());
+        return Err(Error::invalid_request(message).with_field(column.name.clone()));
+    }
     let test = match filter.operator {
         Operator::IsNull => Test::IsNull,
         Operator::IsNotNull => Test::IsNotNull,
-        _ if column.ty == ColumnType::Json => return Err(unsupported()),
-        Operator::In | Operator::Nin => {
-            let values = list_values(column, &filter.value)?;
-            Test::In { values, negated: filter.operator == Operator::Nin }
-        }
-        Operator::Like | Operator::Ilike => {
-            if !matches!(column.ty, ColumnType::Text | ColumnType::TextList) {
-                return Err(unsupported());
-            }
-            let text = match &filter.value {
-                FilterValue::Text(text) => text.clone(),
-                FilterValue::Json(raw) => serde_json::from_str(raw.get()).map_err(|_| {
-                    Error::new(Code::InvalidValue, format!("`{}`: like and ilike need a string.", column.name))
-                        .with_field(column.name.clone())
-                })?,
-            };
-            if text.contains('\0') {
-                return Err(Error::new(Code::InvalidValue, "Text cannot hold the NUL character.").with_field(column.name.clone()));
-            }
-            Test::Contains { texts: vec![text], fold_case: filter.operator == Operator::Ilike }
-        }
-        operator => match (filter_value(column, &filter.value)?, operator) {
-            (Value::Null, Operator::Eq) => Test::IsNull,
-            (Value::Null, Operator::Neq) => Test::IsNotNull,
-            (Value::Null, _) => {
-                return Err(Error::new(Code::InvalidValue, format!("`{}`: null has no order.", column.name))
-                    .with_field(column.name.clone()));
-            }
-            (_, operator) if column.ty == ColumnType::TextList && !matches!(operator, Operator::Eq | Operator::Neq) => {
-                return Err(unsupported());
-            }
-            (Value::TextList(_), _) => {
-                return Err(Error::new(Code::InvalidValue, format!("`{}` is compared with one of its elements.", column.name))
-                    .with_field(column.name.clone()));
-            }
-            (value, operator) => Test::Compare(operator, value),
+        Operator::In => Test::In { values: list_values(column, &filter.value)?, negated: false },
+        Operator::Nin => Test::In { values: list_values(column, &filter.value)?, negated: true },
+        Operator::Like => Test::Contains { texts: vec![search_text(column, &filter.value)?], fold_case: false },
+        Operator::Ilike => Test::Contains { texts: vec![search_text(column, &filter.value)?], fold_case: true },
+        Operator::Eq => match one_value(column, &filter.value)? {
+            Value::Null => Test::IsNull,
+            value => Test::Compare(Comparison::Equal, value),
         },
+        Operator::Neq => match one_value(column, &filter.value)? {
+            Value::Null => Test::IsNotNull,
+            value => Test::Compare(Comparison::NotEqual, value),
+        },
+        Operator::Gt => Test::Compare(Comparison::Greater, ordered_value(column, &filter.value)?),
+        Operator::Gte => Test::Compare(Comparison::GreaterOrEqual, ordered_value(column, &filter.value)?),
+        Operator::Lt => Test::Compare(Comparison::Less, ordered_value(column, &filter.value)?),
+        Operator::Lte => Test::Compare(Comparison::LessOrEqual, ordered_value(column, &filter.value)?),
     };
     Ok(Predicate { column: index, test })
 }
@@ -197,6 +188,42 @@ fn filter_value(column: &Column, value: &FilterValue) -> Result<Value> {
     }
 }
 
+fn invalid(column: &Column, message: impl Into<String>) -> Error {
+    Error::new(Code::InvalidValue, message).with_field(column.name.clone())
+}
+
+/// A value, or null; of a list it is one of the elements.
+fn one_value(column: &Column, value: &FilterValue) -> Result<Value> {
+    element(column, filter_value(column, value)?)
+}
+
+fn element(column: &Column, value: Value) -> Result<Value> {
+    match value {
+        Value::TextList(_) => Err(invalid(column, format!("`{}` is compared with one of its elements.", column.name))),
+        value => Ok(value),
+    }
+}
+
+fn ordered_value(column: &Column, value: &FilterValue) -> Result<Value> {
+    match one_value(column, value)? {
+        Value::Null => Err(invalid(column, format!("`{}`: null has no order.", column.name))),
+        value => Ok(value),
+    }
+}
+
+/// The text that a column is searched for.
+fn search_text(column: &Column, value: &FilterValue) -> Result<String> {
+    let text = match value {
+        FilterValue::Text(text) => text.clone(),
+        FilterValue::Json(raw) => serde_json::from_str(raw.get())
+            .map_err(|_| invalid(column, format!("`{}`: like and ilike need a string.", column.name)))?,
+    };
+    match text.contains('\0') {
+        true => Err(invalid(column, "Text cannot hold the NUL character.")),
+        false => Ok(text),
+    }
+}
+
 fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
     let raw_items: Vec<FilterValue> = match value {
         FilterValue::Text(text) => split_list(text).into_iter().map(FilterValue::Text).collect(),
@@ -215,15 +242,11 @@ fn list_values(column: &Column, value: &FilterValue) -> Result<Vec<Value>> {
         },
     };
     if raw_items.len() > LIST_ITEMS_MAX {
-        return Err(Error::invalid_request(format!("`in` and `nin` take {LIST_ITEMS_MAX} items at most."))
-            .with_field(column.name.clone()));
+        let message = format!("{} take {LIST_ITEMS_MAX} items at most.", Operand::List.operators());
+        return Err(Error::invalid_request(message).with_field(column.name.clone()));
     }
     let values: Vec<Value> = raw_items.iter().map(|item| filter_value(column, item)).collect::<Result<_>>()?;
-    match values.iter().any(|value| matches!(value, Value::TextList(_))) {
-        true => Err(Error::new(Code::InvalidValue, format!("`{}` is compared with one of its elements.", column.name))
-            .with_field(column.name.clone())),
-        false => Ok(values),
-    }
+    values.into_iter().map(|value| element(column, value)).collect()
 }
 
 /// Splits a comma-separated list; an item in double quotes keeps its commas, and `""` in it is one quote.

@@ -8,8 +8,7 @@ use super::search::{like_pattern, trigram_query};
 use crate::access::Scope;
 use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
-use crate::operator::Operator;
-use crate::plan::{CreatePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
+use crate::plan::{Comparison, CreatePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
 
 pub(super) struct Writer {
     pub(super) dialect: Dialect,
@@ -205,7 +204,7 @@ impl Writer {
         };
         let dialect = self.dialect;
         let lead = match &predicate.test {
-            Test::Compare(Operator::Neq, _) => None,
+            Test::Compare(Comparison::NotEqual, _) => None,
             Test::Compare(..) => dialect.index_lead(column, &name, false),
             Test::In { negated: false, values } if !values.contains(&Value::Null) => dialect.index_lead(column, &name, false),
             _ => None,
@@ -223,30 +222,30 @@ impl Writer {
         match test {
             Test::IsNull => dialect.index_lead(column, name, true).unwrap_or_else(|| format!("{name} IS NULL")),
             Test::IsNotNull => dialect.index_lead(column, name, false).unwrap_or_else(|| format!("{name} IS NOT NULL")),
-            Test::Compare(operator, Value::DecimalBetween { below, scale }) => {
-                let (operator, scaled) = match operator {
-                    Operator::Gt | Operator::Gte => (">", *below),
-                    Operator::Lt | Operator::Lte => ("<=", *below),
+            Test::Compare(comparison, Value::DecimalBetween { below, scale }) => {
+                let operator = match comparison {
+                    Comparison::Greater | Comparison::GreaterOrEqual => ">",
+                    Comparison::Less | Comparison::LessOrEqual => "<=",
                     // No value is equal to one that the column cannot hold.
-                    Operator::Neq => return "1 = 1".to_owned(),
-                    _ => return "1 = 0".to_owned(),
+                    Comparison::NotEqual => return "1 = 1".to_owned(),
+                    Comparison::Equal => return "1 = 0".to_owned(),
                 };
-                let value = self.bind(Param::Decimal(Some((scaled, *scale))));
+                let value = self.bind(Param::Decimal(Some((*below, *scale))));
                 format!("{name} {operator} {value}")
             }
-            Test::Compare(operator, value) => {
+            Test::Compare(comparison, value) => {
                 let value = self.bind(Param::of(column.ty, value.clone()));
-                match operator {
-                    Operator::Eq if is_list => dialect.any_element(name, |item| format!("{item} = {value}")),
-                    Operator::Neq if is_list => {
+                match comparison {
+                    Comparison::Equal if is_list => dialect.any_element(name, |item| format!("{item} = {value}")),
+                    Comparison::NotEqual if is_list => {
                         format!("NOT {}", dialect.any_element(name, |item| format!("{item} = {value}")))
                     }
-                    Operator::Neq => format!("{name} {} {value}", dialect.is_distinct()),
-                    Operator::Gt => format!("{name} > {value}"),
-                    Operator::Gte => format!("{name} >= {value}"),
-                    Operator::Lt => format!("{name} < {value}"),
-                    Operator::Lte => format!("{name} <= {value}"),
-                    _ => format!("{name} = {value}"),
+                    Comparison::Equal => format!("{name} = {value}"),
+                    Comparison::NotEqual => format!("{name} {} {value}", dialect.is_distinct()),
+                    Comparison::Greater => format!("{name} > {value}"),
+                    Comparison::GreaterOrEqual => format!("{name} >= {value}"),
+                    Comparison::Less => format!("{name} < {value}"),
+                    Comparison::LessOrEqual => format!("{name} <= {value}"),
                 }
             }
             Test::In { values, negated } => self.in_list(name, column.ty, values, *negated),

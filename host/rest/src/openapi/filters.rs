@@ -1,7 +1,7 @@
 //! The parameters of lists and aggregates: search, sort, page, and each filter that a column takes.
 
-use blockbase_app::SEARCH_CHARACTERS_MAX;
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object};
+use blockbase_app::{Operand, Operator, SEARCH_CHARACTERS_MAX};
 use serde_json::{Value, json};
 
 use super::components::{Components, NUMERIC_TEXT, reference, schema};
@@ -14,33 +14,6 @@ const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
 
 /// Where no list reaches any more.
 const OFFSET_MAX: u64 = 1 << 50;
-
-/// The operators in the order in which documentation shows them.
-const OPERATORS: [(&str, &str); 12] = [
-    ("eq", "Equals."),
-    ("neq", "Does not equal, or is null."),
-    ("gt", "Greater than."),
-    ("gte", "Greater than or equal."),
-    ("lt", "Less than."),
-    ("lte", "Less than or equal."),
-    ("like", "Contains, with the case as it stands."),
-    ("ilike", "Contains, whatever the case."),
-    ("in", "One of a comma-separated list; an item in double quotes keeps its commas."),
-    ("nin", "None of a comma-separated list, or null."),
-    ("is_null", "Is null; the value is ignored."),
-    ("is_not_null", "Is not null; the value is ignored."),
-];
-
-/// Whether the server can compare the column in this way.
-fn supports(column: &Column, operator: &str) -> bool {
-    match operator {
-        "is_null" | "is_not_null" => true,
-        _ if column.ty == ColumnType::Json => false,
-        "like" | "ilike" => matches!(column.ty, ColumnType::Text | ColumnType::TextList),
-        "gt" | "gte" | "lt" | "lte" => column.ty != ColumnType::TextList,
-        _ => true,
-    }
-}
 
 /// The schemas of filter values, one a kind of column.
 pub(super) fn schemas() -> Value {
@@ -77,7 +50,7 @@ pub(super) fn schemas() -> Value {
     })
 }
 
-fn value_schema(column: &Column, operator: &str) -> Value {
+fn value_schema(column: &Column, operator: Operator) -> Value {
     let kind = match column.ty {
         ColumnType::Integer | ColumnType::BigInteger => "SvcFilterInteger",
         ColumnType::Decimal { .. } | ColumnType::Float => "SvcFilterNumber",
@@ -88,10 +61,10 @@ fn value_schema(column: &Column, operator: &str) -> Value {
         ColumnType::Uuid => "SvcFilterUuid",
         ColumnType::Text | ColumnType::TextList | ColumnType::Json => "SvcFilterText",
     };
-    match operator {
-        "gt" | "gte" | "lt" | "lte" => schema(kind),
-        "eq" | "neq" if kind != "SvcFilterText" => schema(&format!("{kind}OrNull")),
-        _ => schema("SvcFilterText"),
+    match operator.operand() {
+        Operand::Ordered => schema(kind),
+        Operand::Value if kind != "SvcFilterText" => schema(&format!("{kind}OrNull")),
+        Operand::Value | Operand::Text | Operand::List | Operand::Nothing => schema("SvcFilterText"),
     }
 }
 
@@ -101,17 +74,18 @@ fn value_schema(column: &Column, operator: &str) -> Value {
 fn filters(components: &mut Components, object: &Object, type_name: &str, taken: &[&str]) -> Vec<Value> {
     let mut references = Vec::new();
     for column in &object.columns {
-        let mut add = |key: String, name: String, text: &str, operator: &str| {
+        let mut add = |key: String, name: String, text: &str, operator: Operator| {
             let parameter = || query_parameter(&name, text, value_schema(column, operator));
             components.parameters.entry(key.clone()).or_insert_with(parameter);
             references.push(reference("parameters", &key));
         };
         let name = &column.name;
-        if column.ty != ColumnType::Json && !taken.contains(&name.as_str()) {
-            add(format!("{type_name}.{name}"), name.clone(), "Equals; short for `[eq]`.", "eq");
+        if Operator::DEFAULT.applies_to(column.ty) && !taken.contains(&name.as_str()) {
+            add(format!("{type_name}.{name}"), name.clone(), "Equals; short for `[eq]`.", Operator::DEFAULT);
         }
-        for (operator, text) in OPERATORS.iter().filter(|(operator, _)| supports(column, operator)) {
-            add(format!("{type_name}.{name}.{operator}"), format!("{name}[{operator}]"), text, operator);
+        for operator in Operator::ALL.iter().filter(|operator| operator.applies_to(column.ty)) {
+            let of = operator.name();
+            add(format!("{type_name}.{name}.{of}"), format!("{name}[{of}]"), operator.sentence(), *operator);
         }
     }
     references

@@ -1,8 +1,9 @@
 /** Conditions of a view: what the URL, a saved view, a chip and a request say of them. */
 import type { RecordColumn } from "../columns";
+import { OPERANDS, OPERATORS, type Operand, type Operator } from "../../../api/operators";
 import type { FieldType } from "../../../api/types";
 
-export type Operator = "eq" | "neq" | "gt" | "gte" | "lt" | "lte" | "like" | "ilike" | "in" | "nin" | "is_null" | "is_not_null";
+export type { Operator };
 
 export interface Condition {
   field: string;
@@ -11,27 +12,29 @@ export interface Condition {
   value: string | string[] | null;
 }
 
-const OPERATORS: Operator[] = ["eq", "neq", "gt", "gte", "lt", "lte", "like", "ilike", "in", "nin", "is_null", "is_not_null"];
+const NAMES = Object.keys(OPERATORS) as Operator[];
 const TEXTS: FieldType[] = ["text", "email", "url", "slug"];
-const NULLS: Operator[] = ["is_null", "is_not_null"];
-const ORDERED: Operator[] = ["gt", "gte", "lt", "lte"];
+const OPTIONS: FieldType[] = ["enum", "multi_enum"];
 
-/** Every operator that the server takes for values of a column, the likeliest first. */
+/** What nobody compares: which of two ids is greater, or whether a boolean is one of several. */
+function isOdd(operand: Operand, column: RecordColumn): boolean {
+  if (column.relation !== undefined) return operand === "ordered" || operand === "text";
+  return column.type === "boolean" && (operand === "ordered" || operand === "list");
+}
+
+/** The likeliest operators of a column; the rest follow in the order of the API. */
+function likeliest(column: RecordColumn): Operator[] {
+  if (column.relation === undefined && TEXTS.includes(column.type)) return ["ilike", "eq", "neq", "like", "in", "nin"];
+  if (column.relation === undefined && OPTIONS.includes(column.type)) return ["eq", "neq", "in", "nin", "ilike", "like"];
+  return ["eq", "neq"];
+}
+
+/** Every operator that the server takes for values of a column and that means something to people, the likeliest first. */
 export function operatorsOf(column: RecordColumn): Operator[] {
-  if (column.relation !== undefined) return ["eq", "neq", "in", "nin", ...NULLS];
-  if (TEXTS.includes(column.type)) return ["ilike", "eq", "neq", "like", "in", "nin", ...ORDERED, ...NULLS];
-  switch (column.type) {
-    case "enum":
-      return ["eq", "neq", "in", "nin", "ilike", "like", ...ORDERED, ...NULLS];
-    case "multi_enum":
-      return ["eq", "neq", "in", "nin", "ilike", "like", ...NULLS];
-    case "json":
-      return NULLS;
-    case "boolean":
-      return ["eq", "neq", ...NULLS];
-    default:
-      return ["eq", "neq", ...ORDERED, "in", "nin", ...NULLS];
-  }
+  const takes = (operator: Operator) => (OPERANDS[OPERATORS[operator]] as FieldType[]).includes(column.type);
+  const first = likeliest(column);
+  const rest = NAMES.filter((operator) => !first.includes(operator));
+  return [...first, ...rest].filter((operator) => takes(operator) && !isOdd(OPERATORS[operator], column));
 }
 
 const TIMES: FieldType[] = ["date", "time", "datetime"];
@@ -71,11 +74,11 @@ export function operatorLabel(operator: Operator, column: RecordColumn): string 
 }
 
 export function takesNothing(operator: Operator): boolean {
-  return operator === "is_null" || operator === "is_not_null";
+  return OPERATORS[operator] === "nothing";
 }
 
 export function takesList(operator: Operator): boolean {
-  return operator === "in" || operator === "nin";
+  return OPERATORS[operator] === "list";
 }
 
 /** The value that stays when the operator changes. */
@@ -91,7 +94,7 @@ export function isWhole({ operator, value }: Condition, column: RecordColumn | u
   if (takesList(operator)) return Array.isArray(value) && value.length > 0;
   if (typeof value !== "string") return false;
   // Only text can be compared with nothing.
-  return value !== "" || (column !== undefined && TEXTS.includes(column.type) && operator !== "ilike" && operator !== "like");
+  return value !== "" || (column !== undefined && TEXTS.includes(column.type) && OPERATORS[operator] !== "text");
 }
 
 /** Of the URL: `[["status","eq","open"]]`. What is no condition is left out. */
@@ -109,7 +112,7 @@ export function conditionsOf(raw: unknown): Condition[] {
   return raw.flatMap((each: unknown): Condition[] => {
     if (!Array.isArray(each)) return [];
     const [field, operator, value] = each as unknown[];
-    if (typeof field !== "string" || !OPERATORS.includes(operator as Operator)) return [];
+    if (typeof field !== "string" || !NAMES.includes(operator as Operator)) return [];
     const given = Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : typeof value === "string" ? value : null;
     return [{ field, operator: operator as Operator, value: converted(given, operator as Operator) }];
   });

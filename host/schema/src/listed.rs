@@ -1,0 +1,45 @@
+//! Enums that know all their variants.
+
+/// Makes an enum and `ALL`, the list of its variants in the order in which they stand. Surfaces, documents and tests iterate over that
+/// list; because both are made of one text, no variant can be missing in it.
+#[macro_export]
+macro_rules! listed {
+    ($(#[$about:meta])* $visible:vis enum $name:ident { $($(#[$detail:meta])* $variant:ident,)+ }) => {
+        $(#[$about])*
+        $visible enum $name {
+            $($(#[$detail])* $variant,)+
+        }
+
+        impl $name {
+            /// All of them, in the order of the documentation.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+        }
+    };
+}
+
+/// Names as a sentence has them: `a, b or c`, with the last word given.
+pub fn enumerated<N: AsRef<str>>(names: impl IntoIterator<Item = N>, word: &str) -> String {
+    let names: Vec<N> = names.into_iter().collect();
+    let mut out = String::new();
+    for (place, name) in names.iter().enumerate() {
+        match place {
+            0 => {}
+            _ if place + 1 == names.len() => out.push_str(&format!(" {word} ")),
+            _ => out.push_str(", "),
+        }
+        out.push_str(name.as_ref());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_enumerated() {
+        for (names, shown) in [(&[][..], ""), (&["a"], "a"), (&["a", "b"], "a or b"), (&["a", "b", "c"], "a, b or c")] {
+            assert_eq!(enumerated(names, "or"), shown);
+        }
+    }
+}
