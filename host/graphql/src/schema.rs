@@ -15,7 +15,7 @@ use blockbase_app::schema::{Error, FieldType, Object, RelationShape, Result, pas
 
 use crate::root::Root;
 use crate::types::{
-    AGGREGATE_FUNCTIONS, Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, description_of, enum_name, enum_values,
+    Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, aggregate_functions, description_of, enum_name, enum_values,
     filter_operators, is_numeric, page_name, scalar_of, upserted_name,
 };
 use crate::view::View;
@@ -168,7 +168,7 @@ fn shared_types(builder: SchemaBuilder, has_events: bool) -> SchemaBuilder {
         .register(ScalarType::new(Scalar::Json.name()).description("Any JSON value."))
         .register(fixed("FilterOperator", &filter_operators()))
         .register(fixed("SortDirection", &SORT_DIRECTIONS))
-        .register(fixed("AggregateFunction", &AGGREGATE_FUNCTIONS))
+        .register(fixed("AggregateFunction", &aggregate_functions()))
         .register(input_object(&Input::Filter))
         .register(input_object(&Input::Sort))
         .register(

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use blockbase_app::Operator;
 use blockbase_app::schema::{Column, FieldType, Object, pascal_case, system};
+use blockbase_app::{AggregateFunction, Operator};
 
 /// Options of an enum in GraphQL.
 pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
-pub(crate) const AGGREGATE_FUNCTIONS: [&str; 5] = ["count", "sum", "avg", "min", "max"];
+
+pub(crate) fn aggregate_functions() -> Vec<&'static str> {
+    AggregateFunction::ALL.iter().map(|function| function.name()).collect()
+}
 
 pub(crate) fn filter_operators() -> Vec<&'static str> {
     Operator::ALL.iter().map(|operator| operator.name()).collect()
@@ -91,7 +94,7 @@ impl Input {
     }
 
     pub(crate) fn aggregate_function() -> Input {
-        Input::fixed("AggregateFunction", &AGGREGATE_FUNCTIONS)
+        Input::fixed("AggregateFunction", &aggregate_functions())
     }
 
     /// The type's name without lists and exclamation marks.

@@ -2,34 +2,38 @@
 
 use std::sync::Arc;
 
-use blockbase_schema::{ColumnType, Error, Object, Result, json};
+use blockbase_schema::{ColumnType, Error, Object, Result, enumerated, json, listed};
 
 use crate::access::Access;
 use crate::plan::Selection;
 use crate::request::{Filter, ListRequest};
 
-/// What is computed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Function {
-    Count,
-    Sum,
-    Avg,
-    Min,
-    Max,
+listed! {
+    /// What is computed. The documents of every surface and the table in `docs/data.md` iterate over [`Function::ALL`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Function {
+        Count,
+        Sum,
+        Avg,
+        Min,
+        Max,
+    }
 }
 
 impl Function {
+    /// # Errors
+    /// `invalid_request` with the names that there are.
     pub fn parse(text: &str) -> Result<Function> {
-        Ok(match text {
-            "count" => Function::Count,
-            "sum" => Function::Sum,
-            "avg" => Function::Avg,
-            "min" => Function::Min,
-            "max" => Function::Max,
-            _ => {
-                return Err(Error::invalid_request(format!("`fn` is count, sum, avg, min or max; it is {text:?}.")));
-            }
-        })
+        Function::ALL
+            .iter()
+            .find(|function| function.name() == text)
+            .copied()
+            .ok_or_else(|| Error::invalid_request(format!("`fn` is {}; it is {text:?}.", Function::names())))
+    }
+
+    /// Their names as a sentence has them: "count, sum, avg, min or max".
+    fn names() -> String {
+        enumerated(Function::ALL.iter().map(|function| function.name()), "or")
     }
 
     pub fn name(self) -> &'static str {
@@ -39,6 +43,25 @@ impl Function {
             Function::Avg => "avg",
             Function::Min => "min",
             Function::Max => "max",
+        }
+    }
+
+    /// What it computes, for documents.
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Function::Count => "How many records there are; with `field`, how many of them have a value.",
+            Function::Sum => "The sum of the field's values.",
+            Function::Avg => "Their mean.",
+            Function::Min => "The least of them.",
+            Function::Max => "The greatest of them.",
+        }
+    }
+
+    /// Whether it needs a field, a numeric one.
+    pub const fn needs_field(self) -> bool {
+        match self {
+            Function::Count => false,
+            Function::Sum | Function::Avg | Function::Min | Function::Max => true,
         }
     }
 }
@@ -52,7 +75,9 @@ pub struct AggregateRequest {
     pub filters: Vec<Filter>,
 }
 
-const MISSING_FUNCTION: &str = "`fn` is missing: count, sum, avg, min or max.";
+fn missing_function() -> Error {
+    Error::invalid_request(format!("`fn` is missing: {}.", Function::names()))
+}
 
 impl AggregateRequest {
     /// Reads the decoded query parameters of the REST aggregate. Those of sort, page and projection are ignored.
@@ -70,7 +95,7 @@ impl AggregateRequest {
                 _ => rest.push((name, value)),
             }
         }
-        let function = function.ok_or_else(|| Error::invalid_request(MISSING_FUNCTION))?;
+        let function = function.ok_or_else(missing_function)?;
         let ListRequest { search, filters, .. } = ListRequest::from_parameters(rest)?;
         Ok(AggregateRequest { function, field, search, filters })
     }
@@ -86,7 +111,7 @@ impl AggregateRequest {
             let Some((_, raw)) = place.map(|place| members.0.remove(place)) else { return Ok(None) };
             serde_json::from_str(raw.get()).map_err(|error| json::malformed(&error))
         };
-        let function = take("fn")?.ok_or_else(|| Error::invalid_request(MISSING_FUNCTION))?;
+        let function = take("fn")?.ok_or_else(missing_function)?;
         let function = Function::parse(&function)?;
         let field = take("field")?;
         let ListRequest { search, filters, .. } = ListRequest::from_json(&members.text())?;
@@ -114,10 +139,10 @@ impl AggregatePlan {
             None => None,
         };
         match column.map(|index| &object.columns[index]) {
-            None if function != Function::Count => {
+            None if function.needs_field() => {
                 return Err(Error::invalid_request(format!("`{}` needs `field`, a numeric field.", function.name())));
             }
-            Some(column) if function != Function::Count && !column.kind.is_numeric() => {
+            Some(column) if function.needs_field() && !column.kind.is_numeric() => {
                 return Err(Error::invalid_request(format!(
                     "`{}` is for numeric fields; `{}` is {}.",
                     function.name(),
@@ -141,9 +166,11 @@ impl AggregatePlan {
     /// `invalid_value` for a sum of doubles that is no double.
     pub fn value_json(&self, values: i64, text: Option<&str>) -> Result<String> {
         let column = self.column.map(|index| &self.object.columns[index]);
-        if self.function == Function::Count {
-            return Ok(values.to_string());
-        }
+        let divisor = match self.function {
+            Function::Count => return Ok(values.to_string()),
+            Function::Avg => Some(values),
+            Function::Sum | Function::Min | Function::Max => None,
+        };
         let (Some(column), Some(text), 1..) = (column, text, values) else { return Ok("null".to_owned()) };
         let number = || text.parse::<f64>().map_err(Error::internal);
         let float = |number: f64| match number.is_finite() {
@@ -158,10 +185,10 @@ impl AggregatePlan {
             )
             .with_field(column.name.clone())),
         };
-        match (self.function, column.ty) {
-            (Function::Avg, _) => float(number()? / values as f64),
-            (_, ColumnType::Float) => float(number()?),
-            _ => Ok(trimmed(text).to_owned()),
+        match (divisor, column.ty) {
+            (Some(divisor), _) => float(number()? / divisor as f64),
+            (None, ColumnType::Float) => float(number()?),
+            (None, _) => Ok(trimmed(text).to_owned()),
         }
     }
 }
@@ -183,6 +210,16 @@ mod tests {
         for (text, shown) in [("12.500000", "12.5"), ("120", "120"), ("-3.00", "-3"), ("0.000000", "0")] {
             assert_eq!(trimmed(text), shown);
         }
+    }
+
+    #[test]
+    fn the_documentation_has_every_function() {
+        let documentation = include_str!("../../../docs/data.md");
+        let rows = documentation.lines().skip_while(|line| !line.starts_with("| `fn` | value |")).skip(2);
+        let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+        let wanted: Vec<String> =
+            Function::ALL.iter().map(|function| format!("| `{}` | {} |", function.name(), function.sentence())).collect();
+        assert_eq!(rows, wanted, "the table of functions in docs/data.md");
     }
 
     #[test]

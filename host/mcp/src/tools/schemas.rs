@@ -1,6 +1,6 @@
 //! Schemas of what tools take and give, as JSON Schema.
 
-use blockbase_app::{Operand, Operator, SEARCH_CHARACTERS_MAX};
+use blockbase_app::{AggregateFunction, Operand, Operator, SEARCH_CHARACTERS_MAX};
 use serde_json::{Map, Value, json};
 
 /// Names of objects that a schema lists; a longer list helps nobody.
@@ -68,6 +68,11 @@ pub(super) fn filters() -> Value {
         &["field"],
     );
     json!({ "type": "array", "items": filter, "description": "All of them have to hold." })
+}
+
+/// What aggregates compute.
+pub(super) fn functions() -> Vec<&'static str> {
+    AggregateFunction::ALL.iter().map(|function| function.name()).collect()
 }
 
 pub(super) fn expand() -> Value {

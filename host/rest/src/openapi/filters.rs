@@ -1,7 +1,7 @@
 //! The parameters of lists and aggregates: search, sort, page, and each filter that a column takes.
 
-use blockbase_app::schema::{Column, ColumnType, FieldType, Object};
-use blockbase_app::{Operand, Operator, SEARCH_CHARACTERS_MAX};
+use blockbase_app::schema::{Column, ColumnType, FieldType, Object, enumerated};
+use blockbase_app::{AggregateFunction, Operand, Operator, SEARCH_CHARACTERS_MAX};
 use serde_json::{Value, json};
 
 use super::components::{Components, NUMERIC_TEXT, reference, schema};
@@ -194,10 +194,12 @@ pub(super) fn expand(relations: &[&str]) -> Value {
 /// The parameters of an aggregate.
 pub(super) fn of_aggregate(components: &mut Components, object: &Object, type_name: &str) -> Vec<Value> {
     let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
+    let needing = AggregateFunction::ALL.iter().filter(|function| function.needs_field());
+    let needing = enumerated(needing.map(|function| format!("`{}`", function.name())), "and");
     let mut function = query_parameter(
         "fn",
-        "What is computed. `sum`, `avg`, `min` and `max` need `field`.",
-        json!({ "type": "string", "enum": ["count", "sum", "avg", "min", "max"] }),
+        &format!("What is computed. {needing} need `field`."),
+        json!({ "type": "string", "enum": AggregateFunction::ALL.iter().map(|function| function.name()).collect::<Vec<_>>() }),
     );
     function["required"] = json!(true);
     let numeric: Vec<&str> =
