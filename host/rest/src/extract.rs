@@ -181,16 +181,19 @@ impl QueryPairs {
 
     /// `page`, `pageSize`, `limit`, `offset` and `search`, beside parameters of the handler's own.
     pub(crate) fn search_page_beside(&self, own: &[&str]) -> Result<(Option<String>, Paging), ApiError> {
-        let known = ListParameter::of_window().chain([ListParameter::Search]).flat_map(ListParameter::names);
-        self.only(&known.chain(own.iter().copied()).collect::<Vec<_>>())?;
+        let searched = ListParameter::of_window().chain([ListParameter::Search]);
+        let mut known: Vec<&str> = searched.flat_map(ListParameter::names).collect();
+        known.extend(own);
+        self.only(&known)?;
         let request = ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?;
         Ok((request.search, request.paging))
     }
 
     /// `page`, `pageSize`, `limit` and `offset`, beside parameters of the handler's own.
     pub(crate) fn page_beside(&self, own: &[&str]) -> Result<Paging, ApiError> {
-        let known = ListParameter::of_window().map(ListParameter::name);
-        self.only(&known.chain(own.iter().copied()).collect::<Vec<_>>())?;
+        let mut known: Vec<&str> = ListParameter::of_window().map(ListParameter::name).collect();
+        known.extend(own);
+        self.only(&known)?;
         Ok(ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?.paging)
     }
 }
