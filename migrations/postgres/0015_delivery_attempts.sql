@@ -1,4 +1,4 @@
--- What became of each attempt to deliver. Version 14, for Postgres.
+-- What became of each attempt to deliver. Version 15, for Postgres.
 
 -- The number of the last attempt in `svc_delivery_attempts`. It counts on when a delivery is tried again by hand, while `attempts` begins anew.
 -- Null until an attempt fails, so that a delivery that succeeds at once stores nothing more than before.

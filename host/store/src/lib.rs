@@ -442,6 +442,14 @@ impl Writer for Service {
     }
 }
 
+/// Asks `reader` on the connection that it has got.
+async fn admit(reader: &impl Reader, connection: &mut Connection) -> Result<()> {
+    match reader.check(connection) {
+        Some(check) => check.await,
+        None => Ok(()),
+    }
+}
+
 /// The body of a read behind the check of its reader.
 fn asked<T, F>(
     reader: impl Reader,
@@ -453,9 +461,7 @@ where
 {
     move |connection| {
         Box::pin(async move {
-            if let Some(check) = reader.check(connection) {
-                check.await?;
-            }
+            admit(&reader, connection).await?;
             body(connection).await
         })
     }
@@ -475,9 +481,7 @@ where
         let asked = Arc::clone(&asked);
         Box::pin(async move {
             let (reader, body) = asked.as_ref();
-            if let Some(check) = reader.check(connection) {
-                check.await?;
-            }
+            admit(reader, connection).await?;
             body(connection).await
         })
     }
@@ -494,9 +498,7 @@ where
 {
     move |connection| {
         Box::pin(async move {
-            if let Some(check) = writer.check(connection) {
-                check.await?;
-            }
+            admit(&writer, connection).await?;
             let answer = body(connection).await?;
             // SQLite has one writer, so nothing came in between.
             if connection.dialect() == Dialect::Postgres

@@ -60,7 +60,8 @@ async fn the_log_is_cut_while_scans_overlap() {
     let is_over = AtomicBool::new(false);
     let scans = async || {
         while !is_over.load(Ordering::Relaxed) {
-            let answer = admin.get("/api/v1/data/doc?body[ilike]=%25zz%25&limit=1").await;
+            // Two letters: the search index knows texts from three letters on, so this one goes through all rows.
+            let answer = admin.get("/api/v1/data/doc?body[ilike]=zz&limit=1").await;
             assert_eq!(answer.status, 200, "{}", answer.text);
         }
     };
