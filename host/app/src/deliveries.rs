@@ -17,7 +17,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::feed::{TopicFilter, may_see};
 use crate::quota::ScanPermit;
-use crate::records::pagination_json;
+use crate::records::page_json;
 use crate::subscriptions::{EVENTS, Subscription, WEBHOOK_CONSUMER};
 
 /// Attempts that a delivery has.
@@ -252,10 +252,7 @@ impl App {
         let (rows, total) = self
             .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
             .await?;
-        let total = u64::try_from(total).unwrap_or(0);
-        let data = Value::Array(rows.iter().map(render).collect());
-        let has_next_page = paging.offset + paging.limit < total;
-        Ok(format!(r#"{{"data":{data},"pagination":{}}}"#, pagination_json(paging, Some(total), has_next_page)))
+        Ok(page_json(&Value::Array(rows.iter().map(render).collect()), paging, total))
     }
 
     /// One entry of the ledger with `history`, its last attempts, the last one first; `None` where there is none that the caller may

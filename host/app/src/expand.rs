@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use blockbase_query::expand::{ExpandPlan, RECORDS_MAX};
+use blockbase_query::expand::ExpandPlan;
+use blockbase_query::limits::EXPAND_RECORDS_MAX;
 use blockbase_query::sql::{self, Statement};
 use blockbase_schema::{Column, Error, Object, RelationShape, Result, json, system};
 use blockbase_store::{Connection, DbError, Record};
@@ -130,9 +131,9 @@ fn fetch<'a>(
         let hidden = plan.hidden.len() + usize::from(is_linked);
         let found = budget.fetch(connection, statement, &columns, hidden).await;
         let found = found.map_err(|error| error.on(object))?;
-        if found.len() > RECORDS_MAX {
+        if found.len() > EXPAND_RECORDS_MAX {
             return Err(Error::invalid_request(format!(
-                "`expand={}` would bring more than {RECORDS_MAX} records. Ask for a smaller page, or list `{}` with a filter.",
+                "`expand={}` would bring more than {EXPAND_RECORDS_MAX} records. Ask for a smaller page, or list `{}` with a filter.",
                 plan.key,
                 object.name()
             )));

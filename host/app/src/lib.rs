@@ -75,8 +75,8 @@ pub use api_keys::NewKey;
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
-    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListRequest, Operand, Operator, Paging,
-    PagingParameters, Related, RowPolicy, SEARCH_CHARACTERS_MAX, expand_paths,
+    Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListParameter, ListRequest, Operand, Operator,
+    Paging, PagingParameters, Related, RowPolicy, expand_paths, limits,
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;

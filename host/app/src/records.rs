@@ -57,15 +57,22 @@ pub fn write_warnings(json: &mut Vec<u8>, warnings: &[String]) {
 
 /// Where a page lies, as JSON.
 pub(crate) fn pagination_json(paging: Paging, total: Option<u64>, has_next_page: bool) -> String {
-    let Paging { limit, offset } = paging;
     let number = |number: Option<u64>| number.map_or_else(|| "null".to_owned(), |number| number.to_string());
     format!(
-        r#"{{"page":{},"pageSize":{limit},"totalCount":{},"totalPages":{},"hasNextPage":{has_next_page},"hasPreviousPage":{}}}"#,
-        offset / limit + 1,
+        r#"{{"page":{},"pageSize":{},"totalCount":{},"totalPages":{},"hasNextPage":{has_next_page},"hasPreviousPage":{}}}"#,
+        paging.page(),
+        paging.limit,
         number(total),
-        number(total.map(|total| total.div_ceil(limit))),
-        offset > 0,
+        number(total.map(|total| paging.total_pages(total))),
+        paging.has_previous_page(),
     )
+}
+
+/// The page of a list of the service's own things: `{ data, pagination }`, with what SQL counted in all.
+pub(crate) fn page_json(data: &serde_json::Value, paging: Paging, total: i64) -> String {
+    let total = u64::try_from(total).unwrap_or(0);
+    let pagination = pagination_json(paging, Some(total), paging.has_next_page(total));
+    format!(r#"{{"data":{data},"pagination":{pagination}}}"#)
 }
 
 impl App {
@@ -290,7 +297,7 @@ async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize
         let statement = sql::count(connection.dialect(), object, &counted);
         u64::try_from(connection.fetch_integer(statement).await.map_err(on)?).unwrap_or(0)
     };
-    let has_next_page = paging.offset + paging.limit < total;
+    let has_next_page = paging.has_next_page(total);
     Ok(ListAnswer { rows, total: Some(total), has_next_page, paging, warnings: Vec::new() })
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
-use crate::records::pagination_json;
+use crate::records::page_json;
 use kind::Kind;
 pub(crate) use runner::RunsUnderWay;
 use schedule::next_run;
@@ -285,10 +285,7 @@ impl App {
         if !shows_outcome {
             runs.iter_mut().for_each(|run| (run.result, run.error) = (None, None));
         }
-        let total = u64::try_from(total).unwrap_or(0);
-        let has_next = paging.offset + (runs.len() as u64) < total;
-        let runs = Value::Array(runs.iter().map(render_run).collect());
-        Ok(format!("{{\"data\":{runs},\"pagination\":{}}}", pagination_json(paging, Some(total), has_next)))
+        Ok(page_json(&Value::Array(runs.iter().map(render_run).collect()), paging, total))
     }
 
     /// Demands the rights that a task carries: those to call its action. The service's own tasks carry none beside `tasks`.

@@ -14,7 +14,7 @@ use crate::caller::Caller;
 use crate::identity::grants;
 use crate::makers::{owns_things, raise_versions_of, settle};
 use crate::platform_event::Announcer;
-use crate::records::pagination_json;
+use crate::records::page_json;
 
 const USERS: &str = "users";
 /// Most roles of one user.
@@ -108,9 +108,7 @@ impl App {
                 })
             })
             .await?;
-        let total = u64::try_from(total).unwrap_or(0);
-        let has_next = paging.offset + (users.len() as u64) < total;
-        Ok(format!("{{\"data\":{},\"pagination\":{}}}", Value::Array(users), pagination_json(paging, Some(total), has_next)))
+        Ok(page_json(&Value::Array(users), paging, total))
     }
 
     pub async fn user(&self, caller: &Caller, id: &str) -> Result<Value> {

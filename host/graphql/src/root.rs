@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use blockbase_app::LinkChange;
 use blockbase_app::schema::Object;
+use blockbase_app::{LinkChange, ListParameter};
 
 use crate::types::{Input, InputField, Scalar, is_numeric};
 
@@ -120,7 +120,8 @@ impl Root {
             Root::List(_) => {
                 let mut arguments = Vec::from(selection());
                 arguments.push(field("sort", Input::Sort.required().list()));
-                arguments.extend(["page", "pageSize", "limit", "offset"].map(|name| field(name, Input::Scalar(Scalar::Int))));
+                let window = ListParameter::of_window();
+                arguments.extend(window.map(|parameter| field(parameter.name(), Input::Scalar(Scalar::Int))));
                 arguments
             }
             Root::Aggregate(_) => {

@@ -6,7 +6,7 @@ use blockbase_schema::{ColumnType, Error, Object, Result, enumerated, json, list
 
 use crate::access::Access;
 use crate::plan::Selection;
-use crate::request::{Filter, ListRequest};
+use crate::request::{Filter, ListParameter, ListRequest};
 
 listed! {
     /// What is computed. The documents of every surface and the table in `docs/data.md` iterate over [`Function::ALL`].
@@ -85,14 +85,13 @@ impl AggregateRequest {
     /// # Errors
     /// `invalid_request`.
     pub fn from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<AggregateRequest> {
-        const IGNORED: [&str; 8] = ["sort", "page", "pageSize", "limit", "offset", "select", "expand", "count"];
         let (mut function, mut field, mut rest) = (None, None, Vec::new());
         for (name, value) in pairs {
-            match name {
-                "fn" => function = Some(Function::parse(value)?),
-                "field" => field = Some(value.to_owned()).filter(|field| !field.is_empty()),
-                _ if IGNORED.contains(&name) => {}
-                _ => rest.push((name, value)),
+            match (name, ListParameter::named(name)) {
+                ("fn", _) => function = Some(Function::parse(value)?),
+                ("field", _) => field = Some(value.to_owned()).filter(|field| !field.is_empty()),
+                (_, None | Some(ListParameter::Search)) => rest.push((name, value)),
+                (_, Some(_)) => {}
             }
         }
         let function = function.ok_or_else(missing_function)?;

@@ -5,18 +5,11 @@ use std::sync::Arc;
 use blockbase_schema::{Error, Object, Registry, RelationShape, Result, system};
 
 use crate::access::{Access, Scope};
+use crate::limits::{EXPAND_KEYS_MAX, EXPAND_LEVELS_MAX, EXPAND_PATHS_MAX};
 use crate::plan::column_index;
 
-/// Levels of a dotted path.
-const LEVELS_MAX: usize = 3;
-/// Most relation keys of one request, over all levels.
-const KEYS_MAX: usize = 50;
-/// Most paths of one request.
-const PATHS_MAX: usize = 1000;
 /// Most keys that are none of which a request is told.
 const UNKNOWN_MAX: usize = 50;
-/// Most related records that one key brings, for all records of a page together.
-pub const RECORDS_MAX: usize = 10_000;
 
 /// A relation key whose records are asked for, with those below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,16 +23,17 @@ pub struct Related {
 /// Reads comma-separated relation keys, dotted for more levels.
 ///
 /// # Errors
-/// `invalid_request` for a path of more than three levels, and for more paths than [`PATHS_MAX`].
+/// `invalid_request` for a path of more than three levels, and for more paths than [`EXPAND_PATHS_MAX`].
 pub fn expand_paths(text: &str) -> Result<Vec<Related>> {
     let mut tree = Vec::new();
     for (number, path) in text.split(',').map(str::trim).filter(|path| !path.is_empty()).enumerate() {
-        // Each path is compared with all before it.
-        if number >= PATHS_MAX {
-            return Err(Error::invalid_request(format!("`expand` takes {PATHS_MAX} paths at most.")));
+        if number >= EXPAND_PATHS_MAX {
+            return Err(Error::invalid_request(format!("`expand` takes {EXPAND_PATHS_MAX} paths at most.")));
         }
-        if path.split('.').nth(LEVELS_MAX).is_some() {
-            return Err(Error::invalid_request(format!("`expand` goes {LEVELS_MAX} levels deep at most; {path:?} goes deeper.")));
+        if path.split('.').nth(EXPAND_LEVELS_MAX).is_some() {
+            return Err(Error::invalid_request(format!(
+                "`expand` goes {EXPAND_LEVELS_MAX} levels deep at most; {path:?} goes deeper."
+            )));
         }
         let mut level: &mut Vec<Related> = &mut tree;
         for key in path.split('.') {
@@ -96,8 +90,8 @@ fn level(
         let access = decide(&relation.related)?;
         let Some(related) = registry.object(&relation.related) else { continue };
         *keys += 1;
-        if *keys > KEYS_MAX {
-            return Err(Error::invalid_request(format!("A request brings {KEYS_MAX} relation keys along at most.")));
+        if *keys > EXPAND_KEYS_MAX {
+            return Err(Error::invalid_request(format!("A request brings {EXPAND_KEYS_MAX} relation keys along at most.")));
         }
         let children = level(registry, related.name(), &asked.related, decide, keys)?;
         let columns = match &asked.select {

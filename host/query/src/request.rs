@@ -1,10 +1,11 @@
 //! What a caller asked of the list operation, before the schema has looked at it.
 
-use blockbase_schema::{Error, Result, json};
+use blockbase_schema::{Error, Result, json, listed};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::expand::{Related, expand_paths};
+use crate::limits::{FILTERS_MAX, OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use crate::operator::Operator;
 
 /// A filter's value as it came.
@@ -31,18 +32,107 @@ pub struct Paging {
     pub offset: u64,
 }
 
-const PAGE_SIZE_DEFAULT: u64 = 25;
-const PAGE_SIZE_MAX: u64 = 100;
-/// Most filters of one request; each can cost a scan.
-const FILTERS_MAX: usize = 100;
-/// Longest search term in characters.
-pub const SEARCH_CHARACTERS_MAX: usize = 1000;
-/// Greatest offset: beyond it no list of records reaches, and 64-bit arithmetic stays exact.
-const OFFSET_MAX: u64 = 1 << 50;
+listed! {
+    /// A parameter that shapes a list, beside its filters. Parsing and the documents of every surface iterate over them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum ListParameter {
+        Search,
+        Sort,
+        Page,
+        PageSize,
+        Limit,
+        Offset,
+        Select,
+        Expand,
+        Count,
+    }
+}
+
+impl ListParameter {
+    /// The name in REST, in GraphQL and in the JSON form.
+    pub const fn name(self) -> &'static str {
+        match self {
+            ListParameter::Search => "search",
+            ListParameter::Sort => "sort",
+            ListParameter::Page => "page",
+            ListParameter::PageSize => "pageSize",
+            ListParameter::Limit => "limit",
+            ListParameter::Offset => "offset",
+            ListParameter::Select => "select",
+            ListParameter::Expand => "expand",
+            ListParameter::Count => "count",
+        }
+    }
+
+    /// A second name in REST.
+    pub const fn alias(self) -> Option<&'static str> {
+        match self {
+            ListParameter::Search => Some("q"),
+            ListParameter::Sort
+            | ListParameter::Page
+            | ListParameter::PageSize
+            | ListParameter::Limit
+            | ListParameter::Offset
+            | ListParameter::Select
+            | ListParameter::Expand
+            | ListParameter::Count => None,
+        }
+    }
+
+    /// The least number that it takes; `None` where it is no number. The numbers cut a window out of the list.
+    pub const fn least(self) -> Option<u64> {
+        match self {
+            ListParameter::Page | ListParameter::PageSize | ListParameter::Limit => Some(1),
+            ListParameter::Offset => Some(0),
+            ListParameter::Search
+            | ListParameter::Sort
+            | ListParameter::Select
+            | ListParameter::Expand
+            | ListParameter::Count => None,
+        }
+    }
+
+    /// The parameter of this name in REST.
+    pub fn named(name: &str) -> Option<ListParameter> {
+        ListParameter::ALL.iter().copied().find(|parameter| parameter.names().any(|known| known == name))
+    }
+
+    /// Its names in REST. No field can be filtered by under one of them without an operator.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        [self.name()].into_iter().chain(self.alias())
+    }
+
+    /// Those that cut a window out of the list.
+    pub fn of_window() -> impl Iterator<Item = ListParameter> {
+        ListParameter::ALL.iter().copied().filter(|parameter| parameter.least().is_some())
+    }
+}
 
 impl Default for Paging {
     fn default() -> Self {
         Paging { limit: PAGE_SIZE_DEFAULT, offset: 0 }
+    }
+}
+
+impl Paging {
+    /// The page's number, from 1.
+    pub fn page(self) -> u64 {
+        self.offset / self.limit + 1
+    }
+
+    /// Pages of so many records.
+    pub fn total_pages(self, total: u64) -> u64 {
+        total.div_ceil(self.limit)
+    }
+
+    /// Whether records lie behind the page, if there are so many in all.
+    pub fn has_next_page(self, total: u64) -> bool {
+        self.offset + self.limit < total
+    }
+
+    /// Whether records lie in front of the page.
+    pub fn has_previous_page(self) -> bool {
+        self.offset > 0
     }
 }
 
@@ -80,12 +170,28 @@ pub struct PagingParameters {
 }
 
 impl PagingParameters {
+    fn number(self, parameter: ListParameter) -> Option<u64> {
+        match parameter {
+            ListParameter::Page => self.page,
+            ListParameter::PageSize => self.page_size,
+            ListParameter::Limit => self.limit,
+            ListParameter::Offset => self.offset,
+            ListParameter::Search
+            | ListParameter::Sort
+            | ListParameter::Select
+            | ListParameter::Expand
+            | ListParameter::Count => None,
+        }
+    }
+
     /// # Errors
     /// `invalid_request` for numbers below their minimum, and for a page where no list reaches.
     pub fn window(self) -> Result<Paging> {
-        for (name, number) in [("page", self.page), ("pageSize", self.page_size), ("limit", self.limit)] {
-            if number == Some(0) {
-                return Err(Error::invalid_request(format!("`{name}` needs a whole number of at least 1.")));
+        for parameter in ListParameter::of_window() {
+            let least = parameter.least().unwrap_or_default();
+            if self.number(parameter).is_some_and(|number| number < least) {
+                let name = parameter.name();
+                return Err(Error::invalid_request(format!("`{name}` needs a whole number of at least {least}.")));
             }
         }
         let by_offset = self.limit.is_some() || self.offset.is_some();
@@ -102,7 +208,8 @@ impl PagingParameters {
     }
 }
 
-fn whole_number(name: &str, text: &str, least: u64) -> Result<u64> {
+fn whole_number(parameter: ListParameter, text: &str) -> Result<u64> {
+    let (name, least) = (parameter.name(), parameter.least().unwrap_or_default());
     text.parse()
         .ok()
         .filter(|number| *number >= least && !text.starts_with('+'))
@@ -131,17 +238,20 @@ impl ListRequest {
         let mut request = ListRequest::default();
         let mut paging = PagingParameters::default();
         for (name, value) in pairs {
-            match name {
-                "search" | "q" => request.search = Some(value.to_owned()),
-                "sort" => request.sort = sort_keys(value),
-                "page" => paging.page = Some(whole_number("page", value, 1)?),
-                "pageSize" => paging.page_size = Some(whole_number("pageSize", value, 1)?),
-                "limit" => paging.limit = Some(whole_number("limit", value, 1)?),
-                "offset" => paging.offset = Some(whole_number("offset", value, 0)?),
-                "select" => request.select = Some(names(value).map(str::to_owned).collect()),
-                "expand" => request.expand = expand_paths(value)?,
-                "count" => request.without_count = count_is_left_out(value)?,
-                _ => request.filters.push(parameter_filter(name, value)?),
+            let Some(parameter) = ListParameter::named(name) else {
+                request.filters.push(parameter_filter(name, value)?);
+                continue;
+            };
+            match parameter {
+                ListParameter::Search => request.search = Some(value.to_owned()),
+                ListParameter::Sort => request.sort = sort_keys(value),
+                ListParameter::Page => paging.page = Some(whole_number(parameter, value)?),
+                ListParameter::PageSize => paging.page_size = Some(whole_number(parameter, value)?),
+                ListParameter::Limit => paging.limit = Some(whole_number(parameter, value)?),
+                ListParameter::Offset => paging.offset = Some(whole_number(parameter, value)?),
+                ListParameter::Select => request.select = Some(names(value).map(str::to_owned).collect()),
+                ListParameter::Expand => request.expand = expand_paths(value)?,
+                ListParameter::Count => request.without_count = count_is_left_out(value)?,
             }
         }
         request.paging = paging.window()?;
@@ -155,19 +265,21 @@ impl ListRequest {
     pub fn export_from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ExportRequest> {
         let (mut of_list, mut limit, mut offset) = (Vec::new(), None, 0);
         for (name, value) in pairs {
-            match name {
-                "page" | "pageSize" => {
+            match ListParameter::named(name) {
+                Some(ListParameter::Page | ListParameter::PageSize) => {
                     let message =
                         format!("An export has no `{name}`: it has all rows, or those that `limit` and `offset` cut out.");
                     return Err(Error::invalid_request(message));
                 }
-                "expand" => {
+                Some(ListParameter::Expand) => {
                     let message = "An export has no `expand`. Export the related object, and join the two by their ids.";
                     return Err(Error::invalid_request(message));
                 }
-                "limit" => limit = Some(whole_number("limit", value, 1)?),
-                "offset" => offset = whole_number("offset", value, 0)?,
-                _ => of_list.push((name, value)),
+                Some(parameter @ ListParameter::Limit) => limit = Some(whole_number(parameter, value)?),
+                Some(parameter @ ListParameter::Offset) => offset = whole_number(parameter, value)?,
+                Some(ListParameter::Search | ListParameter::Sort | ListParameter::Select | ListParameter::Count) | None => {
+                    of_list.push((name, value));
+                }
             }
         }
         if offset > OFFSET_MAX {

@@ -8,7 +8,7 @@ use axum::extract::{FromRequestParts, Path};
 use axum::http::header;
 use axum::http::request::Parts;
 use blockbase_app::schema::{Code, Error};
-use blockbase_app::{Caller, Credentials, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
+use blockbase_app::{Caller, Credentials, ListParameter, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -181,20 +181,19 @@ impl QueryPairs {
 
     /// `page`, `pageSize`, `limit`, `offset` and `search`, beside parameters of the handler's own.
     pub(crate) fn search_page_beside(&self, own: &[&str]) -> Result<(Option<String>, Paging), ApiError> {
-        self.only(&[&PAGE_PARAMETERS[..], own].concat())?;
+        let searched = ListParameter::of_window().chain([ListParameter::Search]);
+        let mut known: Vec<&str> = searched.flat_map(ListParameter::names).collect();
+        known.extend(own);
+        self.only(&known)?;
         let request = ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?;
-        if request.search.as_ref().is_some_and(|search| search.contains('\0')) {
-            return Err(Error::invalid_request("`search` holds a NUL character.").into());
-        }
         Ok((request.search, request.paging))
     }
 
     /// `page`, `pageSize`, `limit` and `offset`, beside parameters of the handler's own.
     pub(crate) fn page_beside(&self, own: &[&str]) -> Result<Paging, ApiError> {
-        self.only(&[&PAGE_PARAMETERS[..4], own].concat())?;
+        let mut known: Vec<&str> = ListParameter::of_window().map(ListParameter::name).collect();
+        known.extend(own);
+        self.only(&known)?;
         Ok(ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?.paging)
     }
 }
-
-/// Parameters of pages; the last two search.
-const PAGE_PARAMETERS: [&str; 6] = ["page", "pageSize", "limit", "offset", "search", "q"];

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{USERS, within};
 use crate::App;
 use crate::caller::Caller;
-use crate::records::pagination_json;
+use crate::records::page_json;
 
 /// `{ id, createdAt, expiresAt, lastSeenAt, ipAddress, userAgent, current }`: never the token, nor its hash.
 fn render(session: &SessionRow, current: Option<&str>) -> Value {
@@ -48,10 +48,8 @@ impl App {
             .await?;
         let identity = caller.identity();
         let current = identity.and_then(|identity| identity.session()).map(|session| session.id.as_str());
-        let total = u64::try_from(total).unwrap_or(0);
-        let has_next = paging.offset + (sessions.len() as u64) < total;
         let sessions = Value::Array(sessions.iter().map(|session| render(session, current)).collect());
-        Ok(format!("{{\"data\":{sessions},\"pagination\":{}}}", pagination_json(paging, Some(total), has_next)))
+        Ok(page_json(&sessions, paging, total))
     }
 
     /// Ends all sessions of a user, the caller's own too where it is one of them: how many.

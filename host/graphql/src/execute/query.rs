@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use blockbase_app::limits::FILTERS_MAX;
 use blockbase_app::schema::json::parse_list;
 use blockbase_app::schema::{Error, Object, Result, system};
 use blockbase_app::{
-    Action, AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListRequest, Operator, PagingParameters,
+    Action, AggregateFunction, AggregateRequest, Filter, FilterValue, ListAnswer, ListParameter, ListRequest, Operator,
+    PagingParameters,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,8 +17,8 @@ use crate::coerce::Arguments;
 use crate::collect::Selected;
 use crate::shape::{Answer, Place, RecordShape, Wanted};
 
-/// Most filters, and most keys of an order.
-const FILTERS_MAX: usize = 100;
+/// Most keys of an order.
+const SORT_KEYS_MAX: usize = 100;
 /// Lists within each other in the value of a filter.
 const FILTER_LISTS_MAX: usize = 15;
 
@@ -185,36 +187,41 @@ fn lists_within(json: &str) -> usize {
 
 fn sort(arguments: &Arguments) -> Result<Vec<(String, bool)>> {
     let documents: Vec<SortDocument> =
-        arguments.json("sort").map(|json| parse_list(json, FILTERS_MAX)).transpose()?.unwrap_or_default();
+        arguments.json("sort").map(|json| parse_list(json, SORT_KEYS_MAX)).transpose()?.unwrap_or_default();
     Ok(documents.into_iter().map(|document| (document.field, document.direction == "desc")).collect())
 }
 
 fn paging(arguments: &Arguments) -> Result<blockbase_app::Paging> {
-    let number = |name: &str| -> Result<Option<u64>> {
+    let number = |parameter: ListParameter| -> Result<Option<u64>> {
+        let (name, least) = (parameter.name(), parameter.least().unwrap_or_default());
         let Some(text) = arguments.json(name) else { return Ok(None) };
-        let least = u64::from(name != "offset");
         let number = text.parse().ok().filter(|number| *number >= least);
         number
             .map(Some)
             .ok_or_else(|| Error::invalid_request(format!("`{name}` needs a whole number of at least {least}; it is `{text}`.")))
     };
-    PagingParameters { page: number("page")?, page_size: number("pageSize")?, limit: number("limit")?, offset: number("offset")? }
-        .window()
+    let parameters = PagingParameters {
+        page: number(ListParameter::Page)?,
+        page_size: number(ListParameter::PageSize)?,
+        limit: number(ListParameter::Limit)?,
+        offset: number(ListParameter::Offset)?,
+    };
+    parameters.window()
 }
 
 fn write_pagination(answer: &mut Answer, page: &ListAnswer, fields: &[Selected<'_>]) {
-    let (limit, offset) = (page.paging.limit, page.paging.offset);
+    let total = page.total.unwrap_or_default();
     let begun = answer.json.len();
     answer.json.push(b'{');
     for field in fields {
         answer.key(begun, field.key);
         let text = match field.field.name.node.as_str() {
-            "page" => (offset / limit + 1).to_string(),
-            "pageSize" => limit.to_string(),
-            "totalCount" => page.total.unwrap_or_default().to_string(),
-            "totalPages" => page.total.unwrap_or_default().div_ceil(limit).to_string(),
+            "page" => page.paging.page().to_string(),
+            "pageSize" => page.paging.limit.to_string(),
+            "totalCount" => total.to_string(),
+            "totalPages" => page.paging.total_pages(total).to_string(),
             "hasNextPage" => page.has_next_page.to_string(),
-            "hasPreviousPage" => (offset > 0).to_string(),
+            "hasPreviousPage" => page.paging.has_previous_page().to_string(),
             _ => r#""PaginationMeta""#.to_owned(),
         };
         answer.json.extend_from_slice(text.as_bytes());

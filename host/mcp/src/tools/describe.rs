@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use blockbase_app::ListParameter;
+use blockbase_app::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
@@ -90,6 +92,35 @@ fn hints(tool: Tool) -> Hints {
     }
 }
 
+/// The name of a parameter of lists, as tools spell names.
+pub(super) fn parameter_name(parameter: ListParameter) -> &'static str {
+    match parameter {
+        ListParameter::PageSize => "page_size",
+        parameter => parameter.name(),
+    }
+}
+
+fn list_parameter(parameter: ListParameter) -> Value {
+    let whole = |description: &str| number(parameter.least().unwrap_or_default(), description);
+    match parameter {
+        ListParameter::Search => search(),
+        ListParameter::Sort => text("Columns separated by commas, `-` before those that descend: `-priority,title`."),
+        ListParameter::Page => whole("Which page, from 1."),
+        ListParameter::PageSize => {
+            whole(&format!("Records of a page; {PAGE_SIZE_DEFAULT} where it is left out, {PAGE_SIZE_MAX} at most."))
+        }
+        ListParameter::Limit => whole("Instead of `page_size`; with `offset`, instead of a page."),
+        ListParameter::Offset => whole("How many records to leave out first."),
+        ListParameter::Select => text("Columns to answer with, separated by commas. `id` is always there."),
+        ListParameter::Expand => expand(),
+        ListParameter::Count => json!({
+            "type": "string",
+            "enum": ["exact", "none"],
+            "description": "`none` leaves the total out, and saves counting.",
+        }),
+    }
+}
+
 fn input(tool: Tool, objects: &[String], most: usize) -> Value {
     let object = object_name(objects);
     let record = "The record's values by column, as get_object describes them.";
@@ -97,22 +128,16 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
     match tool {
         Tool::ListObjects => exact(json!({}), &[]),
         Tool::GetObject => exact(json!({ "object_name": object }), &["object_name"]),
-        Tool::QueryData => exact(
-            json!({
-                "object_name": object,
-                "search": search(),
-                "filters": filters(),
-                "sort": text("Columns separated by commas, `-` before those that descend: `-priority,title`."),
-                "page": number(1, "Which page, from 1."),
-                "page_size": number(1, "Records of a page; 25 where it is left out, 100 at most."),
-                "limit": number(1, "Instead of `page_size`; with `offset`, instead of a page."),
-                "offset": number(0, "How many records to leave out first."),
-                "select": text("Columns to answer with, separated by commas. `id` is always there."),
-                "expand": expand(),
-                "count": { "type": "string", "enum": ["exact", "none"], "description": "`none` leaves the total out, and saves counting." },
-            }),
-            &["object_name"],
-        ),
+        Tool::QueryData => {
+            let mut properties = json!({ "object_name": object });
+            for parameter in ListParameter::ALL {
+                properties[parameter_name(*parameter)] = list_parameter(*parameter);
+                if *parameter == ListParameter::Search {
+                    properties["filters"] = filters();
+                }
+            }
+            exact(properties, &["object_name"])
+        }
         Tool::GetRecord => exact(json!({ "object_name": object, "id": id(), "expand": expand() }), &["object_name", "id"]),
         Tool::AggregateData => exact(
             json!({

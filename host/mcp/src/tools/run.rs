@@ -4,18 +4,24 @@ use std::sync::Arc;
 
 use blockbase_app::schema::json::Members;
 use blockbase_app::schema::{Error, Result};
-use blockbase_app::{AggregateRequest, App, Caller, LinkChange, ListRequest, expand_paths, write_warnings};
+use blockbase_app::{AggregateRequest, App, Caller, LinkChange, ListParameter, ListRequest, expand_paths, write_warnings};
 use serde_json::value::RawValue;
 
 use super::arguments::{Arguments, NONE};
+use super::describe::parameter_name;
 use super::{Refusal, Tool, action_tool, objects};
 use crate::call::Call;
 
 /// Most columns of a unique target.
 const TARGET_COLUMNS_MAX: usize = 64;
+
 /// The parameters of `query_data`.
-const QUERY_PARAMETERS: [&str; 11] =
-    ["object_name", "search", "filters", "sort", "page", "page_size", "limit", "offset", "select", "expand", "count"];
+fn query_parameters() -> Vec<&'static str> {
+    let filters = |parameter: &ListParameter| (*parameter == ListParameter::Search).then_some("filters");
+    let of_list =
+        ListParameter::ALL.iter().flat_map(|parameter| [parameter_name(*parameter)].into_iter().chain(filters(parameter)));
+    ["object_name"].into_iter().chain(of_list).collect()
+}
 
 /// Runs the tool `name` as the caller of `call`.
 ///
@@ -69,7 +75,7 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             Ok(objects::list(app, caller))
         }
         Tool::GetObject => objects::get(app, caller, &take(&["object_name"])?.required::<String>("object_name")?),
-        Tool::QueryData => query(app, caller, take(&QUERY_PARAMETERS)?).await,
+        Tool::QueryData => query(app, caller, take(&query_parameters())?).await,
         Tool::GetRecord => {
             let mut arguments = take(&["object_name", "id", "expand"])?;
             let (object, id): (String, String) = (arguments.required("object_name")?, arguments.required("id")?);
@@ -141,7 +147,8 @@ fn missing_record() -> Error {
 
 async fn query(app: &App, caller: &Caller, mut arguments: Arguments) -> Result<String> {
     let object: String = arguments.required("object_name")?;
-    let request = ListRequest::from_json(&arguments.rest(&[("page_size", "pageSize")]))?;
+    let request =
+        ListRequest::from_json(&arguments.rest(&[(parameter_name(ListParameter::PageSize), ListParameter::PageSize.name())]))?;
     text(app.list(caller, &object, request).await?.json())
 }
 

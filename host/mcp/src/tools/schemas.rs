@@ -1,6 +1,7 @@
 //! Schemas of what tools take and give, as JSON Schema.
 
-use blockbase_app::{AggregateFunction, Operand, Operator, SEARCH_CHARACTERS_MAX};
+use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
+use blockbase_app::{AggregateFunction, Operand, Operator};
 use serde_json::{Map, Value, json};
 
 /// Names of objects that a schema lists; a longer list helps nobody.

@@ -4,6 +4,7 @@ use blockbase_schema::{Code, Column, Error, Object, Result, Value, fold, parse_f
 
 use super::column_index;
 use crate::access::{Access, Scope};
+use crate::limits::{FILTER_VALUES_MAX, LIST_ITEMS_MAX};
 use crate::operator::{Operand, Operator};
 use crate::request::{Filter, FilterValue};
 
@@ -57,9 +58,6 @@ impl Test {
     }
 }
 
-/// Most values that the filters of one request bind. SQLite's own bound is 32,766, Postgres' 65,535.
-const VALUES_MAX: usize = 10_000;
-
 /// Characters of the shortest text that the search index knows.
 const TRIGRAM_CHARS: usize = 3;
 
@@ -91,8 +89,8 @@ impl Selection {
     pub fn new(object: &Object, access: &Access, search: Option<String>, filters: &[Filter]) -> Result<Selection> {
         let predicates: Vec<Predicate> = filters.iter().map(|filter| predicate(object, filter)).collect::<Result<_>>()?;
         let items: usize = predicates.iter().map(|predicate| predicate.test.values()).sum();
-        if items > VALUES_MAX {
-            return Err(Error::invalid_request(format!("The filters of a request hold {VALUES_MAX} values at most.")));
+        if items > FILTER_VALUES_MAX {
+            return Err(Error::invalid_request(format!("The filters of a request hold {FILTER_VALUES_MAX} values at most.")));
         }
         Ok(Selection { scope: access.scope().clone(), search, predicates: gathered(predicates), search_by: SearchBy::Index })
     }
@@ -118,9 +116,6 @@ impl Selection {
         self.scope == Scope::All && self.search.is_none() && self.predicates.is_empty()
     }
 }
-
-/// Most items of one `in` or `nin`.
-const LIST_ITEMS_MAX: usize = 1000;
 
 fn predicate(object: &Object, filter: &Filter) -> Result<Predicate> {
     let index = column_index(object, &filter.field)?;

@@ -194,7 +194,7 @@ pub fn related(dialect: Dialect, plan: &ExpandPlan, keys: Vec<uuid::Uuid>) -> St
     let object = &plan.object;
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(keys));
-    let most = writer.bind(Param::from(i64::try_from(crate::expand::RECORDS_MAX).unwrap_or(i64::MAX) + 1));
+    let most = writer.bind(Param::from(i64::try_from(crate::limits::EXPAND_RECORDS_MAX).unwrap_or(i64::MAX) + 1));
     let table = quote(object.name());
     let order = format!("ORDER BY {table}.\"created_at\" DESC, {table}.\"id\" DESC LIMIT {most}");
     let columns = plan.columns.iter().chain(&plan.hidden);

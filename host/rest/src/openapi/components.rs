@@ -2,6 +2,7 @@
 //!
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
+use blockbase_app::limits::PAGE_SIZE_MAX;
 use serde_json::{Map, Value, json};
 
 use super::operation::{VIEW_AS_PARAMETER, headers, view_as};
@@ -170,7 +171,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
             "type": "object",
             "properties": {
                 "page": { "type": "integer", "format": "int64", "minimum": 1 },
-                "pageSize": { "type": "integer", "minimum": 1, "maximum": 100 },
+                "pageSize": { "type": "integer", "minimum": 1, "maximum": PAGE_SIZE_MAX },
                 "totalCount": { "type": ["integer", "null"], "format": "int64", "minimum": 0 },
                 "totalPages": { "type": ["integer", "null"], "format": "int64", "minimum": 0 },
                 "hasNextPage": { "type": "boolean" },

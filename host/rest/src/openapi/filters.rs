@@ -1,19 +1,20 @@
 //! The parameters of lists and aggregates: search, sort, page, and each filter that a column takes.
 
+use blockbase_app::limits::{OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
 use blockbase_app::schema::{Column, ColumnType, FieldType, Object, enumerated};
-use blockbase_app::{AggregateFunction, Operand, Operator, SEARCH_CHARACTERS_MAX};
+use blockbase_app::{AggregateFunction, ListParameter, Operand, Operator};
 use serde_json::{Value, json};
 
 use super::components::{Components, NUMERIC_TEXT, reference, schema};
 use super::operation::query_parameter;
 
-/// Parameters of lists that no field can be filtered by under its bare name.
-const LIST_NAMES: [&str; 10] = ["search", "q", "sort", "page", "pageSize", "limit", "offset", "select", "expand", "count"];
-/// Those that aggregates have besides.
+/// What aggregates have beside the parameters of lists.
 const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
 
-/// Where no list reaches any more.
-const OFFSET_MAX: u64 = 1 << 50;
+/// Names that no field can be filtered by without an operator: parameters of lists, and those of the operation's own.
+fn taken(own: &[&'static str]) -> Vec<&'static str> {
+    ListParameter::ALL.iter().flat_map(|parameter| parameter.names()).chain(own.iter().copied()).collect()
+}
 
 /// The schemas of filter values, one a kind of column.
 pub(super) fn schemas() -> Value {
@@ -118,8 +119,16 @@ pub(super) fn paging_parameters() -> [Value; 4] {
             "The page, from 1. 1 by default.",
             json!({ "type": "integer", "minimum": 1, "maximum": OFFSET_MAX + 1 }),
         ),
-        query_parameter("pageSize", "Records a page; 25 by default, and never more than 100.", size.clone()),
-        query_parameter("limit", "Records at most, instead of `pageSize`; never more than 100.", size.clone()),
+        query_parameter(
+            "pageSize",
+            &format!("Records a page; {PAGE_SIZE_DEFAULT} by default, and never more than {PAGE_SIZE_MAX}."),
+            size.clone(),
+        ),
+        query_parameter(
+            "limit",
+            &format!("Records at most, instead of `pageSize`; never more than {PAGE_SIZE_MAX}."),
+            size.clone(),
+        ),
         query_parameter(
             "offset",
             "Records to leave out, instead of `page`.",
@@ -157,25 +166,34 @@ pub(super) fn of_export(components: &mut Components, object: &Object, type_name:
         "Records to leave out.",
         json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
     ));
-    let taken: Vec<&str> = LIST_NAMES.into_iter().chain(["format"]).collect();
-    parameters.extend(filters(components, object, type_name, &taken));
+    parameters.extend(filters(components, object, type_name, &taken(&["format"])));
     parameters
 }
 
 /// The parameters of a list.
 pub(super) fn of_list(components: &mut Components, object: &Object, type_name: &str, relations: &[&str]) -> Vec<Value> {
+    let [page, page_size, limit, offset] = paging_parameters();
     let [sort, select] = sort_and_select(object);
-    let mut parameters = search_parameters(object).to_vec();
-    parameters.push(sort);
-    parameters.extend(paging_parameters());
-    parameters.push(select);
-    parameters.push(expand(relations));
-    parameters.push(query_parameter(
-        "count",
-        "Whether the total is counted; `exact` by default.",
-        json!({ "type": "string", "enum": ["exact", "none"] }),
-    ));
-    parameters.extend(filters(components, object, type_name, &LIST_NAMES));
+    let [search, alias] = search_parameters(object);
+    let mut parameters = Vec::new();
+    for parameter in ListParameter::ALL {
+        match parameter {
+            ListParameter::Search => parameters.extend([search.clone(), alias.clone()]),
+            ListParameter::Sort => parameters.push(sort.clone()),
+            ListParameter::Page => parameters.push(page.clone()),
+            ListParameter::PageSize => parameters.push(page_size.clone()),
+            ListParameter::Limit => parameters.push(limit.clone()),
+            ListParameter::Offset => parameters.push(offset.clone()),
+            ListParameter::Select => parameters.push(select.clone()),
+            ListParameter::Expand => parameters.push(expand(relations)),
+            ListParameter::Count => parameters.push(query_parameter(
+                "count",
+                "Whether the total is counted; `exact` by default.",
+                json!({ "type": "string", "enum": ["exact", "none"] }),
+            )),
+        }
+    }
+    parameters.extend(filters(components, object, type_name, &taken(&[])));
     parameters
 }
 
@@ -214,7 +232,6 @@ pub(super) fn of_aggregate(components: &mut Components, object: &Object, type_na
     let field = query_parameter("field", &text, json!({ "type": "string", "enum": all }));
     let mut parameters = vec![function, field];
     parameters.extend(search_parameters(object));
-    let taken: Vec<&str> = LIST_NAMES.into_iter().chain(AGGREGATE_NAMES).collect();
-    parameters.extend(filters(components, object, type_name, &taken));
+    parameters.extend(filters(components, object, type_name, &taken(&AGGREGATE_NAMES)));
     parameters
 }
