@@ -103,16 +103,7 @@ fn range(text: &str) -> Option<(String, f32)> {
 }
 
 pub(crate) fn status(code: Code) -> StatusCode {
-    match code {
-        Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::Forbidden | Code::KeySuspended => StatusCode::FORBIDDEN,
-        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        _ => StatusCode::BAD_REQUEST,
-    }
+    StatusCode::from_u16(code.outer_status()).unwrap_or(StatusCode::BAD_REQUEST)
 }
 
 #[cfg(test)]

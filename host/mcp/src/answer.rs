@@ -54,19 +54,10 @@ pub(crate) fn error(
     json_bytes(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
 }
 
-/// A domain error outside a tool: its envelope stands in `data`, with the status that it has in REST.
+/// A domain error outside a tool: its envelope stands in `data`. 404 is left to sessions that are gone.
 pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
     log_cause(problem);
-    let status = match problem.code {
-        Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::Forbidden | Code::KeySuspended => StatusCode::FORBIDDEN,
-        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        _ => StatusCode::BAD_REQUEST,
-    };
+    let status = StatusCode::from_u16(problem.code.outer_status()).unwrap_or(StatusCode::BAD_REQUEST);
     let mut response = error(status, REFUSED, &problem.message, Some(problem.envelope()), id);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
@@ -89,16 +80,15 @@ pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
 
 /// The request names no session, or none that is the caller's.
 pub(crate) fn no_session(is_named: bool) -> Answer {
-    match is_named {
+    let (status, code, problem) = match is_named {
         true => {
             let message = "There is no such session, or not any more. Begin one with initialize.";
-            let data = json!({ "error": "not_found", "message": message });
-            error(StatusCode::NOT_FOUND, NO_SESSION, message, Some(data), None)
+            (StatusCode::NOT_FOUND, NO_SESSION, Error::new(Code::NotFound, message))
         }
         false => {
             let message = "The header Mcp-Session-Id is missing; initialize answers with one.";
-            let data = json!({ "error": "invalid_request", "message": message });
-            error(StatusCode::BAD_REQUEST, INVALID_REQUEST, message, Some(data), None)
+            (StatusCode::BAD_REQUEST, INVALID_REQUEST, Error::invalid_request(message))
         }
-    }
+    };
+    error(status, code, &problem.message, Some(problem.envelope()), None)
 }

@@ -18,42 +18,7 @@ impl From<Error> for ApiError {
 }
 
 pub(crate) fn status(code: Code) -> StatusCode {
-    match code {
-        Code::InvalidRequest
-        | Code::UnknownField
-        | Code::InvalidUpsertTarget
-        | Code::InvalidSchema
-        | Code::InvalidSchemaChange
-        | Code::InvalidBlock
-        | Code::MissingRequirement
-        | Code::ValidationFailed
-        | Code::NotNullViolation
-        | Code::InvalidValue
-        | Code::ConstraintViolation
-        | Code::AnswerTooLarge
-        | Code::InvalidAtomicOp => StatusCode::BAD_REQUEST,
-        Code::Unauthorized => StatusCode::UNAUTHORIZED,
-        Code::Forbidden | Code::KeySuspended | Code::SetupTokenRequired => StatusCode::FORBIDDEN,
-        Code::NotFound => StatusCode::NOT_FOUND,
-        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Code::UniqueViolation
-        | Code::ForeignKeyViolation
-        | Code::ObjectExists
-        | Code::ObjectInUse
-        | Code::BlockExists
-        | Code::NewPermissions
-        | Code::NoPendingClaim
-        | Code::OwnsThings
-        | Code::Conflict => StatusCode::CONFLICT,
-        Code::PreconditionFailed => StatusCode::PRECONDITION_FAILED,
-        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        Code::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-        Code::ActionFailed | Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
-        Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        Code::StorageFull => StatusCode::INSUFFICIENT_STORAGE,
-        Code::ActionTimeout => StatusCode::GATEWAY_TIMEOUT,
-    }
+    StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
 impl IntoResponse for ApiError {

@@ -3,7 +3,8 @@
 use regex::Regex;
 use rust_decimal::Decimal;
 
-use crate::error::{Code, Error, Result};
+use crate::code::Code;
+use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
 use crate::number::ExactNumber;
 use crate::relationship::Reference;

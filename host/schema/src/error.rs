@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::NonZeroU16;
 
+use crate::code::Code;
 use crate::quote::{excerpt, shortened};
 
 /// The result of every domain operation.
@@ -10,93 +11,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Seconds after which a caller may try again whose request found everything in use.
 pub const BUSY_RETRY_AFTER_S: u16 = 5;
-
-/// Stable error codes, as the specification's tables name them. Surfaces turn them into statuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Code {
-    InvalidRequest,
-    UnknownField,
-    InvalidUpsertTarget,
-    InvalidSchema,
-    InvalidSchemaChange,
-    InvalidBlock,
-    MissingRequirement,
-    ValidationFailed,
-    AnswerTooLarge,
-    NotNullViolation,
-    InvalidValue,
-    ConstraintViolation,
-    InvalidAtomicOp,
-    Unauthorized,
-    Forbidden,
-    KeySuspended,
-    SetupTokenRequired,
-    NotFound,
-    MethodNotAllowed,
-    UniqueViolation,
-    ForeignKeyViolation,
-    ObjectExists,
-    ObjectInUse,
-    BlockExists,
-    NewPermissions,
-    NoPendingClaim,
-    Conflict,
-    OwnsThings,
-    PreconditionFailed,
-    PayloadTooLarge,
-    UnsupportedMediaType,
-    RateLimited,
-    ActionFailed,
-    ActionTimeout,
-    Unavailable,
-    StorageFull,
-    Internal,
-}
-
-impl Code {
-    /// The string that callers see in `error`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Code::InvalidRequest => "invalid_request",
-            Code::UnknownField => "unknown_field",
-            Code::InvalidUpsertTarget => "invalid_upsert_target",
-            Code::InvalidSchema => "invalid_schema",
-            Code::InvalidSchemaChange => "invalid_schema_change",
-            Code::InvalidBlock => "invalid_block",
-            Code::MissingRequirement => "missing_requirement",
-            Code::ValidationFailed => "validation_failed",
-            Code::AnswerTooLarge => "answer_too_large",
-            Code::NotNullViolation => "not_null_violation",
-            Code::InvalidValue => "invalid_value",
-            Code::ConstraintViolation => "CONSTRAINT_VIOLATION",
-            Code::InvalidAtomicOp => "INVALID_ATOMIC_OP",
-            Code::Unauthorized => "unauthorized",
-            Code::Forbidden => "forbidden",
-            Code::KeySuspended => "key_suspended",
-            Code::SetupTokenRequired => "setup_token_required",
-            Code::NotFound => "not_found",
-            Code::MethodNotAllowed => "method_not_allowed",
-            Code::UniqueViolation => "unique_violation",
-            Code::ForeignKeyViolation => "foreign_key_violation",
-            Code::ObjectExists => "object_exists",
-            Code::ObjectInUse => "object_in_use",
-            Code::BlockExists => "block_exists",
-            Code::NewPermissions => "new_permissions",
-            Code::NoPendingClaim => "no_pending_claim",
-            Code::Conflict => "conflict",
-            Code::OwnsThings => "owns_things",
-            Code::PreconditionFailed => "precondition_failed",
-            Code::PayloadTooLarge => "payload_too_large",
-            Code::UnsupportedMediaType => "unsupported_media_type",
-            Code::RateLimited => "rate_limited",
-            Code::ActionFailed => "action_failed",
-            Code::ActionTimeout => "action_timeout",
-            Code::Unavailable => "unavailable",
-            Code::StorageFull => "storage_full",
-            Code::Internal => "internal",
-        }
-    }
-}
 
 /// One of several failures.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]

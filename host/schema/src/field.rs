@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::code::Code;
 use crate::column::Column;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::number::{ExactJson, ExactNumber};
 
 /// The nineteen field types.

@@ -5,6 +5,7 @@
 //! It also holds the one error type that every floor above speaks, because codes are part of the vocabulary.
 #![forbid(unsafe_code)]
 
+mod code;
 mod column;
 mod error;
 mod field;
@@ -21,8 +22,9 @@ mod value;
 pub mod json;
 pub mod time;
 
+pub use code::Code;
 pub use column::{Column, ColumnType, Rules, system};
-pub use error::{BUSY_RETRY_AFTER_S, Code, Error, Issue, Result, Retry};
+pub use error::{BUSY_RETRY_AFTER_S, Error, Issue, Result, Retry};
 pub use field::{Field, FieldType};
 pub use fold::{fold, fold_into};
 pub use listed::enumerated;

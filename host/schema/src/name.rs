@@ -1,7 +1,8 @@
 //! Which names objects and fields may have.
 
+use crate::code::Code;
 use crate::column::system;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 48;

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::code::Code;
 use crate::column::{Column, INDEX_BYTES_MAX, system};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
 use crate::name::{check_field_name, check_object_name};
 use crate::relationship::{Reference, Relationship, RelationshipKind};

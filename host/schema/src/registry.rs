@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use crate::error::{Code, Error, Result};
+use crate::code::Code;
+use crate::error::{Error, Result};
 use crate::name::graphql_names;
 use crate::object::{Object, StoredObject};
 use crate::relationship::{OnDelete, Relation, RelationShape, Relationship, RelationshipKind};

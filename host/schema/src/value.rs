@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use rust_decimal::Decimal;
 use uuid::Uuid;
 
+use crate::code::Code;
 use crate::column::{Column, ColumnType};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::field::FieldType;
 use crate::number::{DECIMAL_DIGITS_MAX, NumberText, Rounding};
 use crate::quote::excerpt_of;

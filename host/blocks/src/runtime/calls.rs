@@ -356,14 +356,7 @@ fn context(call_id: &str, caller: &Caller, block: &InstalledBlock) -> types::Con
 
 /// The handler's own failure: the codes that are its to give, everything else a failed action.
 fn handler_error(error: types::Error) -> Error {
-    let code = match error.code.as_str() {
-        "not_found" => Code::NotFound,
-        "invalid_request" => Code::InvalidRequest,
-        "forbidden" => Code::Forbidden,
-        "conflict" => Code::Conflict,
-        "unavailable" => Code::Unavailable,
-        _ => Code::ActionFailed,
-    };
+    let code = Code::OF_HANDLERS.into_iter().find(|code| code.as_str() == error.code).unwrap_or(Code::ActionFailed);
     let mut message = error.message;
     if message.len() > ERROR_MESSAGE_BYTES_MAX {
         message.truncate(message.floor_char_boundary(ERROR_MESSAGE_BYTES_MAX));

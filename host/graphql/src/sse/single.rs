@@ -151,14 +151,15 @@ fn parameter(query: &str, name: &str) -> Option<String> {
     url::form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
 }
 
-fn told(status: StatusCode, code: Code, message: &str) -> Response<Body> {
+/// An answer that is about the connection, and so has the code's own status.
+fn told(code: Code, message: &str) -> Response<Body> {
     let mut response = refuse(Form::Events, Refusal::Malformed(Error::new(code, message)));
-    *response.status_mut() = status;
+    *response.status_mut() = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::BAD_REQUEST);
     response
 }
 
 fn no_connection() -> Response<Body> {
-    told(StatusCode::NOT_FOUND, Code::NotFound, "There is no such event stream. Reserve one with PUT.")
+    told(Code::NotFound, "There is no such event stream. Reserve one with PUT.")
 }
 
 fn plain(status: StatusCode, text: String) -> Response<Body> {
@@ -197,7 +198,7 @@ impl Graphql {
         let owner = Owner::of(&asked.caller);
         let Some(waiting) = self.sse.with(token, &owner, |connection| connection.waiting.take()) else { return no_connection() };
         let Some(waiting) = waiting else {
-            return told(StatusCode::CONFLICT, Code::Conflict, "This event stream is open already.");
+            return told(Code::Conflict, "This event stream is open already.");
         };
         let (sender, receiver) = self.app.frames(1, asked.caller.quota_owner());
         let open = Open {
@@ -214,7 +215,7 @@ impl Graphql {
     /// Begins an operation whose results go to a connection.
     pub(crate) async fn begin(self: &Arc<Self>, asked: Asked, token: &str, request: GraphqlRequest) -> Response<Body> {
         let Some(id) = request.operation_id.clone().filter(|id| !id.is_empty()) else {
-            return told(StatusCode::BAD_REQUEST, Code::InvalidRequest, "`extensions.operationId` is missing.");
+            return told(Code::InvalidRequest, "`extensions.operationId` is missing.");
         };
         let owner = Owner::of(&asked.caller);
         let number = self.sse.operations.fetch_add(1, Ordering::Relaxed);
@@ -231,7 +232,7 @@ impl Graphql {
         });
         match taken {
             None => return no_connection(),
-            Some(Err(message)) => return told(StatusCode::CONFLICT, Code::Conflict, message),
+            Some(Err(message)) => return told(Code::Conflict, message),
             Some(Ok(())) => {}
         }
         // Whatever becomes of this request, the place is free again unless the operation runs.
@@ -292,7 +293,7 @@ impl Graphql {
     /// Ends an operation of a connection.
     pub(crate) fn stop(&self, asked: &Asked, token: &str, query: &str) -> Response<Body> {
         let Some(id) = parameter(query, "operationId").filter(|id| !id.is_empty()) else {
-            return told(StatusCode::BAD_REQUEST, Code::InvalidRequest, "The parameter `operationId` is missing.");
+            return told(Code::InvalidRequest, "The parameter `operationId` is missing.");
         };
         let owner = Owner::of(&asked.caller);
         match self.sse.with(token, &owner, |connection| connection.operations.remove(&id)) {
