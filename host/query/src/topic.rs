@@ -1,0 +1,131 @@
+//! Topic patterns: dot-separated segments, `*` for exactly one, `#` for any number.
+//!
+//! SQLite calls [`TopicPattern::matches`]. Postgres has a regular expression, and the console a function of its own; a test compares
+//! both with this one on random patterns.
+
+use blockbase_schema::{Error, Result};
+
+/// A parsed pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicPattern(Vec<Segment>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Segment {
+    One,
+    Any,
+    Literal(String),
+}
+
+/// What events a pattern can match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach<'a> {
+    /// Those of one object's records.
+    Object(&'a str),
+    /// None of records.
+    Platform,
+    /// Those of any object's records, at least.
+    Everything,
+}
+
+/// The first segment of topics of records.
+const DATA: &str = "data";
+/// Longest pattern in bytes.
+const BYTES_MAX: usize = 200;
+/// Most `#` in one pattern; each more multiplies the work of matching.
+const ANY_MAX: usize = 3;
+
+impl TopicPattern {
+    /// # Errors
+    /// `invalid_request` for an empty segment, a wildcard inside a word, or a pattern over the bounds.
+    pub fn parse(text: &str) -> Result<TopicPattern> {
+        let refuse = |why: &str| {
+            Error::invalid_request(format!(
+                "The topic pattern {text:?} {why}. Patterns look like data.task.created, data.*.created or data.#."
+            ))
+        };
+        if text.len() > BYTES_MAX {
+            return Err(refuse("is too long"));
+        }
+        let segments = text
+            .split('.')
+            .map(|segment| match segment {
+                "" => Err(refuse("has an empty segment")),
+                "*" => Ok(Segment::One),
+                "#" => Ok(Segment::Any),
+                literal if literal.contains(['*', '#']) => Err(refuse("has a wildcard inside a word")),
+                literal => Ok(Segment::Literal(literal.to_owned())),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        match segments.iter().filter(|segment| **segment == Segment::Any).count() <= ANY_MAX {
+            true => Ok(TopicPattern(segments)),
+            false => Err(refuse("has too many `#`")),
+        }
+    }
+
+    /// The pattern as it was written.
+    pub fn text(&self) -> String {
+        let segments = self.0.iter().map(|segment| match segment {
+            Segment::One => "*",
+            Segment::Any => "#",
+            Segment::Literal(literal) => literal,
+        });
+        segments.collect::<Vec<_>>().join(".")
+    }
+
+    /// What events the pattern can match.
+    pub fn reach(&self) -> Reach<'_> {
+        match self.0.as_slice() {
+            [Segment::Literal(first), Segment::Literal(object), ..] if first == DATA => Reach::Object(object),
+            [Segment::Literal(first), ..] if first != DATA => Reach::Platform,
+            _ => Reach::Everything,
+        }
+    }
+
+    pub fn matches(&self, topic: &str) -> bool {
+        matches(&self.0, Some(topic))
+    }
+}
+
+/// `words` are those that are left; `None` behind the last.
+fn matches(pattern: &[Segment], words: Option<&str>) -> bool {
+    let Some((segment, rest)) = pattern.split_first() else { return words.is_none() };
+    let first = words.map(|words| words.split_once('.').map_or((words, None), |(word, others)| (word, Some(others))));
+    match (segment, first) {
+        (Segment::Any, None) => matches(rest, None),
+        (Segment::Any, Some((_, others))) => matches(rest, words) || matches(pattern, others),
+        (Segment::One, Some((_, others))) => matches(rest, others),
+        (Segment::Literal(literal), Some((word, others))) => literal == word && matches(rest, others),
+        (Segment::One | Segment::Literal(_), None) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_match_segments() {
+        for (pattern, topic, expected) in [
+            ("data.task.created", "data.task.created", true),
+            ("data.task.created", "data.task.updated", false),
+            ("data.*.created", "data.task.created", true),
+            ("data.*.created", "data.created", false),
+            ("data.#", "data.task.created", true),
+            ("data.#", "data", true),
+            ("data.task.#", "data.tasks.created", false),
+            ("#.created", "data.task.created", true),
+            ("#", "anything.at.all", true),
+            ("data.*", "data.task.created", false),
+            ("data.#", "database.task", false),
+            ("#.created", "created", true),
+            ("#.a.#.b", "x.a.y.z.b", true),
+            ("#.a.#.b", "x.a.y.z.b.c", false),
+        ] {
+            assert_eq!(TopicPattern::parse(pattern).expect("a pattern").matches(topic), expected, "{pattern} {topic}");
+        }
+        assert_eq!(TopicPattern::parse("data.*.#").expect("a pattern").text(), "data.*.#");
+        for bad in ["", "data..x", "data.ta*", "#.#.#.#"] {
+            assert!(TopicPattern::parse(bad).is_err(), "{bad}");
+        }
+    }
+}
