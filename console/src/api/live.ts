@@ -6,6 +6,7 @@ import { useEffect, useRef, useSyncExternalStore } from "react";
 import { address } from "./client";
 import { parseJson, type JsonValue } from "./json";
 import { isSessionEstablished, signInAgain } from "./session-lost";
+import { topicMatches } from "./topics";
 import type { LiveEvent } from "./types";
 import { viewAs, viewedHeaders } from "./view-as";
 
@@ -20,21 +21,6 @@ const BACKOFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 const BATCH_MAX = 2_000;
 /** A stream that opens within this time opens before a page has read its data. */
 const OPENING_MS_MAX = 250;
-
-/** Whether a topic matches a pattern: `*` is one segment, `#` any number. */
-export function topicMatches(pattern: string, topic: string): boolean {
-  const wanted = pattern.split(".");
-  const has = topic.split(".");
-  const from = (w: number, h: number): boolean => {
-    if (w === wanted.length) return h === has.length;
-    if (wanted[w] === "#") {
-      for (let next = h; next <= has.length; next++) if (from(w + 1, next)) return true;
-      return false;
-    }
-    return h < has.length && (wanted[w] === "*" || wanted[w] === has[h]) && from(w + 1, h + 1);
-  };
-  return from(0, 0);
-}
 
 class Feed {
   #subscribers = new Map<symbol, { topics: string[]; handler: { current: Handler }; gap: { current: (() => void) | undefined }; since: number }>();

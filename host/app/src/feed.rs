@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::Action;
+use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{CommittedEvent, EventPage, HeadFilter, ReadCost, ReplayFilter, TopicMatch};
 use tokio::sync::broadcast::error::RecvError;
@@ -15,7 +16,6 @@ use tokio::task::JoinHandle;
 use crate::App;
 use crate::caller::Caller;
 use crate::records::record_id;
-use crate::topic::{Reach, TopicPattern};
 
 /// Events that a reader may be behind before it is cut off.
 const BEHIND_MAX: usize = 1024;
@@ -306,7 +306,7 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
         .collect();
     let mut objects = objects.into_iter();
     ReplayFilter {
-        topics: patterns.iter().map(|pattern| TopicMatch::Pattern(pattern.text())).collect(),
+        topics: patterns.iter().map(|pattern| TopicMatch::Pattern(pattern.clone())).collect(),
         object: objects.next().flatten().filter(|_| objects.next().is_none()).map(str::to_owned),
         visible: app.visible_events(caller),
     }
@@ -473,7 +473,7 @@ impl TopicFilter {
     /// The same as a condition on stored events.
     pub(crate) fn stored(&self) -> TopicMatch {
         match self {
-            TopicFilter::Pattern(pattern) => TopicMatch::Pattern(pattern.text()),
+            TopicFilter::Pattern(pattern) => TopicMatch::Pattern(pattern.clone()),
             TopicFilter::Prefix(prefix) => TopicMatch::Prefix(prefix.clone()),
         }
     }

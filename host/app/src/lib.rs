@@ -48,7 +48,6 @@ mod subscriptions;
 mod surface;
 mod suspension;
 mod tasks;
-mod topic;
 mod touched;
 mod users;
 mod versions;
@@ -76,7 +75,7 @@ pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
     Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListParameter, ListRequest, Operand, Operator,
-    Paging, PagingParameters, Related, RowPolicy, expand_paths, limits,
+    Paging, PagingParameters, Related, RowPolicy, TopicPattern, expand_paths, limits,
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
@@ -114,7 +113,6 @@ pub use stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
 pub use subscriptions::{Answered, NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
 pub use surface::{IncomingBody, Invoker, log_cause};
 pub use tasks::{NewTask, TaskChanges};
-pub use topic::TopicPattern;
 pub use users::{OnDeletion, UserChanges, UserSearch};
 pub use versions::{Condition, RecordAnswer};
 pub use visible::Visible;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use blockbase_query::topic::TopicPattern;
 use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
 use blockbase_store::{CommittedEvent, ReadCost};
@@ -16,7 +17,6 @@ use crate::caller::{Caller, Credentials};
 use crate::feed::{FeedReader, event_shows};
 use crate::frames::{FrameSender, Frames, shared_frames};
 use crate::standing::Standing;
-use crate::topic::TopicPattern;
 
 /// How often a comment shows that the stream lives.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use blockbase_query::Action;
+use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, Service, SubscriptionRow};
 use parking_lot::RwLock;
@@ -13,7 +14,6 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
-use crate::topic::{Reach, TopicPattern};
 use crate::webhooks::Webhook;
 
 /// The handler that logs what it gets.

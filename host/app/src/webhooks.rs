@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use blockbase_auth::{Sealed, SecretBox, Unsealed, new_webhook_secret};
 use blockbase_query::Action;
+use blockbase_query::topic::TopicPattern;
 use blockbase_schema::{Code, Error, Result, is_url, time};
 use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, WebhookRow};
 use serde_json::{Map, Value, json};
@@ -17,7 +18,6 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
 use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
-use crate::topic::TopicPattern;
 pub(crate) use headers::HIDDEN;
 use headers::Headers;
 

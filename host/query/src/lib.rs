@@ -14,6 +14,7 @@ pub mod operator;
 pub mod plan;
 pub mod request;
 pub mod sql;
+pub mod topic;
 
 mod dialect;
 
@@ -24,3 +25,4 @@ pub use expand::{Related, expand_paths};
 pub use operator::{Operand, Operator};
 pub use request::{ExportRequest, Filter, FilterValue, ListParameter, ListRequest, Paging, PagingParameters};
 pub use sql::{Param, Statement};
+pub use topic::TopicPattern;

@@ -188,7 +188,7 @@ impl ReplayFilter {
     fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
         let mut topics = Vec::with_capacity(self.topics.len());
         for topic in &self.topics {
-            params.push(topic.param().into());
+            params.push(topic.param(dialect).into());
             topics.push(topic.condition(dialect, "e.topic", params.len()));
         }
         let mut tests = Vec::new();

@@ -69,6 +69,7 @@ mod subscriptions;
 mod tasks;
 mod telemetry;
 mod things;
+mod topics;
 mod upsert;
 mod user_sessions;
 mod view_as;

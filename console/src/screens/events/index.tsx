@@ -4,7 +4,8 @@ import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/r
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
-import { topicMatches, useLive } from "../../api/live";
+import { useLive } from "../../api/live";
+import { topicMatches } from "../../api/topics";
 import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { CopyAs, asCurl } from "../../components/CopyAs";

@@ -1,5 +1,6 @@
 //! Consent: what a manifest asks for is what the installer grants, and nobody grants what they do not hold.
 
+use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Code, Error, Result};
 use serde_json::{Map, Value, json};
@@ -9,7 +10,6 @@ use crate::caller::{Authority, Caller};
 use crate::manifest::{Manifest, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::subscriptions::{LOG_EVENT, is_built_in, may_subscribe};
-use crate::topic::TopicPattern;
 use blockbase_query::Action;
 
 /// What a version asks for beyond another one, by the manifest's keys. Every part is there; its list is empty where the version asks

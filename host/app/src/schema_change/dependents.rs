@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_query::{Action, Grant, RowPolicy};
 use blockbase_schema::{Code, Error, Registry, Relationship, Result};
 use blockbase_store::{Connection, Cost, Read};
@@ -18,7 +19,6 @@ use crate::caller::Caller;
 use crate::identity::grants;
 use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::subscriptions::EVENTS;
-use crate::topic::{Reach, TopicPattern};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -81,7 +81,7 @@ impl LedgerFilter {
             }
         }
         if let Some(topic) = &self.topic {
-            params.push(topic.param().into());
+            params.push(topic.param(dialect).into());
             conditions.push(topic.condition(dialect, "e.topic", params.len()));
         }
         if let Some(visible) = &self.visible {

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_query::Dialect;
-use regex::Regex;
+use blockbase_query::{Dialect, TopicPattern};
 use rusqlite::Connection as Driver;
 use rusqlite::functions::FunctionFlags;
 
@@ -11,15 +10,15 @@ use rusqlite::functions::FunctionFlags;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopicMatch {
     Prefix(String),
-    /// Segments separated by dots: `*` stands for one, `#` for any number.
-    Pattern(String),
+    Pattern(TopicPattern),
 }
 
 impl TopicMatch {
-    pub(crate) fn param(&self) -> String {
-        match self {
-            TopicMatch::Prefix(prefix) => prefix.clone(),
-            TopicMatch::Pattern(pattern) => expression(pattern),
+    pub(crate) fn param(&self, dialect: Dialect) -> String {
+        match (self, dialect) {
+            (TopicMatch::Prefix(prefix), _) => prefix.clone(),
+            (TopicMatch::Pattern(pattern), Dialect::Sqlite) => pattern.text(),
+            (TopicMatch::Pattern(pattern), Dialect::Postgres) => expression(&pattern.text()),
         }
     }
 
@@ -28,14 +27,13 @@ impl TopicMatch {
         match (self, dialect) {
             (TopicMatch::Prefix(_), Dialect::Sqlite) => format!("substr({topic}, 1, length(${place})) = ${place}"),
             (TopicMatch::Prefix(_), Dialect::Postgres) => format!("starts_with({topic}, ${place})"),
-            (TopicMatch::Pattern(_), Dialect::Sqlite) => format!("svc_matches({topic} || '.', ${place})"),
+            (TopicMatch::Pattern(_), Dialect::Sqlite) => format!("svc_matches({topic}, ${place})"),
             (TopicMatch::Pattern(_), Dialect::Postgres) => format!("({topic} || '.') ~ ${place}"),
         }
     }
 }
 
-/// The pattern as a regular expression that both engines read alike. It expects a dot behind the topic, so that every segment ends
-/// with one.
+/// The pattern as a regular expression of Postgres. It expects a dot behind the topic, so that every segment ends with one.
 fn expression(pattern: &str) -> String {
     let mut out = String::from("^");
     for segment in pattern.split('.') {
@@ -57,14 +55,15 @@ fn expression(pattern: &str) -> String {
     out
 }
 
-/// Registers `svc_matches(text, expression)`.
+/// Registers `svc_matches(topic, pattern)`.
 pub(crate) fn register(driver: &Driver) -> rusqlite::Result<()> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_INNOCUOUS;
     driver.create_scalar_function("svc_matches", 2, flags, |context| {
         // Kept by SQLite for all rows of a statement.
-        let expression: Arc<Regex> = context
-            .get_or_create_aux(1, |value| Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Regex::new(value.as_str()?)?))?;
-        Ok(expression.is_match(context.get_raw(0).as_str()?))
+        let pattern: Arc<TopicPattern> = context.get_or_create_aux(1, |value| {
+            Ok::<_, Box<dyn std::error::Error + Send + Sync>>(TopicPattern::parse(value.as_str()?)?)
+        })?;
+        Ok(pattern.matches(context.get_raw(0).as_str()?))
     })
 }
 
@@ -95,8 +94,9 @@ mod tests {
             ("a.(b|c).é+", "a.(b|c).é+", true),
             ("a.(b|c).é+", "a.b.é", false),
         ] {
-            let condition = TopicMatch::Pattern(pattern.to_owned()).condition(Dialect::Sqlite, "?2", 1).replace('$', "?");
-            let param = TopicMatch::Pattern(pattern.to_owned()).param();
+            let asked = TopicMatch::Pattern(TopicPattern::parse(pattern).expect("a pattern"));
+            let condition = asked.condition(Dialect::Sqlite, "?2", 1).replace('$', "?");
+            let param = asked.param(Dialect::Sqlite);
             let matches: bool =
                 driver.query_row(&format!("SELECT {condition}"), [param.as_str(), topic], |row| row.get(0)).expect("a row");
             assert_eq!(matches, expected, "{pattern} {topic}");

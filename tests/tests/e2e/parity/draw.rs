@@ -444,7 +444,31 @@ impl Draw {
 
 #[cfg(test)]
 mod tests {
+    use blockbase_query::Operator;
+    use blockbase_schema::ColumnType;
+
     use super::*;
+
+    #[test]
+    fn every_operator_is_drawn_for_the_columns_that_it_compares() {
+        for operator in Operator::ALL {
+            assert!(OPERATORS.iter().any(|(name, _)| *name == operator.name()), "{operator:?} is never drawn");
+        }
+        for (name, alias) in OPERATORS {
+            let operator = Operator::parse(name).expect("an operator");
+            assert_eq!(Operator::parse(alias).ok(), Some(operator), "{alias}");
+            for (kind, ty) in [
+                (Kind::Text, ColumnType::Text),
+                (Kind::MultiEnum, ColumnType::TextList),
+                (Kind::Integer, ColumnType::Integer),
+                (Kind::Boolean, ColumnType::Boolean),
+                (Kind::Json, ColumnType::Json),
+                (Kind::Reference(PERSON), ColumnType::Uuid),
+            ] {
+                assert_eq!(kind.takes(name), operator.applies_to(ty), "{name} {ty:?}");
+            }
+        }
+    }
 
     #[test]
     fn texts_mean_the_same_in_a_parameter_and_in_json() {
