@@ -206,7 +206,7 @@ impl App {
         loop {
             let page = self
                 .store
-                .read(ReadCost::Scan, move |connection| {
+                .read_as_service(ReadCost::Scan, move |connection| {
                     Box::pin(async move { Ok(connection.events_between(after, i64::MAX).await?) })
                 })
                 .await?;

@@ -336,8 +336,9 @@ impl App {
     /// Lets the feed begin after what is there, where this process alone writes. On Postgres whoever follows the outbox does.
     pub(crate) async fn start_feed(&self) -> Result<()> {
         if !self.is_shared() {
-            let read =
-                self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
+            let read = self
+                .store
+                .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
             self.feed.start_at(read.await?);
         }
         Ok(())
@@ -347,8 +348,8 @@ impl App {
     ///
     /// # Errors
     /// `not_found` where the outbox does not hold it any more.
-    pub async fn event_seq(&self, id: &str) -> Result<i64> {
-        self.seq_of(id).await?.ok_or_else(|| {
+    pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
+        self.seq_of(caller, id).await?.ok_or_else(|| {
             Error::new(
                 Code::NotFound,
                 "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.",
@@ -356,15 +357,20 @@ impl App {
         })
     }
 
-    async fn seq_of(&self, id: &str) -> Result<Option<i64>> {
+    async fn seq_of(&self, caller: &Caller, id: &str) -> Result<Option<i64>> {
         let id = id.to_ascii_lowercase();
-        self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.event_seq(&id).await?) })).await
+        self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_seq(&id).await?) })).await
     }
 
     /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
     /// it.
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
         caller.require("events", Action::Read)?;
+        Ok(self.visible_event(caller, id).await?.map(|event| event.envelope().to_owned()))
+    }
+
+    /// The same event as it was committed.
+    pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<CommittedEvent>> {
         let id = id.to_ascii_lowercase();
         // It may be large, whatever an index finds.
         let event = self
@@ -377,7 +383,7 @@ impl App {
                 })
             })
             .await?;
-        Ok(event.filter(|event| event_shows(caller, event)).map(|event| event.envelope().to_owned()))
+        Ok(event.filter(|event| event_shows(caller, event)))
     }
 
     /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
@@ -394,7 +400,7 @@ impl App {
             None => None,
         };
         let mut before = match before {
-            Some(id) => self.seq_of(&id).await?.ok_or_else(|| {
+            Some(id) => self.seq_of(caller, &id).await?.ok_or_else(|| {
                 let message = "The outbox does not hold the event of `before`, or not any more. It holds no older one either.";
                 Error::new(Code::NotFound, message)
             })?,

@@ -105,7 +105,7 @@ impl App {
             if expand.is_empty() {
                 return self
                     .store
-                    .read_rows(self.by(caller), registry.version, move |connection| {
+                    .read_rows(self.by(caller), Some(registry.version), move |connection| {
                         Box::pin(async move {
                             let statement = sql::get(connection.dialect(), &plan, false);
                             let record = connection.fetch_record(statement, &plan.object.columns).await;

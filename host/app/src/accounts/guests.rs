@@ -136,7 +136,7 @@ impl App {
             let user_id = user_id.map(str::to_owned);
             let pending = self
                 .store
-                .read(ReadCost::Rows, move |connection| {
+                .read_as_service(ReadCost::Rows, move |connection| {
                     Box::pin(async move { Ok(connection.carry_overs(user_id.as_deref(), CARRY_OVERS_AT_ONCE).await?) })
                 })
                 .await?;

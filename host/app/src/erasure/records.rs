@@ -25,7 +25,7 @@ impl App {
                 let (sql, user_id) = (sql::ids_created_by(self.store.dialect(), object, at_once), user_id.to_owned());
                 let ids = self
                     .store
-                    .read(ReadCost::Scan, move |connection| {
+                    .read_as_service(ReadCost::Scan, move |connection| {
                         Box::pin(async move { Ok(connection.ids_created_by(sql, &user_id).await?) })
                     })
                     .await?;
