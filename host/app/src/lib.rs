@@ -40,6 +40,7 @@ mod retention;
 mod roles;
 mod schema_change;
 mod sized;
+mod stamps;
 mod standing;
 mod status;
 mod stream;
