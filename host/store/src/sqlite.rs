@@ -53,6 +53,7 @@ pub(crate) struct Sqlite {
     own_scans: Arc<Semaphore>,
     log: log::LogGate,
     space: space::Space,
+    sort_room: Arc<space::SortRoom>,
     writer: writer::Writer,
     schema: Arc<SchemaState>,
 }
@@ -79,6 +80,13 @@ impl Sqlite {
     pub(crate) fn open(file: &Path, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Sqlite, String> {
         let explain = |error: DbError| format!("The SQLite file {} cannot be opened: {error:?}", file.display());
         let mut session = Session::open(file, true).map_err(|error| explain(statement::db_error(error)))?;
+        let sort_room = space::SortRoom::new(file)
+            .map_err(|error| format!("The directory for sorts beside {} cannot be used: {error}", file.display()))?;
+        // It counts for the whole process, so it is set before there is another connection. SQLite takes no name that is not UTF-8.
+        if let Some(directory) = sort_room.directory().to_str() {
+            let set = session.pragma_update(None, "temp_store_directory", directory);
+            set.map_err(|error| explain(statement::db_error(error)))?;
+        }
         migrate::sqlite(&mut session)?;
         let version: i64 = session
             .query_row("SELECT version FROM svc_versions WHERE name = 'schema'", [], |row| row.get(0))
@@ -89,6 +97,7 @@ impl Sqlite {
             idle: Mutex::new(Vec::new()),
             idle_max: connections_max.map_or(8, |most| most as usize),
             space: space::Space::default(),
+            sort_room: Arc::new(sort_room),
             log: log::LogGate::default(),
             own_scans: Arc::new(Semaphore::new(OWN_SCANS_MAX)),
             writer: writer::Writer::start(Connection::new(Inner::Sqlite(session)), on_commit, Arc::clone(&schema))?,
@@ -178,7 +187,9 @@ impl Sqlite {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
             let connection = sqlite.take()?;
-            connection.meter().begin_scan(abandoned);
+            // Records may be many and large; lists of system tables are bounded, and those who are to free room need them.
+            let sort_room = schema.is_some().then(|| Arc::clone(&sqlite.sort_room));
+            connection.meter().begin_scan(abandoned, sort_room);
             sqlite.read_on(connection, schema, body).0
         };
         tokio::task::spawn_blocking(scan).await.map_err(Error::internal)?
@@ -222,7 +233,7 @@ impl Sqlite {
             // Mapped pages count as memory of the process, and this may read the whole file.
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
-            connection.meter().begin_scan_of(abandoned, snapshot.time_max);
+            connection.meter().begin_scan_of(abandoned, Some(Arc::clone(&sqlite.sort_room)), snapshot.time_max);
             statement::batch(&mut connection, "BEGIN")?;
             // The first read takes the snapshot, so the version is that of its tables, and a later change does not matter.
             run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;
