@@ -153,7 +153,7 @@ impl Sqlite {
             ReadCost::Rows => self.read_on(self.take()?, schema, body).0,
             ReadCost::Scan => {
                 let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(crate::unavailable)?;
-                self.scan_now(permit, schema, body).await
+                self.scan_now(permit, None, schema, body).await
             }
         }
     }
@@ -166,12 +166,19 @@ impl Sqlite {
         P: Send + 'static,
     {
         let entered = self.log.enter(&self.file).await;
-        self.scan_now((permit, entered), schema, body).await
+        let ends = Arc::clone(&entered.ends);
+        self.scan_now((permit, entered), Some(ends), schema, body).await
     }
 
     /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is held as long as it runs, which may be
-    /// a moment longer than its caller is there.
-    async fn scan_now<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
+    /// a moment longer than its caller is there. `log_ends_it` ends it before its time.
+    async fn scan_now<T, F, P>(
+        self: &Arc<Self>,
+        permit: P,
+        log_ends_it: Option<Arc<AtomicBool>>,
+        schema: Option<i64>,
+        body: F,
+    ) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -189,7 +196,7 @@ impl Sqlite {
             let connection = sqlite.take()?;
             // Records may be many and large; lists of system tables are bounded, and those who are to free room need them.
             let sort_room = schema.is_some().then(|| Arc::clone(&sqlite.sort_room));
-            connection.meter().begin_scan(abandoned, sort_room);
+            connection.meter().begin_scan(abandoned, log_ends_it, sort_room);
             sqlite.read_on(connection, schema, body).0
         };
         tokio::task::spawn_blocking(scan).await.map_err(Error::internal)?
@@ -227,13 +234,14 @@ impl Sqlite {
         let abandoned = Arc::new(AtomicBool::new(false));
         // Raised when this future is dropped: nobody waits for the read any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
+        let exporting = self.log.export();
         let read = move || {
-            let _permit = permit;
+            let _held = (permit, exporting);
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;
             // Mapped pages count as memory of the process, and this may read the whole file.
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
-            connection.meter().begin_scan_of(abandoned, Some(Arc::clone(&sqlite.sort_room)), snapshot.time_max);
+            connection.meter().begin_snapshot(abandoned, Arc::clone(&sqlite.sort_room), snapshot.time_max);
             statement::batch(&mut connection, "BEGIN")?;
             // The first read takes the snapshot, so the version is that of its tables, and a later change does not matter.
             run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;

@@ -35,7 +35,13 @@ enum Limit {
     /// A read on a runtime thread.
     Budget { steps: i64, bytes: i64, end: Duration, is_spent: bool },
     /// A read on a blocking thread, which ends when nobody waits for it any more.
-    Scan { abandoned: Arc<AtomicBool>, end: Instant, sort_room: Option<Arc<SortRoom>>, sort: Sort },
+    Scan {
+        abandoned: Arc<AtomicBool>,
+        log_ends_it: Option<Arc<AtomicBool>>,
+        end: Instant,
+        sort_room: Option<Arc<SortRoom>>,
+        sort: Sort,
+    },
 }
 
 /// Whether a statement of a scan sorts in a file.
@@ -58,14 +64,21 @@ impl Meter {
         *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
     }
 
-    /// Begins a read that goes on until `abandoned` is raised or its time is over. With `sort_room` it sorts only while there is room.
-    pub(super) fn begin_scan(&self, abandoned: Arc<AtomicBool>, sort_room: Option<Arc<SortRoom>>) {
-        self.begin_scan_of(abandoned, sort_room, SCAN_TIME_MAX);
+    /// Begins a read that goes on until `abandoned` or the flag of the log is raised. With `sort_room` it sorts only while there is room.
+    pub(super) fn begin_scan(
+        &self,
+        abandoned: Arc<AtomicBool>,
+        log_ends_it: Option<Arc<AtomicBool>>,
+        sort_room: Option<Arc<SortRoom>>,
+    ) {
+        let end = Instant::now() + SCAN_TIME_MAX;
+        *self.0.lock() = Limit::Scan { abandoned, log_ends_it, end, sort_room, sort: Sort::No };
     }
 
-    /// The same for a read that may take so long.
-    pub(super) fn begin_scan_of(&self, abandoned: Arc<AtomicBool>, sort_room: Option<Arc<SortRoom>>, time_max: Duration) {
-        *self.0.lock() = Limit::Scan { abandoned, end: Instant::now() + time_max, sort_room, sort: Sort::No };
+    /// Begins a read that may take so long.
+    pub(super) fn begin_snapshot(&self, abandoned: Arc<AtomicBool>, sort_room: Arc<SortRoom>, time_max: Duration) {
+        let end = Instant::now() + time_max;
+        *self.0.lock() = Limit::Scan { abandoned, log_ends_it: None, end, sort_room: Some(sort_room), sort: Sort::No };
     }
 
     /// Whether a scan runs whose sorts may be large.
@@ -113,14 +126,16 @@ impl Meter {
                 *is_spent |= *steps <= 0 || *bytes < 0 || (stepped > 0 && processor_time() > *end);
                 !*is_spent
             }
-            Limit::Scan { abandoned, end, sort_room, sort } => {
+            Limit::Scan { abandoned, log_ends_it, end, sort_room, sort } => {
                 if let Sort::Yes(looked_at) = *sort
                     && looked_at.elapsed() >= LOOK_AT_DISK
                     && let Some(sort_room) = sort_room
                 {
                     *sort = if sort_room.has_room() { Sort::Yes(Instant::now()) } else { Sort::Full };
                 }
-                *sort != Sort::Full && !abandoned.load(Ordering::Relaxed) && Instant::now() <= *end
+                let is_raised = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+                let is_ended = is_raised(abandoned) || log_ends_it.as_ref().is_some_and(is_raised);
+                *sort != Sort::Full && !is_ended && Instant::now() <= *end
             }
         };
         if goes_on { Ok(()) } else { Err(Spent) }
@@ -154,10 +169,18 @@ mod tests {
     #[test]
     fn a_scan_ends_when_nobody_waits() {
         let (meter, abandoned) = (Meter::default(), Arc::new(AtomicBool::new(false)));
-        meter.begin_scan(Arc::clone(&abandoned), None);
+        meter.begin_scan(Arc::clone(&abandoned), None, None);
         assert!(meter.bytes(usize::MAX).is_ok());
         abandoned.store(true, Ordering::Relaxed);
         assert!(meter.bytes(1).is_err() && meter.step(1).is_err());
         assert!(!meter.end(), "it had no budget to spend");
+    }
+    #[test]
+    fn a_scan_ends_when_the_log_has_to_be_cut() {
+        let (meter, ends) = (Meter::default(), Arc::new(AtomicBool::new(false)));
+        meter.begin_scan(Arc::default(), Some(Arc::clone(&ends)), None);
+        assert!(meter.step(1).is_ok());
+        ends.store(true, Ordering::Relaxed);
+        assert!(meter.step(1).is_err());
     }
 }
