@@ -347,19 +347,21 @@ impl App {
     /// The number of an event, after which a stream goes on.
     ///
     /// # Errors
-    /// `not_found` where the outbox does not hold it any more.
+    /// `not_found` where the outbox does not hold it any more, or the caller may not see it.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
         self.seq_of(caller, id).await?.ok_or_else(|| {
             Error::new(
                 Code::NotFound,
-                "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.",
+                "The outbox does not hold this event, or not any more, or you may not see it. Read the data anew and open a stream without `since`.",
             )
         })
     }
 
+    /// The number of an event that the caller may see. Others do not exist to them.
     async fn seq_of(&self, caller: &Caller, id: &str) -> Result<Option<i64>> {
         let id = id.to_ascii_lowercase();
-        self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_seq(&id).await?) })).await
+        let head = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await?;
+        Ok(head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref())).map(|head| head.seq))
     }
 
     /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
@@ -389,7 +391,8 @@ impl App {
     /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
     ///
     /// # Errors
-    /// `not_found` where the event that they are to be older than is not there any more; `answer_too_large`.
+    /// `not_found` where the event that they are to be older than is not there any more, or the caller may not see it;
+    /// `answer_too_large`.
     pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
         caller.require("events", Action::Read)?;
         let EventsRequest { topic, object, record, before } = request;
@@ -401,7 +404,7 @@ impl App {
         };
         let mut before = match before {
             Some(id) => self.seq_of(caller, &id).await?.ok_or_else(|| {
-                let message = "The outbox does not hold the event of `before`, or not any more. It holds no older one either.";
+                let message = "The outbox does not hold the event of `before`, or not any more, or you may not see it.";
                 Error::new(Code::NotFound, message)
             })?,
             None => i64::MAX,
