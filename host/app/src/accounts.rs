@@ -209,14 +209,18 @@ impl App {
 
     /// Whether somebody has signed up before. Guests do not count.
     async fn has_users(&self) -> Result<bool, Error> {
-        self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) })).await
+        self.store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) }))
+            .await
     }
 
     /// The hash of a user's password; a guest has none.
     async fn password_hash(&self, user_id: &str) -> Result<Option<String>, Error> {
         let user_id = user_id.to_owned();
         self.store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.password_hash(&user_id).await?) }))
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.password_hash(&user_id).await?) })
+            })
             .await
     }
 

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Made, Maker, ReadCost, Suspension};
+use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Made, Maker, Suspension};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
@@ -304,10 +304,7 @@ impl App {
         self.settle_rights_shown(caller).await;
         let key = name.to_owned();
         let suspension = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
-                Box::pin(async move { Ok(connection.suspension_of(Made::Block, &key).await?) })
-            })
+            .look_up(caller, move |connection| Box::pin(async move { Ok(connection.suspension_of(Made::Block, &key).await?) }))
             .await?;
         Ok(block.render(suspension))
     }

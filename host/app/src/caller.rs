@@ -172,6 +172,13 @@ impl Caller {
         self.decide(resource, action).is_some()
     }
 
+    /// Whether the caller may know of an object: those who may read `objects` know every one, others those that they have a right to.
+    pub(crate) fn knows(&self, object: &str) -> bool {
+        let holds_any =
+            || [Action::Read, Action::Create, Action::Update, Action::Delete].into_iter().any(|action| self.may(object, action));
+        self.holds("objects", Action::Read) || holds_any()
+    }
+
     /// Demands that the caller holds every right of `grants`: nobody gives more than they hold.
     ///
     /// # Errors

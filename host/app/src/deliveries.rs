@@ -213,7 +213,9 @@ impl App {
             return Ok(groups);
         }
         self.store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.groups_with_work(groups).await?) }))
+            .read_as_service(ReadCost::Scan, move |connection| {
+                Box::pin(async move { Ok(connection.groups_with_work(groups).await?) })
+            })
             .await
     }
 
@@ -234,8 +236,10 @@ impl App {
 
     /// How many deliveries each group has to get, and the age of the oldest in milliseconds.
     pub async fn queue_depths(&self) -> Result<(Vec<QueueDepth>, i64)> {
-        let (depths, oldest) =
-            self.store.read(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.queue_depths().await?) })).await?;
+        let (depths, oldest) = self
+            .store
+            .read_as_service(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.queue_depths().await?) }))
+            .await?;
         Ok((depths, oldest.map_or(0, |oldest| (self.clock.now() - oldest).max(0))))
     }
 
@@ -264,8 +268,7 @@ impl App {
         caller.require(EVENTS, Action::Read)?;
         let (event_id, consumer) = (event_id.to_ascii_lowercase(), consumer.to_owned());
         let found = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
+            .look_up(caller, move |connection| {
                 Box::pin(async move {
                     let Some(row) = connection.delivery(&event_id, &consumer).await? else { return Ok(None) };
                     let attempts = connection.delivery_attempts(&event_id, &consumer).await?;

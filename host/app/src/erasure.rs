@@ -6,7 +6,7 @@
 
 mod records;
 
-use blockbase_query::{Action, ddl, sql};
+use blockbase_query::{Action, ddl};
 use blockbase_schema::{Error, Result, Retry};
 use blockbase_store::ReadCost;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use crate::App;
 use crate::accounts::account_of;
 use crate::caller::Caller;
 use crate::recheck::Judged;
+use crate::stamps::{Restamped, restamp};
 use crate::users::{keep_an_admin, remove_user};
 
 /// What an erasure is told.
@@ -127,9 +128,10 @@ impl App {
         let mut changed = 0;
         for name in &names {
             loop {
-                match self.erase_some_stamps(caller, user_id, name).await? {
-                    0 => break,
-                    some => changed += some,
+                let step = self.erase_some_stamps(caller, user_id, name).await?;
+                changed += step.changed;
+                if !step.has_rest {
+                    break;
                 }
             }
         }
@@ -179,10 +181,10 @@ impl App {
     }
 
     /// The same for some of the records of an object, so that other writes go on.
-    async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<u64> {
+    async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<Restamped> {
         self.on_schema(caller, move |registry| async move {
             // One that is gone meanwhile has no stamps any more.
-            let Some(object) = registry.object(name).cloned() else { return Ok(0) };
+            let Some(object) = registry.object(name).cloned() else { return Ok(Restamped { changed: 0, has_rest: false }) };
             let user_id = user_id.to_owned();
             self.store
                 .write_in_reserve(self.by(caller), move |connection| {
@@ -190,8 +192,7 @@ impl App {
                         if connection.version("schema").await? != registry.version {
                             return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
                         }
-                        let statements = sql::restamp(connection.dialect(), &object, STAMPS_AT_ONCE);
-                        connection.restamp(statements, &user_id, None).await.map_err(|error| error.on(&object))
+                        restamp(connection, &object, (&user_id, None), STAMPS_AT_ONCE).await
                     })
                 })
                 .await
@@ -206,7 +207,7 @@ impl App {
         loop {
             let page = self
                 .store
-                .read(ReadCost::Scan, move |connection| {
+                .read_as_service(ReadCost::Scan, move |connection| {
                     Box::pin(async move { Ok(connection.events_between(after, i64::MAX).await?) })
                 })
                 .await?;

@@ -336,8 +336,9 @@ impl App {
     /// Lets the feed begin after what is there, where this process alone writes. On Postgres whoever follows the outbox does.
     pub(crate) async fn start_feed(&self) -> Result<()> {
         if !self.is_shared() {
-            let read =
-                self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
+            let read = self
+                .store
+                .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
             self.feed.start_at(read.await?);
         }
         Ok(())
@@ -346,25 +347,32 @@ impl App {
     /// The number of an event, after which a stream goes on.
     ///
     /// # Errors
-    /// `not_found` where the outbox does not hold it any more.
-    pub async fn event_seq(&self, id: &str) -> Result<i64> {
-        self.seq_of(id).await?.ok_or_else(|| {
+    /// `not_found` where the outbox does not hold it any more, or the caller may not see it.
+    pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
+        self.seq_of(caller, id).await?.ok_or_else(|| {
             Error::new(
                 Code::NotFound,
-                "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.",
+                "The outbox does not hold this event, or not any more, or you may not see it. Read the data anew and open a stream without `since`.",
             )
         })
     }
 
-    async fn seq_of(&self, id: &str) -> Result<Option<i64>> {
+    /// The number of an event that the caller may see. Others do not exist to them.
+    async fn seq_of(&self, caller: &Caller, id: &str) -> Result<Option<i64>> {
         let id = id.to_ascii_lowercase();
-        self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.event_seq(&id).await?) })).await
+        let head = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await?;
+        Ok(head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref())).map(|head| head.seq))
     }
 
     /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
     /// it.
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
         caller.require("events", Action::Read)?;
+        Ok(self.visible_event(caller, id).await?.map(|event| event.envelope().to_owned()))
+    }
+
+    /// The same event as it was committed.
+    pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<CommittedEvent>> {
         let id = id.to_ascii_lowercase();
         // It may be large, whatever an index finds.
         let event = self
@@ -377,13 +385,14 @@ impl App {
                 })
             })
             .await?;
-        Ok(event.filter(|event| event_shows(caller, event)).map(|event| event.envelope().to_owned()))
+        Ok(event.filter(|event| event_shows(caller, event)))
     }
 
     /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
     ///
     /// # Errors
-    /// `not_found` where the event that they are to be older than is not there any more; `answer_too_large`.
+    /// `not_found` where the event that they are to be older than is not there any more, or the caller may not see it;
+    /// `answer_too_large`.
     pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
         caller.require("events", Action::Read)?;
         let EventsRequest { topic, object, record, before } = request;
@@ -394,8 +403,8 @@ impl App {
             None => None,
         };
         let mut before = match before {
-            Some(id) => self.seq_of(&id).await?.ok_or_else(|| {
-                let message = "The outbox does not hold the event of `before`, or not any more. It holds no older one either.";
+            Some(id) => self.seq_of(caller, &id).await?.ok_or_else(|| {
+                let message = "The outbox does not hold the event of `before`, or not any more, or you may not see it.";
                 Error::new(Code::NotFound, message)
             })?,
             None => i64::MAX,

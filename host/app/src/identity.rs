@@ -256,7 +256,9 @@ impl App {
         let sought = hash.clone();
         let found = self
             .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.api_key_of_hash(&sought, now).await?) }))
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.api_key_of_hash(&sought, now).await?) })
+            })
             .await?;
         let Some(holder) = found.filter(|holder| !holder.user.banned) else { return Ok(None) };
         let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
@@ -350,7 +352,7 @@ impl App {
         let sought = hash.clone();
         let found = self
             .store
-            .read(ReadCost::Rows, move |connection| {
+            .read_as_service(ReadCost::Rows, move |connection| {
                 Box::pin(async move {
                     let Some(holder) = connection.session(&sought, now).await? else { return Ok(None) };
                     Ok(Some((holder, connection.role_named(PUBLIC).await?)))
@@ -443,7 +445,7 @@ impl App {
         let generation = self.identities.generation();
         let role = self
             .store
-            .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.role_named(PUBLIC).await?) }))
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.role_named(PUBLIC).await?) }))
             .await?;
         let grants = role.map(|role| grants(&role.permissions)).transpose()?.unwrap_or_default();
         Ok(self.identities.keep_public(Permissions::new(grants, None), now, generation))

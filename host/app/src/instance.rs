@@ -46,7 +46,7 @@ impl App {
         let generation = self.identities.generation();
         let found = self
             .store
-            .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) }))
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.has_credentialed_user().await?) }))
             .await?;
         self.identities.keep_has_users(found, now, generation);
         Ok(found)

@@ -40,6 +40,7 @@ mod retention;
 mod roles;
 mod schema_change;
 mod sized;
+mod stamps;
 mod standing;
 mod status;
 mod stream;
@@ -293,7 +294,7 @@ impl App {
         if let Some(role) = app.settings.signup_role.clone() {
             let known = app
                 .store
-                .read(blockbase_store::ReadCost::Rows, move |connection| {
+                .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
                     Box::pin(async move { Ok(connection.role_named(&role).await?.is_some()) })
                 })
                 .await?;

@@ -189,7 +189,7 @@ impl App {
         let sought = maker.clone();
         let found = self
             .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { find(connection, &sought, now).await }))
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { find(connection, &sought, now).await }))
             .await?;
         let rights = self.judge(found, now, generation)?;
         self.identities.keep_maker(maker.clone(), rights.clone(), now, generation);
@@ -265,7 +265,7 @@ impl App {
         let announcer = self.announcer(&Caller::system());
         let expired = self
             .store
-            .read(ReadCost::Rows, move |connection| {
+            .read_as_service(ReadCost::Rows, move |connection| {
                 Box::pin(async move { Ok(connection.expired_makers(now, EXPIRED_AT_ONCE).await?) })
             })
             .await?;

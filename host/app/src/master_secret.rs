@@ -17,7 +17,7 @@ const DATABASE_ID: &str = "database_id";
 /// remembers this secret from now on, unless all that it keeps sealed is of another one.
 pub async fn secret_opens(store: &Store, secrets: &SecretBox) -> Result<bool> {
     let (known, key_ids) = store
-        .read(ReadCost::Rows, |connection| {
+        .read_as_service(ReadCost::Rows, |connection| {
             Box::pin(async move { Ok((connection.once(CHECK).await?, connection.key_ids_of_secrets().await?)) })
         })
         .await?;
@@ -53,7 +53,7 @@ async fn once(store: &Store, name: &'static str, value: String) -> Result<String
     async fn kept(connection: &mut Connection, name: &str) -> Result<Option<String>> {
         Ok(connection.once(name).await?)
     }
-    let known = store.read(ReadCost::Rows, move |connection| Box::pin(kept(connection, name))).await?;
+    let known = store.read_as_service(ReadCost::Rows, move |connection| Box::pin(kept(connection, name))).await?;
     if let Some(known) = known {
         return Ok(known);
     }

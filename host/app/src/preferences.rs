@@ -6,7 +6,6 @@
 use blockbase_query::Permissions;
 use blockbase_schema::json::{Members, compact, malformed, parse_members};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::ReadCost;
 use serde_json::{Value, json};
 
 use crate::App;
@@ -41,10 +40,8 @@ impl App {
     /// The caller's preferences as the text of a JSON object.
     pub async fn preferences(&self, caller: &Caller) -> Result<String> {
         let user_id = self.require_person(caller)?.to_owned();
-        let stored = self
-            .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.preferences(&user_id).await?) }))
-            .await?;
+        let stored =
+            self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.preferences(&user_id).await?) })).await?;
         Ok(stored.unwrap_or_else(|| "{}".to_owned()))
     }
 

@@ -136,6 +136,23 @@ impl App {
         Ok(answer)
     }
 
+    /// Looks a few rows of the service's own tables up for a caller, by index: on one of the callers' connections, in the caller's turn.
+    /// The caller is judged again as [`App::read_metered`] does. [`Store::read_as_service`] does none of that.
+    ///
+    /// # Errors
+    /// `unavailable` where too much waits for a connection, those of [`App::recheck`], beside the body's own.
+    ///
+    /// [`Store::read_as_service`]: blockbase_store::Store::read_as_service
+    pub(crate) async fn look_up<T, F>(&self, caller: &Caller, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        let answer = self.store.read_rows(self.by(caller), None, body).await?;
+        self.recheck(caller).await?;
+        Ok(answer)
+    }
+
     /// Runs a caller's scan of the service's own tables, once the caller has a place for it, as [`App::read_metered`] does.
     ///
     /// # Errors

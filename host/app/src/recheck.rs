@@ -322,7 +322,9 @@ impl App {
         }
         let (app, judged) = (self.itself()?, caller.judged.clone());
         self.store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { judged.judge_again(&app, connection).await }))
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { judged.judge_again(&app, connection).await })
+            })
             .await
     }
 

@@ -7,7 +7,7 @@ use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
-use blockbase_schema::{Column, Error, Object, Registry, Result, excerpt, json};
+use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
 use uuid::Uuid;
 
@@ -89,7 +89,7 @@ impl App {
                 cost: cost(&plan.selection),
                 tables_of_one_moment: has_several.then(|| tables(&plan.object, &plan.expand)),
             };
-            let warnings = warnings_of_expand(&registry, object.name(), &request.expand);
+            let warnings = warnings_of_expand(caller, &registry, object.name(), &request.expand);
             let answer = self
                 .read_metered(caller, read, move |connection| {
                     let plan = Arc::clone(&plan);
@@ -112,7 +112,7 @@ impl App {
             if expand.is_empty() {
                 return self
                     .store
-                    .read_rows(self.by(caller), registry.version, move |connection| {
+                    .read_rows(self.by(caller), Some(registry.version), move |connection| {
                         Box::pin(async move {
                             let statement = sql::get(connection.dialect(), &plan, false);
                             let record = connection.fetch_record(statement, &plan.object.columns).await;
@@ -184,8 +184,8 @@ impl App {
     }
 
     /// Sentences about relation keys that an answer leaves out because they are none, for a caller who was given the record.
-    pub fn warnings_of_expand(&self, object: &str, related: &[Related]) -> Vec<String> {
-        if related.is_empty() { Vec::new() } else { warnings_of_expand(&self.registry(), object, related) }
+    pub fn warnings_of_expand(&self, caller: &Caller, object: &str, related: &[Related]) -> Vec<String> {
+        if related.is_empty() { Vec::new() } else { warnings_of_expand(caller, &self.registry(), object, related) }
     }
 
     /// What relation keys mean to the caller.
@@ -193,12 +193,26 @@ impl App {
         if related.is_empty() {
             return Ok(Vec::new());
         }
-        expand::plan(registry, object, related, &|related| caller.access(related, Action::Read))
+        expand::plan(registry, object, related, &|relation, asked| match caller.access(&relation.related, Action::Read) {
+            Ok(access) => Ok(Some(access)),
+            // GraphQL names its columns, and its schema has no such field for those who may not know of it.
+            Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
+            Err(error) if error.code == Code::Forbidden && !caller.knows(&relation.related) => {
+                Err(Error::new(Code::Forbidden, format!("You may not read what `{}` of `expand` brings.", relation.key)))
+            }
+            Err(error) => Err(error),
+        })
     }
 }
 
-fn warnings_of_expand(registry: &Registry, object: &str, related: &[Related]) -> Vec<String> {
-    let unknown = expand::unknown_paths(registry, object, related);
+/// Whether a relation is one to the caller. A record shows its own references, whatever they refer to; that others refer to it, or are
+/// linked with it, tells that there are others.
+fn is_shown(caller: &Caller, relation: &Relation) -> bool {
+    matches!(relation.shape, RelationShape::Forward { .. }) || caller.knows(&relation.related)
+}
+
+fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, related: &[Related]) -> Vec<String> {
+    let unknown = expand::unknown_paths(registry, object, related, &|relation| is_shown(caller, relation));
     let sentence = |(path, of): (String, String)| match path.rsplit('.').next() {
         Some(key) if key.len() < path.len() => {
             format!("`{of}` has no relation `{}`, so `{}` of `expand` is left out.", excerpt(key), excerpt(&path))

@@ -58,8 +58,10 @@ fn stored_object(row: ObjectRow) -> Result<StoredObject> {
 impl App {
     /// Loads what changed since the last time: here after a commit, on other instances by polling.
     pub async fn refresh(&self) -> Result<()> {
-        let versions =
-            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.versions().await?) })).await?;
+        let versions = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.versions().await?) }))
+            .await?;
         let Versions { schema, blocks, subscriptions, accounts } = versions;
         self.identities.follow(accounts);
         let known = self.registry.read().version;
@@ -146,7 +148,7 @@ impl App {
     pub(crate) async fn refresh_registry(&self) -> Result<()> {
         let fresh = self
             .store
-            .read(ReadCost::Rows, |connection| Box::pin(async move { Catalogue::load(connection).await }))
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Catalogue::load(connection).await }))
             .await?
             .registry()
             .map_err(Error::internal)?;
@@ -166,7 +168,7 @@ impl App {
     pub(crate) async fn refresh_blocks(&self) -> Result<()> {
         let (version, rows) = self
             .store
-            .read(ReadCost::Rows, |connection| {
+            .read_as_service(ReadCost::Rows, |connection| {
                 Box::pin(async move { Ok((connection.version("blocks").await?, connection.blocks().await?)) })
             })
             .await?;

@@ -35,8 +35,10 @@ impl App {
     /// statement where nothing was written since the last time.
     pub async fn bound_outbox(&self) -> Result<u64> {
         let most = self.settings.events_bytes_max;
-        let mut size =
-            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.outbox_size().await?) })).await?;
+        let mut size = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.outbox_size().await?) }))
+            .await?;
         while size.has_more {
             let began = Instant::now();
             let counted = self
@@ -73,7 +75,7 @@ impl App {
         loop {
             let page = self
                 .store
-                .read(ReadCost::Scan, move |connection| {
+                .read_as_service(ReadCost::Scan, move |connection| {
                     Box::pin(async move { Ok(connection.events_page(after, EVENTS_AT_ONCE).await?) })
                 })
                 .await?;

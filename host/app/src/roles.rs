@@ -4,7 +4,7 @@ mod effective;
 
 use blockbase_query::{Action, Grant, Permissions};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{ReadCost, RoleRow};
+use blockbase_store::RoleRow;
 use serde_json::{Value, json};
 
 use crate::App;
@@ -136,13 +136,12 @@ impl App {
     /// A role by its id or its name.
     pub async fn role(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
         caller.require(ROLES, Action::Read)?;
-        render(&self.find_role(id_or_name).await?)
+        render(&self.find_role(caller, id_or_name).await?)
     }
 
-    pub(crate) async fn find_role(&self, id_or_name: &str) -> Result<RoleRow> {
+    async fn find_role(&self, caller: &Caller, id_or_name: &str) -> Result<RoleRow> {
         let key = id_or_name.to_owned();
-        let found =
-            self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.role(&key).await?) })).await?;
+        let found = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.role(&key).await?) })).await?;
         found.ok_or_else(|| Error::not_found("role"))
     }
 

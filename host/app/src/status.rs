@@ -132,7 +132,7 @@ impl App {
         };
         let (engine_version, instances, outbox, deliveries, suspended) = self
             .store
-            .read(ReadCost::Scan, |connection| {
+            .read_as_service(ReadCost::Scan, |connection| {
                 Box::pin(async move {
                     let engine_version = connection.engine_version().await?;
                     let instances = connection.instances(INSTANCES_MAX).await?;

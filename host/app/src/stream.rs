@@ -7,7 +7,7 @@ use std::time::Duration;
 use blockbase_query::topic::TopicPattern;
 use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
 use blockbase_schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
-use blockbase_store::{CommittedEvent, ReadCost};
+use blockbase_store::CommittedEvent;
 use bytes::Bytes;
 use tokio::sync::watch;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
@@ -133,14 +133,12 @@ impl App {
         }
         let since = match request.since {
             Some(since) if since.contains('\0') => return Err(Error::invalid_request("`since` holds a NUL character.")),
-            Some(since) => Some(self.event_seq(&since).await?),
+            Some(since) => Some(self.event_seq(&caller, &since).await?),
             None if self.feed().has_started() => None,
             // The feed may begin behind what is written from now on: on Postgres it waits for the transactions that it found under way.
-            None => Some(
-                self.store
-                    .read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }))
-                    .await?,
-            ),
+            None => {
+                Some(self.look_up(&caller, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) })).await?)
+            }
         };
         let place = self.stream_place(caller.quota_owner())?;
         let interval = |period: Duration| {

@@ -329,8 +329,7 @@ impl App {
         self.settle_rights_shown(caller).await;
         let consumer = consumer.to_owned();
         let row = self
-            .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.subscription(&consumer).await?) }))
+            .look_up(caller, move |connection| Box::pin(async move { Ok(connection.subscription(&consumer).await?) }))
             .await?;
         row.as_ref().map(render).ok_or_else(|| Error::not_found("subscription"))
     }
@@ -428,8 +427,10 @@ impl App {
 
     /// Brings what is kept of the subscriptions up to the database.
     pub(crate) async fn refresh_subscriptions(&self) -> Result<()> {
-        let fresh =
-            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Subscriptions::load(connection).await })).await?;
+        let fresh = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Subscriptions::load(connection).await }))
+            .await?;
         let mut known = self.subscriptions.write();
         // Of two refreshes at the same time the older may come last.
         if fresh.version >= known.version {
@@ -445,7 +446,7 @@ impl App {
     pub async fn sweep_deliveries(&self) -> Result<u64> {
         let (gone, up_to) = self
             .store
-            .read(ReadCost::Scan, |connection| {
+            .read_as_service(ReadCost::Scan, |connection| {
                 Box::pin(async move {
                     let unsettled = connection.groups_unsettled().await?;
                     let known: HashSet<String> = connection

@@ -220,7 +220,7 @@ impl App {
         let app = self.itself()?;
         let (things, holds_until) = self
             .store
-            .read(ReadCost::Scan, move |connection| {
+            .read_as_service(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
                     let (mut judged, mut differing, mut holds_until) = (Judged::default(), Vec::new(), i64::MAX);
                     for thing in app.kept_things(connection).await? {
@@ -340,7 +340,7 @@ impl App {
     /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
     pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
         caller.require(crate::tasks::TASKS, Action::Update)?;
-        let id = self.find_task(id_or_name).await?.id;
+        let id = self.find_task(caller, id_or_name).await?.id;
         self.adopt(caller, Made::Task, &id).await?;
         self.shown_task(caller, &id).await
     }

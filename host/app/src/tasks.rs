@@ -6,7 +6,7 @@ mod schedule;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Result, time};
-use blockbase_store::{Connection, Made, ReadCost, Service, TaskRow, TaskRunRow};
+use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 
 use crate::App;
@@ -113,9 +113,9 @@ impl App {
     }
 
     pub(crate) async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
-        let mut task = self.find_task(id_or_name).await?;
+        let mut task = self.find_task(caller, id_or_name).await?;
         if self.settle_rights_shown(caller).await {
-            task = self.find_task(&task.id).await?;
+            task = self.find_task(caller, &task.id).await?;
         }
         Ok(self.render_to(caller, &task))
     }
@@ -131,10 +131,9 @@ impl App {
         json
     }
 
-    pub(crate) async fn find_task(&self, id_or_name: &str) -> Result<TaskRow> {
+    pub(crate) async fn find_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskRow> {
         let key = id_or_name.to_owned();
-        let found =
-            self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.task(&key).await?) })).await?;
+        let found = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.task(&key).await?) })).await?;
         found.ok_or_else(|| Error::not_found("task"))
     }
 
@@ -201,7 +200,7 @@ impl App {
     /// or would erase, or changes how guests are deleted and may not delete users.
     pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<Value> {
         caller.require(TASKS, Action::Update)?;
-        let known = self.find_task(id_or_name).await?;
+        let known = self.find_task(caller, id_or_name).await?;
         self.may_act_on_task(caller, &known)?;
         let config = changes.config.as_ref().map(|config| self.task_config(caller, &known.kind, config)).transpose()?;
         let now = self.clock.now();
@@ -254,7 +253,7 @@ impl App {
     /// come with the service, which can be disabled.
     pub async fn delete_task(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(TASKS, Action::Delete)?;
-        let task = self.find_task(id_or_name).await?;
+        let task = self.find_task(caller, id_or_name).await?;
         if !kind::MADE.contains(&task.kind.as_str()) {
             return Err(Error::new(Code::Conflict, "This task comes with the service. Disable it instead."));
         }
@@ -276,7 +275,7 @@ impl App {
     /// Runs of a task, the newest first: `{ data, pagination }`. What a block's action answered shows to those alone who may call it.
     pub async fn task_runs(&self, caller: &Caller, id_or_name: &str, paging: Paging) -> Result<String> {
         caller.require(TASKS, Action::Read)?;
-        let task = self.find_task(id_or_name).await?;
+        let task = self.find_task(caller, id_or_name).await?;
         let shows_outcome = self.may_act_on_task(caller, &task).is_ok();
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         let (mut runs, total) = self

@@ -4,7 +4,7 @@ mod sessions;
 
 use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{Connection, Made, Maker, MakerPart, ReadCost, RoleRow, Thing, UserRow};
+use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
 use serde_json::{Value, json};
 
 use crate::App;
@@ -118,14 +118,13 @@ impl App {
             return Err(missing());
         }
         let id = id.to_owned();
-        self.store
-            .read(ReadCost::Rows, move |connection| {
-                Box::pin(async move {
-                    let user = connection.user(&id).await?.ok_or_else(missing)?;
-                    Ok(render(&user, &connection.roles_of(&id).await?))
-                })
+        self.look_up(caller, move |connection| {
+            Box::pin(async move {
+                let user = connection.user(&id).await?.ok_or_else(missing)?;
+                Ok(render(&user, &connection.roles_of(&id).await?))
             })
-            .await
+        })
+        .await
     }
 
     /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions; their keys do not hold while it lasts, and

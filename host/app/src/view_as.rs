@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use blockbase_query::{Action, Permissions};
 use blockbase_schema::{Error, Result};
-use blockbase_store::ReadCost;
 
 use crate::App;
 use crate::caller::{Authority, Caller};
@@ -38,8 +37,7 @@ impl App {
         let (now, generation) = (self.clock.now(), self.identities.generation());
         let sought = role.to_owned();
         let (found, public) = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
+            .look_up(caller, move |connection| {
                 Box::pin(async move { Ok((connection.role(&sought).await?, public_role(connection).await?)) })
             })
             .await?;

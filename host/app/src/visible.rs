@@ -33,13 +33,9 @@ impl App {
             let version = self.blocks_version.lock();
             (*version, Arc::clone(&self.blocks.read()))
         };
-        let reads_schema = caller.holds("objects", Action::Read);
-        let holds_any = |name: &str| {
-            [Action::Read, Action::Create, Action::Update, Action::Delete].into_iter().any(|action| caller.may(name, action))
-        };
         let objects = registry
             .objects()
-            .filter(|object| reads_schema || holds_any(object.name()))
+            .filter(|object| caller.knows(object.name()))
             .map(|object| (object.name().to_owned(), caller.may(object.name(), Action::Read)))
             .collect();
         let reads_blocks = caller.holds("blocks", Action::Read);

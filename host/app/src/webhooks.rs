@@ -214,16 +214,16 @@ impl App {
     }
 
     pub(crate) async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
-        let found = self.find_webhook(id).await?;
+        let found = self.find_webhook(caller, id).await?;
         match self.settle_rights_shown(caller).await {
-            true => Ok(render(&self.find_webhook(id).await?)),
+            true => Ok(render(&self.find_webhook(caller, id).await?)),
             false => Ok(render(&found)),
         }
     }
 
-    async fn find_webhook(&self, id: &str) -> Result<WebhookRow> {
+    async fn find_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookRow> {
         let id = id.to_owned();
-        let find = self.store.read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.webhook(&id).await?) }));
+        let find = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.webhook(&id).await?) }));
         find.await?.ok_or_else(|| Error::not_found("webhook"))
     }
 
@@ -457,7 +457,7 @@ impl App {
         let secrets = self.secrets.clone();
         let (plain, manifests) = self
             .store
-            .read(ReadCost::Rows, move |connection| {
+            .read_as_service(ReadCost::Rows, move |connection| {
                 Box::pin(async move {
                     let mut plain = Vec::new();
                     for row in connection.webhooks().await? {

@@ -297,7 +297,7 @@ impl App {
         ids: Vec<Uuid>,
     ) -> Result<BulkAnswer> {
         self.store
-            .read_rows(self.by(caller), registry.version, move |connection| {
+            .read_rows(self.by(caller), Some(registry.version), move |connection| {
                 Box::pin(async move {
                     let statement = sql::visible(connection.dialect(), &object, access.scope(), ids.clone());
                     let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?;

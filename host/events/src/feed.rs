@@ -100,15 +100,19 @@ pub(crate) async fn follow(app: Arc<App>) {
 /// Brings what is settled up to this moment: the next events.
 async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<EventPage> {
     let store = app.store();
-    let last_seq =
-        store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) })).await?;
+    let last_seq = store
+        .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }))
+        .await?;
     if settled.is_behind(last_seq) {
-        let mark = store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.feed_mark().await?) })).await?;
+        let mark = store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.feed_mark().await?) }))
+            .await?;
         settled.mark(mark);
     }
     if !settled.marks.is_empty() {
-        let oldest =
-            store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.oldest_transaction().await?) })).await?;
+        let oldest = store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.oldest_transaction().await?) }))
+            .await?;
         settled.settle(oldest);
     }
     let (Some(after), Some(up_to)) = (after, settled.up_to) else { return Ok(EventPage::default()) };
@@ -116,7 +120,9 @@ async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<Ev
         return Ok(EventPage::default());
     }
     store
-        .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.events_between(after, up_to).await?) }))
+        .read_as_service(ReadCost::Rows, move |connection| {
+            Box::pin(async move { Ok(connection.events_between(after, up_to).await?) })
+        })
         .await
 }
 

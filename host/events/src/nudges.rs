@@ -81,9 +81,9 @@ async fn tell(app: Arc<App>, nudges: Nudges, instance: String) {
     loop {
         nudges.0.own.notified().await;
         let name = instance.clone();
-        let told = app
-            .store()
-            .read(blockbase_store::ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.hint(&name).await?) }));
+        let told = app.store().read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
+            Box::pin(async move { Ok(connection.hint(&name).await?) })
+        });
         if let Err(error) = told.await {
             tracing::debug!(error.cause = %error, "other instances could not be told of deliveries; they look by themselves");
         }

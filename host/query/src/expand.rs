@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use blockbase_schema::{Error, Object, Registry, RelationShape, Result, system};
+use blockbase_schema::{Error, Object, Registry, Relation, RelationShape, Result, system};
 
 use crate::access::{Access, Scope};
 use crate::limits::{EXPAND_KEYS_MAX, EXPAND_LEVELS_MAX, EXPAND_PATHS_MAX};
@@ -62,17 +62,16 @@ pub struct ExpandPlan {
     pub children: Vec<ExpandPlan>,
 }
 
-/// Finds out what `related` means for the records of `object`. Keys that are none are ignored; [`unknown_paths`] lists them.
+/// What a caller may read by a relation key; `None` where the key is none to them.
+pub type Decide<'a> = dyn Fn(&Relation, &Related) -> Result<Option<Access>> + 'a;
+
+/// Finds out what `related` means for the records of `object`. Keys that are none are ignored, also those that are none to the caller;
+/// [`unknown_paths`] lists them.
 ///
 /// # Errors
 /// `invalid_request` for more keys than the bound, `unknown_field`; whatever `decide` says of an object that the caller may not
 /// read.
-pub fn plan(
-    registry: &Registry,
-    object: &str,
-    related: &[Related],
-    decide: &dyn Fn(&str) -> Result<Access>,
-) -> Result<Vec<ExpandPlan>> {
+pub fn plan(registry: &Registry, object: &str, related: &[Related], decide: &Decide<'_>) -> Result<Vec<ExpandPlan>> {
     let mut keys = 0;
     level(registry, object, related, decide, &mut keys)
 }
@@ -81,13 +80,13 @@ fn level(
     registry: &Registry,
     object: &str,
     related: &[Related],
-    decide: &dyn Fn(&str) -> Result<Access>,
+    decide: &Decide<'_>,
     keys: &mut usize,
 ) -> Result<Vec<ExpandPlan>> {
     let mut plans = Vec::with_capacity(related.len());
     for asked in related {
         let Some(relation) = registry.relation(object, &asked.key) else { continue };
-        let access = decide(&relation.related)?;
+        let Some(access) = decide(relation, asked)? else { continue };
         let Some(related) = registry.object(&relation.related) else { continue };
         *keys += 1;
         if *keys > EXPAND_KEYS_MAX {
@@ -112,18 +111,33 @@ fn level(
 }
 
 /// The paths of `related` whose last key is no relation of the object that it stands below, with that object; what is below them
-/// is nowhere. The first of them, where they are very many.
-pub fn unknown_paths(registry: &Registry, object: &str, related: &[Related]) -> Vec<(String, String)> {
+/// is nowhere. `is_shown` tells whether a relation is one to the caller. The first of them, where they are very many.
+pub fn unknown_paths(
+    registry: &Registry,
+    object: &str,
+    related: &[Related],
+    is_shown: &dyn Fn(&Relation) -> bool,
+) -> Vec<(String, String)> {
     let mut unknown = Vec::new();
-    collect_unknown(registry, object, related, "", &mut unknown);
+    collect_unknown(registry, (object, ""), related, is_shown, &mut unknown);
     unknown
 }
 
-fn collect_unknown(registry: &Registry, object: &str, related: &[Related], above: &str, unknown: &mut Vec<(String, String)>) {
+/// `above` is the path that leads to `object`.
+fn collect_unknown(
+    registry: &Registry,
+    (object, above): (&str, &str),
+    related: &[Related],
+    is_shown: &dyn Fn(&Relation) -> bool,
+    unknown: &mut Vec<(String, String)>,
+) {
     for asked in related {
         let path = format!("{above}{}", asked.key);
-        match registry.relation(object, &asked.key) {
-            Some(relation) => collect_unknown(registry, &relation.related, &asked.related, &format!("{path}."), unknown),
+        match registry.relation(object, &asked.key).filter(|relation| is_shown(relation)) {
+            Some(relation) => {
+                let below = (relation.related.as_str(), format!("{path}."));
+                collect_unknown(registry, (below.0, &below.1), &asked.related, is_shown, unknown);
+            }
             None if unknown.len() < UNKNOWN_MAX => unknown.push((path, object.to_owned())),
             None => return,
         }

@@ -42,6 +42,8 @@ pub enum DbError {
     EventsTooLarge,
     /// No room is left where the database lies.
     StorageFull(Cause),
+    /// A read would sort in a file, and the disk has too little room for it.
+    NoRoomToSort,
     /// Others kept a lock for longer than the statement may wait.
     Locked(Cause),
     /// Connection lost, pool exhausted, shutting down.
@@ -70,6 +72,11 @@ impl From<DbError> for Error {
                 "The events of this call would have more bytes than one commit may have. Write, delete or link fewer records in one call.",
             ),
             DbError::StorageFull(cause) => crate::storage_full(Some(cause)),
+            DbError::NoRoomToSort => Error::new(
+                Code::StorageFull,
+                "The server's storage is full, so nothing large can be sorted. Narrow the filters, sort by an indexed field, or try again \
+                 when there is room.",
+            ),
             DbError::TooDeep => Error::new(
                 Code::Conflict,
                 "Too many records refer to each other in a row to be deleted at once. Delete them from the end of the chain.",

@@ -219,6 +219,11 @@ pub struct HeadFilter {
     pub record_id: Option<String>,
 }
 
+/// Of a row with `seq, topic, object, owner`.
+fn event_head(row: &Row) -> Result<EventHead, DbError> {
+    Ok(EventHead { seq: row.integer(0)?, topic: row.text(1)?, object: row.optional_text(2)?, owner: row.optional_text(3)? })
+}
+
 macro_rules! committed_columns {
     () => {
         "seq, id, topic, payload, payload_bytes, packed, object, owner, occurred_at, depth"
@@ -557,16 +562,7 @@ impl Connection {
             }
         };
         let rows = self.fetch(sql, params).await?;
-        rows.iter()
-            .map(|row| {
-                Ok(EventHead {
-                    seq: row.integer(0)?,
-                    topic: row.text(1)?,
-                    object: row.optional_text(2)?,
-                    owner: row.optional_text(3)?,
-                })
-            })
-            .collect()
+        rows.iter().map(event_head).collect()
     }
 
     /// One event; `None` where it is gone, or cannot be read.
@@ -580,6 +576,12 @@ impl Connection {
     pub async fn event_seq(&mut self, id: &str) -> Result<Option<i64>, DbError> {
         let rows = self.fetch("SELECT seq FROM svc_events WHERE id = $1", vec![id.into()]).await?;
         rows.first().map(|row| row.integer(0)).transpose()
+    }
+
+    /// An event by its id, without what it says.
+    pub async fn event_head(&mut self, id: &str) -> Result<Option<EventHead>, DbError> {
+        let rows = self.fetch("SELECT seq, topic, object, owner FROM svc_events WHERE id = $1", vec![id.into()]).await?;
+        rows.first().map(event_head).transpose()
     }
 
     /// The place in the outbox up to which the `limit` events after `seq` reach, and when the earliest of them happened.

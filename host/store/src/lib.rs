@@ -1,6 +1,6 @@
 //! The one crate that knows databases: SQLite and Postgres behind one executor.
 //!
-//! [`Store::read`] and [`Store::write`] run a body, an async function over a [`Connection`], on either engine. On SQLite a
+//! [`Store::read_rows`] and [`Store::write`] run a body, an async function over a [`Connection`], on either engine. On SQLite a
 //! body never waits: reads run where they are called (or on the blocking pool when they may scan), writes run on the one
 //! writer thread, which commits many callers' writes at once. On Postgres a body runs on a pooled connection, a write in
 //! a transaction of its own. This crate must not know of HTTP, permissions or blocks; it maps driver errors to domain
@@ -180,8 +180,9 @@ impl Store {
         }
     }
 
-    /// Runs `body` on a connection that reads, for the service itself: it waits for no caller.
-    pub async fn read<T, F>(&self, cost: ReadCost, body: F) -> Result<T>
+    /// Runs `body` on a connection that reads, for the service itself: it waits for no caller, and nobody's rights are asked for. What
+    /// callers ask for names its [`Reader`] instead.
+    pub async fn read_as_service<T, F>(&self, cost: ReadCost, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -194,19 +195,19 @@ impl Store {
         }
     }
 
-    /// As [`Store::read`] of a few rows for a caller, who uses their share of connections, for statements that were planned on version
-    /// `schema` of the schema.
+    /// Reads a few rows for a caller, who uses their share of connections: of objects by statements that were planned on version `schema`
+    /// of the schema, or of system tables alone.
     ///
     /// # Errors
     /// One to retry where the schema is another by now.
-    pub async fn read_rows<T, F>(&self, reader: impl Reader, schema: i64, body: F) -> Result<T>
+    pub async fn read_rows<T, F>(&self, reader: impl Reader, schema: Option<i64>, body: F) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
     {
         let (owner, body) = (reader.owner(), asked(reader, body));
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, Some(schema), body).await,
+            Engine::Sqlite(sqlite) => sqlite.read(ReadCost::Rows, schema, body).await,
             // Its statements name columns, and rows are checked for their types.
             Engine::Postgres(postgres) => postgres.read(&owner, None, body).await,
         }
@@ -367,7 +368,7 @@ impl Store {
 
     /// Whether the database answers.
     pub async fn is_ready(&self) -> bool {
-        self.read(ReadCost::Rows, |connection| {
+        self.read_as_service(ReadCost::Rows, |connection| {
             Box::pin(async move { Ok(!connection.fetch("SELECT 1", Vec::new()).await?.is_empty()) })
         })
         .await
@@ -384,7 +385,7 @@ impl Store {
             }
             Engine::Postgres(_) => {
                 let size_bytes = self
-                    .read(ReadCost::Rows, |connection| {
+                    .read_as_service(ReadCost::Rows, |connection| {
                         Box::pin(async move {
                             let rows = connection.fetch("SELECT pg_database_size(current_database())", Vec::new()).await?;
                             Ok(rows.first().map_or(Ok(0), |row| row.integer(0))?)

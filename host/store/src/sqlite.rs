@@ -53,6 +53,7 @@ pub(crate) struct Sqlite {
     own_scans: Arc<Semaphore>,
     log: log::LogGate,
     space: space::Space,
+    sort_room: Arc<space::SortRoom>,
     writer: writer::Writer,
     schema: Arc<SchemaState>,
 }
@@ -79,6 +80,13 @@ impl Sqlite {
     pub(crate) fn open(file: &Path, connections_max: Option<u32>, on_commit: OnCommit) -> Result<Sqlite, String> {
         let explain = |error: DbError| format!("The SQLite file {} cannot be opened: {error:?}", file.display());
         let mut session = Session::open(file, true).map_err(|error| explain(statement::db_error(error)))?;
+        let sort_room = space::SortRoom::new(file)
+            .map_err(|error| format!("The directory for sorts beside {} cannot be used: {error}", file.display()))?;
+        // It counts for the whole process, so it is set before there is another connection. SQLite takes no name that is not UTF-8.
+        if let Some(directory) = sort_room.directory().to_str() {
+            let set = session.pragma_update(None, "temp_store_directory", directory);
+            set.map_err(|error| explain(statement::db_error(error)))?;
+        }
         migrate::sqlite(&mut session)?;
         let version: i64 = session
             .query_row("SELECT version FROM svc_versions WHERE name = 'schema'", [], |row| row.get(0))
@@ -89,6 +97,7 @@ impl Sqlite {
             idle: Mutex::new(Vec::new()),
             idle_max: connections_max.map_or(8, |most| most as usize),
             space: space::Space::default(),
+            sort_room: Arc::new(sort_room),
             log: log::LogGate::default(),
             own_scans: Arc::new(Semaphore::new(OWN_SCANS_MAX)),
             writer: writer::Writer::start(Connection::new(Inner::Sqlite(session)), on_commit, Arc::clone(&schema))?,
@@ -144,7 +153,7 @@ impl Sqlite {
             ReadCost::Rows => self.read_on(self.take()?, schema, body).0,
             ReadCost::Scan => {
                 let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(crate::unavailable)?;
-                self.scan_now(permit, schema, body).await
+                self.scan_now(permit, None, schema, body).await
             }
         }
     }
@@ -157,12 +166,19 @@ impl Sqlite {
         P: Send + 'static,
     {
         let entered = self.log.enter(&self.file).await;
-        self.scan_now((permit, entered), schema, body).await
+        let ends = Arc::clone(&entered.ends);
+        self.scan_now((permit, entered), Some(ends), schema, body).await
     }
 
     /// Runs a body on the blocking pool until it ends or nobody waits for it. `permit` is held as long as it runs, which may be
-    /// a moment longer than its caller is there.
-    async fn scan_now<T, F, P>(self: &Arc<Self>, permit: P, schema: Option<i64>, body: F) -> Result<T>
+    /// a moment longer than its caller is there. `log_ends_it` ends it before its time.
+    async fn scan_now<T, F, P>(
+        self: &Arc<Self>,
+        permit: P,
+        log_ends_it: Option<Arc<AtomicBool>>,
+        schema: Option<i64>,
+        body: F,
+    ) -> Result<T>
     where
         T: Send + 'static,
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
@@ -178,7 +194,9 @@ impl Sqlite {
                 return Err(crate::unavailable("nobody waits for the read"));
             }
             let connection = sqlite.take()?;
-            connection.meter().begin_scan(abandoned);
+            // Records may be many and large; lists of system tables are bounded, and those who are to free room need them.
+            let sort_room = schema.is_some().then(|| Arc::clone(&sqlite.sort_room));
+            connection.meter().begin_scan(abandoned, log_ends_it, sort_room);
             sqlite.read_on(connection, schema, body).0
         };
         tokio::task::spawn_blocking(scan).await.map_err(Error::internal)?
@@ -216,13 +234,14 @@ impl Sqlite {
         let abandoned = Arc::new(AtomicBool::new(false));
         // Raised when this future is dropped: nobody waits for the read any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
+        let exporting = self.log.export();
         let read = move || {
-            let _permit = permit;
+            let _held = (permit, exporting);
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;
             // Mapped pages count as memory of the process, and this may read the whole file.
             session.pragma_update(None, "mmap_size", 0).map_err(statement::db_error)?;
             let mut connection = Connection::new(Inner::Sqlite(session));
-            connection.meter().begin_scan_of(abandoned, snapshot.time_max);
+            connection.meter().begin_snapshot(abandoned, Arc::clone(&sqlite.sort_room), snapshot.time_max);
             statement::batch(&mut connection, "BEGIN")?;
             // The first read takes the snapshot, so the version is that of its tables, and a later change does not matter.
             run_now(Box::pin(async { check_version(&mut connection, snapshot.schema).await }))?;

@@ -305,3 +305,50 @@ on_both_engines! {
         nothing_is_left(&admin, &id).await;
     }
 }
+
+/// How many statements of this database wait for a lock.
+const LOCKED: &str =
+    "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_erasure_goes_on_after_a_step_whose_records_others_deleted() {
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = server.admin().await;
+    notes(&admin).await;
+    let (ann_id, token) = writer(&admin, "ann").await;
+    let ann = server.with_token(token);
+    // A step takes 2,000 records, the oldest first, and all of these go.
+    for (text, counts) in [("goes", vec![1000, 1000]), ("stays", vec![3])] {
+        for count in counts {
+            let answer = ann.post("/api/v1/data/note/bulk", json!({ "data": vec![json!({ "text": text }); count] })).await;
+            assert_eq!(answer.status, 201, "{}", answer.text);
+        }
+    }
+    let deletion = server.lock_rows("DELETE FROM note WHERE text = 'goes'").await;
+    let released = async {
+        until("a step waits for the deletion", async || server.sql(LOCKED).await[0][0] != "0").await;
+        deletion.release().await;
+    };
+    let (result, ()) = tokio::join!(erase(&admin, "erase-ann", json!({ "userId": ann_id })), released);
+    assert_eq!(result["recordsUnstamped"], 3, "{result}");
+    assert_eq!(count(&server, "SELECT count(*)::text FROM note WHERE created_by IS NOT NULL").await, "0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_erasure_of_records_goes_on_where_others_delete_them_first() {
+    let server = ServerBuilder::new(Engine::Postgres).start().await;
+    let admin = server.admin().await;
+    notes(&admin).await;
+    let (ann_id, token) = writer(&admin, "ann").await;
+    let ann = server.with_token(token);
+    for _ in 0..3 {
+        ann.make("note", json!({ "text": "goes" })).await;
+    }
+    let deletion = server.lock_rows("DELETE FROM note").await;
+    let released = async {
+        until("it waits for the deletion", async || server.sql(LOCKED).await[0][0] != "0").await;
+        deletion.release().await;
+    };
+    let (result, ()) = tokio::join!(erase(&admin, "erase-ann", json!({ "userId": ann_id, "records": "delete" })), released);
+    assert_eq!(result["recordsDeleted"], 0, "{result}");
+}

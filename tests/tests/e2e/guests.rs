@@ -455,3 +455,37 @@ on_both_engines! {
         assert!(orphans.is_empty());
     }
 }
+
+/// How many statements of this database wait for a lock.
+const LOCKED: &str =
+    "SELECT count(*)::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_meets_a_deletion_carries_the_rest_over() {
+    let server = server_with_guests(Engine::Postgres).await;
+    let admin = server.admin().await;
+    admin.make_task_object().await;
+    let ann_id =
+        server.with_token(server.sign_up("ann").await).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+    let guest_id = "01a20e92-fdf9-70dc-ad10-7dbc11f5f4fa";
+    // A step takes 500 records: whichever it takes, some of them go, and some that stay are left for another step.
+    for title in ["goes", "stays"] {
+        let answer = admin.post("/api/v1/data/task/bulk", json!({ "data": vec![json!({ "title": title }); 600] })).await;
+        assert_eq!(answer.status, 201, "{}", answer.text);
+    }
+    server.sql(&format!("UPDATE task SET created_by = '{guest_id}', updated_by = '{guest_id}'")).await;
+    let deletion = server.lock_rows("DELETE FROM task WHERE title = 'goes'").await;
+    server.sql(&format!("INSERT INTO svc_carry_overs (guest_id, user_id) VALUES ('{guest_id}', '{ann_id}')")).await;
+    // What carries over begins with the server.
+    let token = admin.token.clone();
+    let server = server.restart().await;
+    until("the step waits for the deletion", async || server.sql(LOCKED).await[0][0] != "0").await;
+    deletion.release().await;
+    until("it is over", async || server.sql("SELECT guest_id FROM svc_carry_overs").await.is_empty()).await;
+    let admin = server.with_token(token);
+    let total = async |owner: &str| {
+        let listed = admin.get(&format!("/api/v1/data/task?limit=1&created_by={owner}&updated_by={owner}")).await.json();
+        listed["pagination"]["totalCount"].as_u64().unwrap()
+    };
+    assert_eq!((total(guest_id).await, total(&ann_id).await), (0, 600));
+}

@@ -518,6 +518,34 @@ async fn hidden_rows_stay_hidden(engine: Engine) {
     assert_eq!(names(&seen["notes"]), ["mine"]);
     member.get(&format!("/api/v1/data/post/{post}?expand=secret")).await.expect_error(403, "forbidden");
     member.get("/api/v1/data/post?expand=note.post_by_note.secret").await.expect_error(403, "forbidden");
+    // The record shows that it has a `secret_id`, not what that refers to. Whatever refers to the record, or is linked with it, is not
+    // there to whoever may not know of it.
+    admin.define("audit", json!([{ "name": "name", "type": "text" }])).await;
+    admin.relate(json!({ "name": "subject", "kind": "many_to_one", "source": "post", "target": "audit" })).await;
+    admin.relate(json!({ "name": "post", "kind": "many_to_one", "source": "audit", "target": "post" })).await;
+    admin.relate(json!({ "name": "audits", "kind": "many_to_many", "source": "post", "target": "audit" })).await;
+    let refused = member.get("/api/v1/data/post?expand=subject").await;
+    refused.expect_error(403, "forbidden");
+    assert!(!refused.text.contains("audit"), "{}", refused.text);
+    for path in [format!("/api/v1/data/post/{post}"), "/api/v1/data/post".to_owned()] {
+        let of = async |who: &Admin<'_>, key: &str| {
+            let answer = who.get(&format!("{path}?expand={key}")).await;
+            assert_eq!(answer.status, 200, "{key}: {}", answer.text);
+            answer.text.replace(key, "KEY")
+        };
+        for key in ["audit_by_post", "audits"] {
+            assert_eq!(of(&member, key).await, of(&member, "nothing").await, "{key}");
+        }
+        let below = async |key: &str| of(&member, &format!("note.post_by_note.{key}")).await.replace(key, "LAST");
+        assert_eq!(below("audit_by_post").await, below("nothing").await);
+        // Those who may read `objects` know of it.
+        let reader = json!([{ "resource": "post", "actions": ["read"] }, { "resource": "objects", "actions": ["read"] }]);
+        let role = if path.ends_with("post") { "readers of lists" } else { "readers" };
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": role, "permissions": reader })).await.status, 201);
+        let made = admin.post("/api/v1/api-keys", json!({ "name": role, "roleId": role })).await;
+        let reader = server.with_token(made.json()["key"].as_str().unwrap().to_owned());
+        reader.get(&format!("{path}?expand=audit_by_post")).await.expect_error(403, "forbidden");
+    }
     server.call("GET", "/api/v1/data/post?expand=secret", None).await.expect_error(401, "unauthorized");
     let links = format!("/api/v1/data/post/{post}/links/notes");
     member.post(&links, json!({ "ids": [theirs] })).await.expect_error(409, "foreign_key_violation");

@@ -1,6 +1,7 @@
 //! Rights are judged when they are used: what a caller has lost since a request began, the request does not have either.
 
 use blockbase_tests::{Admin, Engine, HELD, ServerBuilder, on_both_engines, pack, test_block, until};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -301,4 +302,83 @@ async fn a_read_shows_nothing_to_somebody_who_lost_their_rights_while_it_ran_or_
         statuses.sort_unstable();
         assert!(statuses[..2] == [status; 2] && [status, 503].contains(&statuses[2]), "{loss}: {statuses:?}");
     }
+}
+
+/// A server whose callers have five of its eight connections, of which one is left to others where a caller is alone.
+fn with_few_connections() -> ServerBuilder {
+    ServerBuilder::new(Engine::Postgres).env("SVC_DATABASE_MAX_CONNECTIONS", "8")
+}
+const CALLERS_CONNECTIONS: usize = 5;
+const CONNECTIONS_OF_ONE: usize = CALLERS_CONNECTIONS - 1;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looking_one_thing_up_takes_the_callers_connections_and_none_of_the_services() {
+    let server = with_few_connections().start().await;
+    let admin = server.admin().await;
+    admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
+    let record = admin.make("doc", json!({ "t": "x" })).await;
+    let webhook =
+        admin.post("/api/v1/webhooks", json!({ "url": "https://example.com/", "topics": ["data.none.#"] })).await.data();
+    let installed = admin.install("", test_block("hostile").await.to_vec()).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+    let (eve, id, role) = member(&admin, "eve", everything()).await;
+    let event = admin.get("/api/v1/events?limit=1").await.data()[0]["id"].as_str().unwrap().to_owned();
+    let paths = [
+        format!("/api/v1/webhooks/{}", webhook["id"].as_str().unwrap()),
+        "/api/v1/tasks/event-retention".to_owned(),
+        "/api/v1/tasks/event-retention/runs".to_owned(),
+        format!("/api/v1/roles/{role}"),
+        format!("/api/v1/roles/{role}/permissions"),
+        format!("/api/v1/users/{id}"),
+        "/api/v1/blocks/hostile".to_owned(),
+        "/api/v1/me/preferences".to_owned(),
+        format!("/api/v1/events/deliveries/{event}/nobody"),
+        format!("/api/v1/events?before={event}"),
+        format!("/api/v1/events/stream?since={event}"),
+    ];
+    for path in &paths[..8] {
+        assert_eq!(eve.get(path).await.status, 200, "{path}");
+    }
+    let (bob, ..) = member(&admin, "bob", everything()).await;
+    let lock = server.hold_reads("doc").await;
+    let holders = std::iter::repeat_n(&admin, CONNECTIONS_OF_ONE).chain([&bob]);
+    let held = join_all(holders.map(|who| async { who.get(&format!("/api/v1/data/doc/{record}")).await }));
+    let looked_up = async {
+        until("all connections of callers are in use", async || server.sql(HELD).await[0][0] == CALLERS_CONNECTIONS.to_string())
+            .await;
+        let who = &eve;
+        let answers = join_all(paths.iter().map(|path| async move { (path, who.get(path).await) })).await;
+        // The service has its own.
+        assert_eq!(server.call("GET", "/readyz", None).await.status, 200);
+        let known = json!({ "email": "eve@example.com", "password": "correct horse battery" });
+        assert_eq!(server.call("POST", "/api/auth/sign-in/email", Some(known)).await.status, 200);
+        lock.release().await;
+        answers
+    };
+    let (held, answers) = tokio::join!(held, looked_up);
+    for (path, answer) in answers {
+        assert_eq!((answer.status, &answer.json()["error"]), (503, &json!("unavailable")), "{path}: {}", answer.text);
+    }
+    assert!(held.iter().all(|answer| answer.status == 200));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn looking_one_thing_up_shows_nothing_to_somebody_who_was_banned_while_it_ran_or_waited() {
+    let server = with_few_connections().start().await;
+    let admin = server.admin().await;
+    let (eve, id, _) = member(&admin, "eve", everything()).await;
+    assert_eq!(eve.patch("/api/v1/me/preferences", json!({ "secret": "s" })).await.status, 200);
+    let lock = server.hold_reads("svc_preferences").await;
+    let looked_up = join_all((0..CONNECTIONS_OF_ONE + 2).map(|_| eve.get("/api/v1/me/preferences")));
+    let banned = async {
+        until("some run, and the others wait", async || server.sql(HELD).await[0][0] == CONNECTIONS_OF_ONE.to_string()).await;
+        assert_eq!(admin.patch(&format!("/api/v1/users/{id}"), json!({ "banned": true })).await.status, 200);
+        lock.release().await;
+    };
+    let (answers, ()) = tokio::join!(looked_up, banned);
+    let mut statuses: Vec<u16> = answers.iter().map(|answer| answer.status).collect();
+    statuses.sort_unstable();
+    // On a slow machine those that waited have had no turn within the time for it.
+    assert!(statuses[..CONNECTIONS_OF_ONE] == [401; CONNECTIONS_OF_ONE], "{statuses:?}");
+    assert!(statuses[CONNECTIONS_OF_ONE..].iter().all(|status| [401, 503].contains(status)), "{statuses:?}");
 }

@@ -114,7 +114,7 @@ impl App {
             let user_id = user.id.clone();
             let still_waits = self
                 .store
-                .read(blockbase_store::ReadCost::Rows, move |connection| {
+                .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
                     Box::pin(async move { Ok(connection.awaits_claim(&user_id).await?) })
                 })
                 .await?;

@@ -1,6 +1,5 @@
 //! Guests: users without a password, until they sign up or in and take along what is theirs.
 
-use blockbase_query::sql;
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
 use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
@@ -12,6 +11,7 @@ use crate::caller::{Caller, Credentials};
 use crate::makers::raise_versions_of;
 use crate::platform_event::Announcer;
 use crate::quota::InTurnOf;
+use crate::stamps::{Restamped, restamp};
 use crate::users::remove_user;
 
 /// Name of every guest.
@@ -80,12 +80,9 @@ pub(super) async fn carry_over(
 async fn restamp_some(connection: &mut Connection, registry: &Registry, from: &str, to: &str) -> Result<bool> {
     let mut left = STAMPS_AT_ONCE;
     for object in registry.objects() {
-        let statements = sql::restamp(connection.dialect(), object, left);
-        let changed = connection.restamp(statements, from, Some(to)).await.map_err(|error| error.on(object))?;
+        let Restamped { changed, has_rest } = restamp(connection, object, (from, Some(to)), left).await?;
         left = left.saturating_sub(usize::try_from(changed).unwrap_or(usize::MAX));
-        // Fewer than `left` may have changed because others deleted some of them meanwhile, so the rest is looked for.
-        let rest = sql::any_stamped(connection.dialect(), object);
-        if left == 0 || !connection.ids_created_by(rest, from).await?.is_empty() {
+        if left == 0 || has_rest {
             return Ok(false);
         }
     }
@@ -136,7 +133,7 @@ impl App {
             let user_id = user_id.map(str::to_owned);
             let pending = self
                 .store
-                .read(ReadCost::Rows, move |connection| {
+                .read_as_service(ReadCost::Rows, move |connection| {
                     Box::pin(async move { Ok(connection.carry_overs(user_id.as_deref(), CARRY_OVERS_AT_ONCE).await?) })
                 })
                 .await?;

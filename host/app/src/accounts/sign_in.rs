@@ -38,7 +38,7 @@ impl App {
         let sought = email.clone();
         let found = self
             .store
-            .read(blockbase_store::ReadCost::Rows, move |connection| {
+            .read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
                 Box::pin(async move { Ok(connection.credential(&sought).await?) })
             })
             .await?;

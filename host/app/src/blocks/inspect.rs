@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::ReadCost;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -111,8 +110,7 @@ impl App {
         let beside = manifest.clone();
         let interfaces = self.runtime()?.interfaces();
         let beside_others = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
+            .scan(caller, move |connection| {
                 Box::pin(async move {
                     let installed = connection.blocks().await?;
                     let subscriptions = connection.subscriptions().await?;

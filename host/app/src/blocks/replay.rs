@@ -8,13 +8,12 @@ use std::time::Instant;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{ClaimedEvent, CommittedEvent, ReadCost};
+use blockbase_store::ClaimedEvent;
 use serde_json::{Value, json};
 
 use super::{BLOCKS, InstalledBlock};
 use crate::App;
 use crate::caller::Caller;
-use crate::feed::event_shows;
 use crate::subscriptions::{EVENTS, Subscription, Target, is_built_in};
 
 /// What is to be handed over.
@@ -59,11 +58,10 @@ impl App {
         }
         let block = self.installed(block)?;
         let subscriptions = self.served_by(&block, handler, request.consumer.as_deref())?;
-        let event =
-            self.recorded_event(&request.event_id).await?.filter(|event| event_shows(caller, event)).ok_or_else(|| {
-                let message = "The outbox does not hold this event, or not any more, or you may not see it.";
-                Error::new(Code::NotFound, message)
-            })?;
+        let event = self.visible_event(caller, &request.event_id).await?.ok_or_else(|| {
+            let message = "The outbox does not hold this event, or not any more, or you may not see it.";
+            Error::new(Code::NotFound, message)
+        })?;
         let event = ClaimedEvent {
             payload: event.payload().to_owned(),
             id: event.id,
@@ -136,19 +134,5 @@ impl App {
             return Err(conflict(format!("The block `{}` is disabled. Enable it first.", block.name())));
         }
         Ok(asked.into_iter().filter_map(|declared| self.subscription(&declared.consumer)).collect())
-    }
-
-    async fn recorded_event(&self, id: &str) -> Result<Option<CommittedEvent>> {
-        let id = id.to_ascii_lowercase();
-        self.store
-            .read(ReadCost::Rows, move |connection| {
-                Box::pin(async move {
-                    match connection.event_seq(&id).await? {
-                        Some(seq) => Ok(connection.event(seq).await?),
-                        None => Ok(None),
-                    }
-                })
-            })
-            .await
     }
 }

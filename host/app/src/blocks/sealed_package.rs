@@ -43,7 +43,9 @@ impl App {
         let (key, wanted) = (block.to_owned(), version.to_owned());
         let stored = self
             .store
-            .read(ReadCost::Scan, move |connection| Box::pin(async move { Ok(connection.block_component(&key, &wanted).await?) }))
+            .read_as_service(ReadCost::Scan, move |connection| {
+                Box::pin(async move { Ok(connection.block_component(&key, &wanted).await?) })
+            })
             .await?;
         let stored = match stored {
             Some(stored) if stored.starts_with(SEALED) => stored,
@@ -64,8 +66,10 @@ impl App {
 
     /// Seals the files that an earlier version of the server stored as they were. Does nothing where that has happened.
     pub(crate) async fn seal_stored_files(&self) -> Result<()> {
-        let versions =
-            self.store.read(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.block_versions().await?) })).await?;
+        let versions = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.block_versions().await?) }))
+            .await?;
         let mut has_sealed = false;
         for (block, version, digest, manifest) in versions {
             if !serde_json::from_str::<Manifest>(&manifest).is_ok_and(|manifest| manifest.has_header_values()) {

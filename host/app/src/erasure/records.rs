@@ -18,6 +18,7 @@ impl App {
     /// Deletes the records that the user created, as the caller would: how many.
     pub(super) async fn erase_records(&self, caller: &Caller, user_id: &str) -> Result<usize> {
         let mut deleted = 0;
+        let mut was_idle = false;
         loop {
             let (mut is_over, mut refused, before) = (true, None, deleted);
             for object in self.registry().objects() {
@@ -25,7 +26,7 @@ impl App {
                 let (sql, user_id) = (sql::ids_created_by(self.store.dialect(), object, at_once), user_id.to_owned());
                 let ids = self
                     .store
-                    .read(ReadCost::Scan, move |connection| {
+                    .read_as_service(ReadCost::Scan, move |connection| {
                         Box::pin(async move { Ok(connection.ids_created_by(sql, &user_id).await?) })
                     })
                     .await?;
@@ -40,11 +41,14 @@ impl App {
                     Err(error) => return Err(error),
                 }
             }
+            // Others may have deleted what this round found, so one without a deletion is followed by another look.
+            let is_stuck = was_idle && deleted == before;
+            was_idle = deleted == before;
             match refused {
                 _ if is_over => return Ok(deleted),
-                Some(error) if deleted == before => return Err(error),
+                Some(error) if is_stuck => return Err(error),
                 // A policy hides what is left from the caller.
-                None if deleted == before => {
+                None if is_stuck => {
                     return Err(Error::new(Code::Forbidden, "You may not delete all records that this user created."));
                 }
                 _ => {}

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use blockbase_query::{Action, Permissions, Scope};
 use blockbase_schema::{Error, PLATFORM_RESOURCES, Registry, Result};
-use blockbase_store::ReadCost;
 use serde_json::{Value, json};
 
 use super::ROLES;
@@ -27,8 +26,7 @@ impl App {
         caller.require(ROLES, Action::Read)?;
         let key = id_or_name.to_owned();
         let (role, public) = self
-            .store
-            .read(ReadCost::Rows, move |connection| {
+            .look_up(caller, move |connection| {
                 Box::pin(async move {
                     let role = connection.role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
                     Ok((role, public_role(connection).await?))

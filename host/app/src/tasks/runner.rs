@@ -80,7 +80,7 @@ impl App {
         let now = self.clock.now();
         let due = self
             .store
-            .read(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.due_tasks(now).await?) }))
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.due_tasks(now).await?) }))
             .await?;
         for task in due {
             let Some(under_way) = self.task_runs_under_way.enter() else { return Ok(()) };
@@ -154,7 +154,7 @@ impl App {
     /// `conflict` where a run of it is under way.
     pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<Value> {
         caller.require(TASKS, Action::Update)?;
-        let task = self.find_task(id_or_name).await?;
+        let task = self.find_task(caller, id_or_name).await?;
         self.may_act_on_task(caller, &task)?;
         if task.kind == ANONYMOUS_CLEANUP {
             may_delete_guests(caller)?;

@@ -82,7 +82,7 @@ async fn run_tool(app: &App, caller: &Caller, tool: Tool, raw: Option<Box<RawVal
             let expand = arguments.optional::<String>("expand")?.as_deref().map(expand_paths).transpose()?.unwrap_or_default();
             let record = app.get(caller, &object, &id, &expand).await?.ok_or_else(missing_record)?;
             let mut json = [b"{\"data\":", record.json.as_slice()].concat();
-            write_warnings(&mut json, &app.warnings_of_expand(&object, &expand));
+            write_warnings(&mut json, &app.warnings_of_expand(caller, &object, &expand));
             json.push(b'}');
             text(json)
         }

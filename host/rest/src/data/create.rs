@@ -20,7 +20,7 @@ pub(crate) async fn handle(
     JsonMembers(values): JsonMembers,
 ) -> Result<Response, ApiError> {
     let expand = expansion::of_write(&state, &caller, &object, &query).await?;
-    let warnings = state.app.warnings_of_expand(&object, &expand);
+    let warnings = state.app.warnings_of_expand(&caller, &object, &expand);
     let Some(target) = query.get("on_conflict") else {
         let created = state.app.create(&caller, &object, values).await?;
         let record = state.app.with_related(&caller, &object, created, &expand).await;

@@ -26,7 +26,7 @@ pub(crate) async fn handle(
     match expand.is_empty() {
         true => Ok(render::record_unless_known(&record, &known, &state.app)),
         false => {
-            let warnings = state.app.warnings_of_expand(&object, &expand);
+            let warnings = state.app.warnings_of_expand(&caller, &object, &expand);
             Ok(render::record(StatusCode::OK, &record, &warnings, &state.app))
         }
     }

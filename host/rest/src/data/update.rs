@@ -28,6 +28,6 @@ pub(crate) async fn handle(
         return Err(Error::not_found("record").into());
     };
     let record = state.app.with_related(&caller, &object, updated, &expand).await;
-    let warnings = state.app.warnings_of_expand(&object, &expand);
+    let warnings = state.app.warnings_of_expand(&caller, &object, &expand);
     Ok(render::record(StatusCode::OK, &record, &warnings, &state.app))
 }

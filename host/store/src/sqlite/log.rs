@@ -2,10 +2,13 @@
 //!
 //! SQLite copies the log into the file by itself, but it begins the log anew only in a moment without readers. Overlapping scans leave no
 //! such moment, and the log grows with each write. So while the log is large, new scans of callers wait until the running ones have ended and the log
-//! is cut. Exports are not waited for: their time is bounded, and they are few.
+//! is cut. Past a second size they are not waited for longer than that: those that still run are ended. Exports are neither waited for nor
+//! ended: their time is bounded, and they are few.
 
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Mutex, OwnedRwLockReadGuard, RwLock};
@@ -14,6 +17,8 @@ use super::Session;
 
 /// A log that is larger is cut before a further scan begins.
 const LARGE_BYTES: u64 = 64 * 1024 * 1024;
+/// Before a log that is larger is cut, the scans that new ones have waited for in vain are ended.
+const TOO_LARGE_BYTES: u64 = 512 * 1024 * 1024;
 /// How long new scans wait for the running ones, for each [`LARGE_BYTES`] of the log.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The longest such wait: as long as a scan waits for its place. A scan may take longer; a later try may find a better moment.
@@ -29,11 +34,47 @@ pub(super) struct LogGate {
     scans: Arc<RwLock<()>>,
     /// Held by the one that cuts; when the last try ended.
     cutting: Mutex<Option<Instant>>,
+    /// Raised while the scans that run have to end.
+    ends_scans: Arc<AtomicBool>,
+    /// Exports that run. While there is one, the log cannot be cut.
+    exports: Arc<AtomicUsize>,
+}
+
+/// A scan that has begun.
+pub(super) struct Entered {
+    _scan: OwnedRwLockReadGuard<()>,
+    /// Raised where the scan has to end before its time.
+    pub(super) ends: Arc<AtomicBool>,
+}
+
+/// An export that runs, until this is dropped.
+pub(super) struct Exporting(Arc<AtomicUsize>);
+
+impl Drop for Exporting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Lowers the flag also where the client of the scan that cuts leaves while it waits.
+struct Raised<'a>(&'a AtomicBool);
+
+impl<'a> Raised<'a> {
+    fn new(flag: &'a AtomicBool) -> Raised<'a> {
+        flag.store(true, Ordering::Relaxed);
+        Raised(flag)
+    }
+}
+
+impl Drop for Raised<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 impl LogGate {
     /// Lets a scan begin, which keeps the result as long as it reads.
-    pub(super) async fn enter(&self, file: &Path) -> OwnedRwLockReadGuard<()> {
+    pub(super) async fn enter(&self, file: &Path) -> Entered {
         let bytes = bytes(file);
         if bytes > LARGE_BYTES
             && let Ok(mut last) = self.cutting.try_lock()
@@ -42,8 +83,17 @@ impl LogGate {
             // Also where the client of this scan leaves while it waits.
             *last = Some(Instant::now());
             let patience = PATIENCE.saturating_mul(u32::try_from(bytes / LARGE_BYTES).unwrap_or(u32::MAX)).min(PATIENCE_MAX);
-            // Nobody enters while it waits.
-            if let Ok(alone) = tokio::time::timeout(patience, self.scans.write()).await {
+            // Nobody enters while it waits, in one wait: what enters in between would be ended at once.
+            let mut alone = pin!(self.scans.write());
+            let entered = match tokio::time::timeout(patience, &mut alone).await {
+                Err(_) if bytes > TOO_LARGE_BYTES && self.exports.load(Ordering::Relaxed) == 0 => {
+                    tracing::warn!(log.bytes = bytes, "scans are ended, so that the write-ahead log can be cut");
+                    let _raised = Raised::new(&self.ends_scans);
+                    tokio::time::timeout(PATIENCE_MAX, &mut alone).await
+                }
+                entered => entered,
+            };
+            if let Ok(alone) = entered {
                 let file = file.to_owned();
                 let cut = tokio::task::spawn_blocking(move || cut(&file)).await;
                 if !matches!(cut, Ok(Ok(true))) {
@@ -53,7 +103,13 @@ impl LogGate {
             }
             *last = Some(Instant::now());
         }
-        Arc::clone(&self.scans).read_owned().await
+        Entered { _scan: Arc::clone(&self.scans).read_owned().await, ends: Arc::clone(&self.ends_scans) }
+    }
+
+    /// Lets an export begin, which keeps the result as long as it reads.
+    pub(super) fn export(&self) -> Exporting {
+        self.exports.fetch_add(1, Ordering::Relaxed);
+        Exporting(Arc::clone(&self.exports))
     }
 }
 
@@ -70,4 +126,56 @@ fn cut(file: &Path) -> rusqlite::Result<bool> {
     session.busy_timeout(BUSY_WAIT)?;
     session.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
     session.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| Ok(row.get::<_, i64>(0)? == 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A gate whose log has so many bytes, and a scan that entered before.
+    async fn gate_of(bytes: u64) -> (std::path::PathBuf, Arc<LogGate>, Entered) {
+        let place = std::env::temp_dir().join(format!("blockbase-log-{}", uuid::Uuid::new_v4()));
+        std::fs::create_dir_all(&place).expect("a directory");
+        let gate = Arc::new(LogGate::default());
+        let scan = gate.enter(&place.join("svc.db")).await;
+        // It takes no room on the disk.
+        std::fs::File::create(place.join("svc.db-wal")).and_then(|log| log.set_len(bytes)).expect("a log");
+        (place, gate, scan)
+    }
+
+    #[tokio::test]
+    async fn scans_that_run_on_are_ended_where_the_log_is_too_large() {
+        let (place, gate, scan) = gate_of(TOO_LARGE_BYTES + 1).await;
+        let (next, file) = (Arc::clone(&gate), place.join("svc.db"));
+        let next = tokio::spawn(async move { next.enter(&file).await });
+        while !scan.ends.load(Ordering::Relaxed) {
+            assert!(!next.is_finished(), "it entered beside a scan that runs on");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        drop(scan);
+        let next = next.await.expect("it enters");
+        assert!(!next.ends.load(Ordering::Relaxed), "it may run");
+        std::fs::remove_dir_all(place).expect("the directory goes");
+    }
+
+    #[tokio::test]
+    async fn scans_run_on_beside_an_export_and_while_the_log_is_merely_large() {
+        for (bytes, exports) in [(TOO_LARGE_BYTES, false), (TOO_LARGE_BYTES + 1, true)] {
+            let (place, gate, scan) = gate_of(bytes).await;
+            let export = exports.then(|| gate.export());
+            let file = place.join("svc.db");
+            let next = gate.enter(&file);
+            let is_ended = async {
+                while !scan.ends.load(Ordering::Relaxed) {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::select! {
+                _ = next => {}
+                () = is_ended => panic!("the scan is ended"),
+            }
+            drop(export);
+            std::fs::remove_dir_all(place).expect("the directory goes");
+        }
+    }
 }

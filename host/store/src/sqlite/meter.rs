@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
+use super::space::SortRoom;
+
 /// How often the engine reports its steps.
 pub(super) const STEPS_A_REPORT: i32 = 1_000;
 /// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
@@ -18,6 +20,8 @@ const BUDGET_BYTES: i64 = 512 * 1024;
 const BUDGET_TIME: Duration = Duration::from_millis(10);
 /// How long a scan may take, as a statement on Postgres.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
+/// How often a scan that sorts looks whether the disk has room for more.
+const LOOK_AT_DISK: Duration = Duration::from_millis(20);
 
 /// Shared by a connection and the functions that are registered on it.
 #[derive(Default)]
@@ -31,7 +35,23 @@ enum Limit {
     /// A read on a runtime thread.
     Budget { steps: i64, bytes: i64, end: Duration, is_spent: bool },
     /// A read on a blocking thread, which ends when nobody waits for it any more.
-    Scan { abandoned: Arc<AtomicBool>, end: Instant },
+    Scan {
+        abandoned: Arc<AtomicBool>,
+        log_ends_it: Option<Arc<AtomicBool>>,
+        end: Instant,
+        sort_room: Option<Arc<SortRoom>>,
+        sort: Sort,
+    },
+}
+
+/// Whether a statement of a scan sorts in a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    No,
+    /// When it looked at the disk last.
+    Yes(Instant),
+    /// The disk has no room for more.
+    Full,
 }
 
 /// The read has to end here.
@@ -44,14 +64,42 @@ impl Meter {
         *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
     }
 
-    /// Begins a read that goes on until `abandoned` is raised or its time is over.
-    pub(super) fn begin_scan(&self, abandoned: Arc<AtomicBool>) {
-        self.begin_scan_of(abandoned, SCAN_TIME_MAX);
+    /// Begins a read that goes on until `abandoned` or the flag of the log is raised. With `sort_room` it sorts only while there is room.
+    pub(super) fn begin_scan(
+        &self,
+        abandoned: Arc<AtomicBool>,
+        log_ends_it: Option<Arc<AtomicBool>>,
+        sort_room: Option<Arc<SortRoom>>,
+    ) {
+        let end = Instant::now() + SCAN_TIME_MAX;
+        *self.0.lock() = Limit::Scan { abandoned, log_ends_it, end, sort_room, sort: Sort::No };
     }
 
-    /// The same for a read that may take so long.
-    pub(super) fn begin_scan_of(&self, abandoned: Arc<AtomicBool>, time_max: Duration) {
-        *self.0.lock() = Limit::Scan { abandoned, end: Instant::now() + time_max };
+    /// Begins a read that may take so long.
+    pub(super) fn begin_snapshot(&self, abandoned: Arc<AtomicBool>, sort_room: Arc<SortRoom>, time_max: Duration) {
+        let end = Instant::now() + time_max;
+        *self.0.lock() = Limit::Scan { abandoned, log_ends_it: None, end, sort_room: Some(sort_room), sort: Sort::No };
+    }
+
+    /// Whether a scan runs whose sorts may be large.
+    pub(super) fn watches_sorts(&self) -> bool {
+        matches!(*self.0.lock(), Limit::Scan { sort_room: Some(_), .. })
+    }
+
+    /// Begins a statement of a scan: whether there is room for what it sorts.
+    pub(super) fn begin_statement(&self, sorts: bool) -> bool {
+        let Limit::Scan { sort_room: Some(sort_room), sort, .. } = &mut *self.0.lock() else { return true };
+        *sort = match sorts {
+            true if sort_room.has_room() => Sort::Yes(Instant::now()),
+            true => Sort::Full,
+            false => Sort::No,
+        };
+        *sort != Sort::Full
+    }
+
+    /// Whether it was the disk that ended the statement.
+    pub(super) fn is_out_of_room(&self) -> bool {
+        matches!(*self.0.lock(), Limit::Scan { sort: Sort::Full, .. })
     }
 
     /// Ends a read: whether it went past its budget.
@@ -78,7 +126,17 @@ impl Meter {
                 *is_spent |= *steps <= 0 || *bytes < 0 || (stepped > 0 && processor_time() > *end);
                 !*is_spent
             }
-            Limit::Scan { abandoned, end } => !abandoned.load(Ordering::Relaxed) && Instant::now() <= *end,
+            Limit::Scan { abandoned, log_ends_it, end, sort_room, sort } => {
+                if let Sort::Yes(looked_at) = *sort
+                    && looked_at.elapsed() >= LOOK_AT_DISK
+                    && let Some(sort_room) = sort_room
+                {
+                    *sort = if sort_room.has_room() { Sort::Yes(Instant::now()) } else { Sort::Full };
+                }
+                let is_raised = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+                let is_ended = is_raised(abandoned) || log_ends_it.as_ref().is_some_and(is_raised);
+                *sort != Sort::Full && !is_ended && Instant::now() <= *end
+            }
         };
         if goes_on { Ok(()) } else { Err(Spent) }
     }
@@ -111,10 +169,18 @@ mod tests {
     #[test]
     fn a_scan_ends_when_nobody_waits() {
         let (meter, abandoned) = (Meter::default(), Arc::new(AtomicBool::new(false)));
-        meter.begin_scan(Arc::clone(&abandoned));
+        meter.begin_scan(Arc::clone(&abandoned), None, None);
         assert!(meter.bytes(usize::MAX).is_ok());
         abandoned.store(true, Ordering::Relaxed);
         assert!(meter.bytes(1).is_err() && meter.step(1).is_err());
         assert!(!meter.end(), "it had no budget to spend");
+    }
+    #[test]
+    fn a_scan_ends_when_the_log_has_to_be_cut() {
+        let (meter, ends) = (Meter::default(), Arc::new(AtomicBool::new(false)));
+        meter.begin_scan(Arc::default(), Some(Arc::clone(&ends)), None);
+        assert!(meter.step(1).is_ok());
+        ends.store(true, Ordering::Relaxed);
+        assert!(meter.step(1).is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! Room on the file system of the database. Below a bound nothing more is written, so that what frees room still can be.
 
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -42,6 +43,40 @@ impl Space {
     }
 }
 
+/// The directory within that of the database where SQLite puts what it sorts, and other temporary files.
+const SORT_DIRECTORY: &str = "sort";
+/// How the names of these files begin. They are there for a moment only: SQLite opens a file and takes its name away.
+const SORT_FILE_PREFIX: &str = "etilqs_";
+
+/// Where readers sort.
+#[derive(Debug)]
+pub(super) struct SortRoom(PathBuf);
+
+impl SortRoom {
+    /// Makes the directory beside the database `file`, and takes out of it what an end in the wrong moment has left.
+    pub(super) fn new(file: &Path) -> std::io::Result<SortRoom> {
+        let directory = std::path::absolute(file)?.with_file_name(SORT_DIRECTORY);
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+        for entry in std::fs::read_dir(&directory)? {
+            let path = entry?.path();
+            if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(SORT_FILE_PREFIX.as_bytes())) {
+                std::fs::remove_file(path)?;
+            }
+        }
+        Ok(SortRoom(directory))
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.0
+    }
+
+    /// Whether a sort leaves to writes what they need. Free pages of the database do not help it.
+    pub(super) fn has_room(&self) -> bool {
+        // Not every file system tells. The engine says so when there is none left.
+        rustix::fs::statvfs(&self.0).map_or(true, |system| system.f_bavail.saturating_mul(system.f_frsize) >= ROOM_BYTES_MIN)
+    }
+}
+
 /// Whether `free` bytes of the file system are enough, together with those that are free within the file.
 fn is_enough(free: u64, free_in_file: impl FnOnce() -> u64) -> bool {
     free >= ROOM_BYTES_MIN || (free >= LOG_BYTES_MIN && free.saturating_add(free_in_file()) >= ROOM_BYTES_MIN)
@@ -59,6 +94,23 @@ mod tests {
         assert!(!is_enough(LOG_BYTES_MIN, || ROOM_BYTES_MIN - LOG_BYTES_MIN - 1));
         assert!(!is_enough(LOG_BYTES_MIN - 1, || u64::MAX));
         assert!(is_enough(LOG_BYTES_MIN, || u64::MAX));
+    }
+
+    #[test]
+    fn the_directory_of_sorts_is_made_and_cleaned() {
+        let place = std::env::temp_dir().join(format!("blockbase-sorts-{}", uuid::Uuid::new_v4()));
+        let file = place.join("svc.db");
+        std::fs::create_dir_all(place.join(SORT_DIRECTORY)).expect("a directory");
+        let left = place.join(SORT_DIRECTORY).join("etilqs_0123");
+        let other = place.join(SORT_DIRECTORY).join("other");
+        std::fs::write(&left, "rows").expect("a file");
+        std::fs::write(&other, "not SQLite's").expect("a file");
+        let room = SortRoom::new(&file).expect("a directory");
+        assert_eq!(room.directory(), place.join(SORT_DIRECTORY));
+        assert!(!left.exists() && other.exists());
+        std::fs::remove_dir_all(&place).expect("the directory goes");
+        assert!(SortRoom::new(&file).is_ok(), "it is made");
+        std::fs::remove_dir_all(&place).expect("the directory goes");
     }
 
     #[test]

@@ -114,6 +114,37 @@ fn bind(param: &Param) -> Result<ToSqlOutput<'_>, DbError> {
 }
 
 fn query<T>(
+    session: &mut Session,
+    statement: &Statement,
+    read: impl FnOnce(&mut Rows<'_>) -> Result<T, DbError>,
+) -> Result<T, DbError> {
+    let meter = Arc::clone(&session.meter);
+    if meter.watches_sorts() && !meter.begin_statement(sorts(session, &statement.sql).map_err(db_error)?) {
+        return Err(DbError::NoRoomToSort);
+    }
+    match query_now(session, statement, read) {
+        Err(DbError::Interrupted) if meter.is_out_of_room() => Err(DbError::NoRoomToSort),
+        answer => answer,
+    }
+}
+
+/// How the steps of a plan begin or go on that put rows into a temporary table.
+const SORTING_STEPS: [&str; 3] = ["TEMP B-TREE", "MATERIALIZE ", "AUTOMATIC "];
+
+/// Whether a statement puts rows into a temporary table, which may become a file. What is bound to it changes nothing of its plan.
+fn sorts(driver: &Driver, sql: &str) -> rusqlite::Result<bool> {
+    let mut plan = driver.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+    let mut steps = plan.raw_query();
+    while let Some(step) = steps.next()? {
+        let step = step.get_ref("detail")?.as_str()?;
+        if SORTING_STEPS.iter().any(|sorting| step.contains(sorting)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn query_now<T>(
     driver: &mut Driver,
     statement: &Statement,
     read: impl FnOnce(&mut Rows<'_>) -> Result<T, DbError>,
@@ -126,16 +157,16 @@ fn query<T>(
     read(&mut rows)
 }
 
-pub(crate) fn execute(driver: &mut Driver, statement: &Statement) -> Result<u64, DbError> {
-    query(driver, statement, |rows| {
+pub(crate) fn execute(session: &mut Session, statement: &Statement) -> Result<u64, DbError> {
+    query(session, statement, |rows| {
         while rows.next().map_err(db_error)?.is_some() {}
         Ok(())
     })?;
-    Ok(driver.changes())
+    Ok(session.changes())
 }
 
-pub(crate) fn fetch(driver: &mut Driver, statement: &Statement) -> Result<Vec<Row>, DbError> {
-    query(driver, statement, |rows| {
+pub(crate) fn fetch(session: &mut Session, statement: &Statement) -> Result<Vec<Row>, DbError> {
+    query(session, statement, |rows| {
         let mut found = Vec::new();
         let width = width_of(rows);
         while let Some(row) = rows.next().map_err(db_error)? {
@@ -196,8 +227,8 @@ fn bytes_of(value: ValueRef<'_>) -> usize {
     }
 }
 
-pub(crate) fn fetch_record(driver: &mut Driver, statement: &Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
-    query(driver, statement, |rows| {
+pub(crate) fn fetch_record(session: &mut Session, statement: &Statement, columns: &[Column]) -> Result<Option<Record>, DbError> {
+    query(session, statement, |rows| {
         let width = width_of(rows);
         let Some(row) = rows.next().map_err(db_error)? else { return Ok(None) };
         let writer = RecordWriter::new(columns, 0, 1, usize::MAX);

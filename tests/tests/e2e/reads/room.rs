@@ -122,3 +122,70 @@ async fn without_room_writes_are_refused_and_reads_and_deletions_go_on() {
     until_status(&admin, 201, &json!({ "t": "c" })).await;
     assert!(!server.log().contains("panicked"), "something panicked");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_lists_sort_in_the_data_directory_and_only_while_there_is_room() {
+    let Some(disk) = Disk::mount(512) else {
+        eprintln!("NO LACK OF ROOM IS TESTED: this user may not mount a file system (root may).");
+        return;
+    };
+    // Left by an end in the wrong moment.
+    let left = disk.path().join("sort").join("etilqs_0123456789abcdef");
+    std::fs::create_dir_all(left.parent().unwrap()).unwrap();
+    std::fs::write(&left, "rows of somebody").unwrap();
+    let builder = ServerBuilder::new(Engine::Sqlite).env("SVC_DATA_DIR", disk.path().to_str().unwrap());
+    let server = builder.env("SVC_EVENTS_ENABLED", "false").start().await;
+    assert!(!left.exists(), "it is cleaned at the start");
+    let admin = server.admin().await;
+    admin.define("doc", json!([{ "name": "t", "type": "text" }])).await;
+    for part in 0..8 {
+        let records: Vec<Value> = (0..1000)
+            .map(|number| json!({ "t": format!("{:05}{}", (part * 1000 + number) * 777 % 8000, "x".repeat(4000)) }))
+            .collect();
+        assert_eq!(admin.post("/api/v1/data/doc/bulk", json!({ "data": records })).await.status, 201);
+    }
+    // The database itself is to have room, and what is sorted is not read from a mapped file alone.
+    let sorted = async || admin.get("/api/v1/data/doc?sort=t&t[ilike]=x&limit=2&offset=7998&select=id").await;
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let pid = server.process_id();
+    let list = async {
+        let mut seen = Vec::new();
+        for _ in 0..5 {
+            seen.push(sorted().await.status);
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        seen
+    };
+    let watched = async {
+        let mut places = std::collections::BTreeSet::new();
+        while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            for open in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().flatten() {
+                let Ok(file) = std::fs::read_link(open.path()) else { continue };
+                let file = file.to_string_lossy().into_owned();
+                if file.contains("etilqs_") {
+                    places.insert(file.rsplit_once('/').unwrap().0.to_owned());
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        places
+    };
+    let (statuses, places) = tokio::join!(list, watched);
+    assert_eq!(statuses, [200; 5]);
+    assert_eq!(places.into_iter().collect::<Vec<_>>(), [disk.path().join("sort").to_string_lossy().into_owned()]);
+
+    disk.leave(40);
+    until_status(&admin, 507, &json!({ "t": "c" })).await;
+    sorted().await.expect_error(507, "storage_full");
+    let export = admin.get("/api/v1/data/doc/export?format=ndjson&sort=t").await;
+    assert_eq!(export.status, 507, "{}", export.text.chars().take(200).collect::<String>());
+    // What needs no file goes on.
+    for path in ["?limit=2", "?t[ilike]=zz&count=none&sort=id", "?sort=id&limit=2", "/aggregate?fn=count&t[ilike]=x"] {
+        let answer = admin.get(&format!("/api/v1/data/doc{path}")).await;
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+    }
+    assert_eq!(admin.get("/api/v1/webhooks").await.status, 200);
+    disk.leave(200);
+    until_status(&admin, 201, &json!({ "t": "c" })).await;
+    assert_eq!(sorted().await.status, 200);
+}
