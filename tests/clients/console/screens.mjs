@@ -92,6 +92,11 @@ const heading = (name) => (page) => page.getByRole("heading", { name, level: 1 }
 const grid = (name, text) => (page) => page.getByRole("grid", { name }).getByText(text).first().waitFor();
 const details = (page) => page.getByRole("complementary", { name: "Details" });
 const inDetails = (text) => (page) => details(page).getByText(text).first().waitFor();
+/** What stays on the page in any case is there, by its text or label, and nothing is called an error. */
+const withoutAlert = (there) => async (page) => {
+  await page.getByText(there).or(page.getByLabel(there)).first().waitFor();
+  await page.getByRole("alert").first().waitFor({ state: "detached" });
+};
 const row = (page, text) => page.getByRole("grid").getByText(text).first();
 
 /**
@@ -134,12 +139,13 @@ export const SCREENS = [
   { name: "verify", path: "/webhooks?tab=verify", ready: (page) => page.getByText("x-svc-signature").first().waitFor() },
   { name: "blocks", path: "/blocks", ready: (page) => page.getByRole("link", { name: "greeter" }).first().waitFor(), asks: "/api/v1/blocks" },
   { name: "block", path: "/blocks/greeter", ready: (page) => page.getByRole("heading", { name: "What it may do" }).waitFor(), asks: "/api/v1/blocks/greeter" },
+  { name: "block-use", path: "/blocks/greeter?tab=overview", ready: withoutAlert("What it may do"), asks: "/api/v1/blocks/greeter/usage" },
   { name: "block-action", path: "/blocks/greeter?tab=actions&action=echo", ready: (page) => page.getByRole("button", { name: "Run action" }).waitFor() },
   { name: "block-handlers", path: "/blocks/greeter?tab=handlers", ready: (page) => page.getByText("data.customer.#").first().waitFor() },
   { name: "block-hooks", path: "/blocks/greeter?tab=hooks", ready: heading("greeter") },
-  { name: "block-configuration", path: "/blocks/greeter?tab=configuration", ready: (page) => page.getByLabel("Cheer").waitFor(), asks: "/api/v1/blocks/greeter/config" },
+  { name: "block-configuration", path: "/blocks/greeter?tab=configuration", ready: (page) => page.getByLabel("Cheer").waitFor() },
   { name: "block-secrets", path: "/blocks/greeter?tab=secrets", ready: (page) => page.getByText("TOKEN").first().waitFor(), asks: "/api/v1/blocks/greeter/secrets" },
-  { name: "block-logs", path: "/blocks/greeter?tab=logs", ready: heading("greeter") },
+  { name: "block-logs", path: "/blocks/greeter?tab=logs", ready: withoutAlert("Level") },
   { name: "block-versions", path: "/blocks/greeter?tab=versions", ready: (page) => page.getByText("1.0.0").first().waitFor() },
   { name: "users", path: "/users", ready: grid("Users", "Grace Hopper"), asks: "/api/v1/users" },
   { name: "user", path: `/users?open=${other.userId}`, ready: inDetails("grace-hopper@example.com"), asks: `/api/v1/users/${other.userId}` },
