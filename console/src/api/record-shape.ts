@@ -110,18 +110,20 @@ const typeName = (object: string) =>
 const member = (value: JsonValue | undefined, key: string): JsonValue | undefined => (isJsonObject(value) ? value[key] : undefined);
 
 /** The field that a JSON Schema of the OpenAPI document describes, as far as it shows. */
-function fieldOf(name: string, described: JsonValue, isRequired: boolean): Field {
+function fieldOf(name: string, described: JsonValue, shownDescription: JsonValue | undefined, isRequired: boolean): Field {
   const outer = isJsonObject(described) ? described : {};
   const inner = Array.isArray(outer.anyOf) ? (outer.anyOf.find((each) => member(each, "type") !== undefined) ?? {}) : outer;
   const given = member(inner, "type");
   const types = Array.isArray(given) ? given : given === undefined ? [] : [given];
   const format = member(inner, "format");
   const options = member(inner, "enum") ?? member(member(inner, "items"), "enum");
+  const places = types.includes("number") ? /An amount to (\d+) decimal places\.$/.exec(String(shownDescription ?? ""))?.[1] : undefined;
   const type = ((): FieldType => {
     if (types.length === 0) return "json";
     if (types.includes("array")) return "multi_enum";
     if (types.includes("boolean")) return "boolean";
     if (types.includes("integer")) return format === "int64" ? "big_integer" : "integer";
+    if (places !== undefined) return "currency";
     if (types.includes("number")) return format === "double" ? "float" : "decimal";
     if (options !== undefined) return "enum";
     const formats: Record<string, FieldType> = { email: "email", uri: "url", date: "date", "date-time": "datetime", uuid: "uuid" };
@@ -133,6 +135,7 @@ function fieldOf(name: string, described: JsonValue, isRequired: boolean): Field
     type,
     required: isRequired || !types.includes("null"),
     ...(typeof outer.description === "string" ? { description: outer.description } : {}),
+    ...(type === "currency" ? { scale: Number(places) } : {}),
     ...kept("default", outer.default),
     ...kept("min", member(inner, "minimum") ?? member(inner, "minLength")),
     ...kept("max", member(inner, "maximum") ?? member(inner, "maxLength")),
@@ -175,7 +178,7 @@ export function shapeByOpenApi(document: JsonObject, objects: string[], name: st
       // Of an object that this person may not see, the description alone says that it is a reference.
       const described = /^The id of a record of `(\w+)`/.exec(String(member(value, "description") ?? ""))?.[1];
       const target = relation === "" ? undefined : isJsonObject(shown[relation]) ? (single(shown[relation] ?? null) ?? described) : described;
-      const field = fieldOf(key, member(input, key) ?? value, isRequired(key));
+      const field = fieldOf(key, member(input, key) ?? value, member(value, "description"), isRequired(key));
       columns.push(target === undefined ? field : { ...field, reference: { relation, target, isOneToOne: false } });
     }
   }

@@ -7,6 +7,7 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode, Suspense, lazy } from "react";
 import { createRoot } from "react-dom/client";
+import { instanceQuery, meQuery } from "../api/session";
 import { useEver } from "../components/later";
 import { colorSchemeManager } from "./color-scheme";
 import { queryClient, router } from "./router";
@@ -25,6 +26,10 @@ function Toasts() {
     )
   );
 }
+
+// What decides the first screen is asked for while the code of that screen is on its way.
+void queryClient.prefetchQuery(meQuery);
+void queryClient.prefetchQuery(instanceQuery);
 
 const manager = colorSchemeManager();
 

@@ -92,16 +92,28 @@ impl Dialect {
                 match (self, column.ty) {
                     (Dialect::Sqlite, ColumnType::TextList) => sqlite_list_text(&format!("{table}.{name}")),
                     (Dialect::Postgres, ColumnType::TextList) => postgres_list_text(&name),
-                    _ => format!("coalesce({name}, '')"),
+                    _ => name,
                 }
             })
             .collect();
+        let or_empty = |text: &String| format!("coalesce({text}, '')");
+        let concatenated = |separator: &str| parts.iter().map(or_empty).collect::<Vec<_>>().join(separator);
         match self {
-            Dialect::Sqlite => format!("svc_fold({})", parts.join(" || char(31) || ")),
-            Dialect::Postgres => format!("({} COLLATE \"C\")", postgres_fold(&format!("({})", parts.join(" || chr(31) || ")))),
+            Dialect::Sqlite => format!("svc_fold({})", concatenated(" || char(31) || ")),
+            Dialect::Postgres => {
+                let whole = match parts.len() > CONCATENATED_MAX {
+                    true => or_empty(&postgres_list_text(&format!("ARRAY[{}]", parts.join(", ")))),
+                    false => format!("({})", concatenated(" || chr(31) || ")),
+                };
+                format!("({} COLLATE \"C\")", postgres_fold(&whole))
+            }
         }
     }
 }
+
+/// Texts that Postgres' search index joins by an operator each. It keeps the expression of an index in one row of 8 KB, and that of some
+/// 170 texts is longer; as the elements of one array, those of all fields that an object may have are not.
+const CONCATENATED_MAX: usize = 100;
 
 /// An identifier of the catalogue, quoted. Names hold letters, digits and `_` alone.
 pub(crate) fn quote(name: &str) -> String {

@@ -154,7 +154,7 @@ test("a dead delivery says why, and is sent again: one from its page, and all th
   // From an event to its deliveries.
   await rows(page, "Deliveries").first().getByText("data.note.created").click();
   await details(page).getByRole("link", { name: "Open event" }).click();
-  await details(page).getByRole("link", { name: consumer }).click();
+  await details(page).getByRole("link", { name: "ledger", exact: true }).click();
   await page.waitForURL(/\/deliveries\?.*event=/);
   await rows(page, "Deliveries").first().waitFor();
   assert.equal(await rows(page, "Deliveries").count(), 1);

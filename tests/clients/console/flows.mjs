@@ -146,8 +146,7 @@ test("records: one is made, a cell changed, and the change taken back", async ()
   await until("the change is taken back", async () => (await must(owner, "GET", "/api/v1/data/order?title[eq]=Order%202000")).data.length === 1);
 
   await button(page, "Filter").click();
-  const column = page.getByRole("combobox", { name: "Column" });
-  await until("the column has the focus", () => column.evaluate((field) => field === document.activeElement));
+  await page.locator('[aria-label="Column"]:focus').waitFor();
   await page.keyboard.type("state");
   await page.keyboard.press("Enter");
   await page.getByRole("combobox", { name: "Value of state" }).click();

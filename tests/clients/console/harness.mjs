@@ -231,9 +231,9 @@ export async function look(page, name, { widths = WIDTHS, themes = THEMES, check
   await page.emulateMedia({ colorScheme: "light" });
 }
 
-/** Makes requests whose address contains `part` answer as the test says: `{ status, body, headers }`, `"abort"`, or `{ delayMs }`. Gives a function that ends it. */
+/** Makes requests whose address contains `part`, or for which `part` is true of the URL, answer as the test says: `{ status, body, headers }`, `"abort"`, or `{ delayMs }`. Gives a function that ends it. */
 export async function intercept(page, part, answer, { method } = {}) {
-  const matches = (url) => url.href.includes(part);
+  const matches = typeof part === "function" ? part : (url) => url.href.includes(part);
   const handler = async (route) => {
     if (method !== undefined && route.request().method() !== method) return route.fallback();
     const given = typeof answer === "function" ? await answer(route.request()) : answer;

@@ -1,6 +1,8 @@
 // Runs test files on this machine: starts the binary in BLOCKBASE for each of them, and in front of it the preview of console/dist;
-// CONSOLE=binary tests the console that the binary embeds. Usage: BLOCKBASE=path/to/blockbase npm run local -- shell.mjs [more.mjs] [-- node options]
-import { spawn } from "node:child_process";
+// CONSOLE=binary tests the console that the binary embeds, and POSTGRES=postgres://user@host:port gives each server a database of its own there.
+// Usage: BLOCKBASE=path/to/blockbase npm run local -- shell.mjs [more.mjs] [-- node options]
+import { execFileSync, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -30,6 +32,11 @@ async function server(env = {}) {
   const cwd = mkdtempSync(join(tmpdir(), "blockbase-console-"));
   directories.push(cwd);
   const settings = { SVC_LISTEN: "127.0.0.1:0", SVC_RATE_LIMIT_RPM: "0", SVC_AUTH_RATE_LIMIT_RPM: "0", SVC_LOG: "error", SVC_ALLOW_PRIVATE_NETWORK: "true", ...env };
+  if (process.env.POSTGRES !== undefined) {
+    const database = `console_${randomBytes(6).toString("hex")}`;
+    execFileSync("psql", ["--quiet", "--command", `CREATE DATABASE ${database}`, `${process.env.POSTGRES}/postgres`]);
+    Object.assign(settings, { SVC_DATABASE_URL: `${process.env.POSTGRES}/${database}`, SVC_SECRET: randomBytes(32).toString("base64") });
+  }
   const base = await started(binary, ["serve"], { env: settings, cwd, pattern: /listens on (\S+)/ });
   if (process.env.CONSOLE === "binary") return base;
   const preview = new URL("../../../console/scripts/preview.mjs", import.meta.url).pathname;
@@ -39,7 +46,7 @@ async function server(env = {}) {
 const directories = [];
 let failures = 0;
 for (const file of files) {
-  const env = { ...process.env, BLOCKBASE: binary, BASE_URL: await server(file.startsWith("events") ? { SVC_RETRY_BASE_MS: "1" } : {}), ENGINE: "sqlite", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
+  const env = { ...process.env, BLOCKBASE: binary, BASE_URL: await server(file.startsWith("events") ? { SVC_RETRY_BASE_MS: "1" } : {}), ENGINE: process.env.POSTGRES === undefined ? "sqlite" : "postgres", ARTIFACTS: process.env.ARTIFACTS ?? "artifacts" };
   if (file.startsWith("gate")) {
     env.CLAIM_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });
     env.CLAIM_2_URL = await server({ SVC_ADMIN_EMAIL: "boot@example.com", SVC_ADMIN_PASSWORD: "the first password" });

@@ -69,7 +69,7 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   // A condition by the keyboard alone.
   await grid(page).focus();
   await page.keyboard.press("f");
-  await page.getByRole("dialog", { name: "Filter", exact: true }).waitFor();
+  await page.locator('[aria-label="Column"]:focus').waitFor();
   await page.keyboard.type("status");
   await page.keyboard.press("Enter");
   await page.getByRole("combobox", { name: "Value of status" }).click();

@@ -11,8 +11,10 @@ use blockbase_tests::{Engine, Server, ServerBuilder, blockbase, example_block, n
 const FILES: &[(&str, &str)] = &[
     ("package.json", include_str!("../../clients/console/package.json")),
     ("package-lock.json", include_str!("../../clients/console/package-lock.json")),
+    ("axe.mjs", include_str!("../../clients/console/axe.mjs")),
     ("blocks.mjs", include_str!("../../clients/console/blocks.mjs")),
     ("events.mjs", include_str!("../../clients/console/events.mjs")),
+    ("failures.mjs", include_str!("../../clients/console/failures.mjs")),
     ("firefox.mjs", include_str!("../../clients/console/firefox.mjs")),
     ("flows.mjs", include_str!("../../clients/console/flows.mjs")),
     ("forms.mjs", include_str!("../../clients/console/forms.mjs")),
@@ -25,6 +27,7 @@ const FILES: &[(&str, &str)] = &[
     ("records.mjs", include_str!("../../clients/console/records.mjs")),
     ("records_bulk.mjs", include_str!("../../clients/console/records_bulk.mjs")),
     ("records_live.mjs", include_str!("../../clients/console/records_live.mjs")),
+    ("screens.mjs", include_str!("../../clients/console/screens.mjs")),
     ("shell.mjs", include_str!("../../clients/console/shell.mjs")),
     ("transfer.mjs", include_str!("../../clients/console/transfer.mjs")),
     ("users.mjs", include_str!("../../clients/console/users.mjs")),
@@ -142,20 +145,31 @@ mod flows {
     }
 }
 
-mod blocks {
-    use super::*;
+/// A long file that uploads a block.
+macro_rules! screens_with_a_block {
+    ($($name:ident: $file:literal;)*) => {$(
+        mod $name {
+            use super::*;
 
-    #[ignore = "long: a browser"]
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn sqlite() {
-        passes_with_a_block("blocks.mjs", Engine::Sqlite).await;
-    }
+            #[ignore = "long: a browser"]
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn sqlite() {
+                passes_with_a_block($file, Engine::Sqlite).await;
+            }
 
-    #[ignore = "long: a browser"]
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn postgres() {
-        passes_with_a_block("blocks.mjs", Engine::Postgres).await;
-    }
+            #[ignore = "long: a browser"]
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn postgres() {
+                passes_with_a_block($file, Engine::Postgres).await;
+            }
+        }
+    )*};
+}
+
+screens_with_a_block! {
+    axe: "axe.mjs";
+    blocks: "blocks.mjs";
+    failures: "failures.mjs";
 }
 
 mod gate {

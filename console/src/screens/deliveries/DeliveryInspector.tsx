@@ -94,7 +94,7 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
             <CodeBlock code={error} label="Error" wrap />
           </section>
         )}
-        {history.error !== null && <ErrorNotice error={history.error} title="The attempts could not be loaded" />}
+        {history.error !== null && <ErrorNotice error={history.error} title="The attempts could not be loaded" onRetry={() => void history.refetch()} />}
         {history.data !== undefined && history.data.history.length > 0 && (
           <section>
             <h3 className={classes.head}>Attempts</h3>

@@ -12,7 +12,7 @@ import { JsonView } from "../../components/JsonView";
 import { SkeletonLines } from "../../components/Skeleton";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
-import { DeliveryStatus, stateOf } from "../deliveries/deliveries";
+import { DeliveryStatus, stateOf, useConsumerName } from "../deliveries/deliveries";
 import { actorOf, changesOf, eventQuery, recordOf } from "./events";
 import classes from "./Events.module.css";
 
@@ -89,6 +89,7 @@ function EventDeliveries({ id }: { id: string }) {
     // Deliveries have no event of their own.
     refetchInterval: ({ state }) => (state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000),
   });
+  const nameOf = useConsumerName();
   if (data === undefined) return error === null ? <SkeletonLines lines={2} /> : <ErrorNotice error={error} title="The deliveries could not be loaded" onRetry={() => void refetch()} />;
   if (data.length === 0) return <p className="dim">No consumer subscribed to this topic.</p>;
   return (
@@ -96,7 +97,7 @@ function EventDeliveries({ id }: { id: string }) {
       {data.map((delivery) => (
         <li key={delivery.consumer}>
           <Link to="/deliveries" search={{ event: id, open: `${id}/${delivery.consumer}` }} dir="auto">
-            {delivery.consumer}
+            {nameOf(delivery.consumer)}
           </Link>
           <DeliveryStatus delivery={delivery} />
           {delivery.attempts > 1 && <StatusBadge tone="off" plain>{delivery.attempts} attempts</StatusBadge>}

@@ -165,6 +165,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
           {canSwitch && (
             <Button
               variant="subtle"
+              px={8}
               loading={rotate.isPending}
               onClick={async () => {
                 if (await confirm({ title: "Rotate the signing secret?", children: "For 24 hours, each delivery carries a signature of both secrets. Give the receiver the new one in that time; then the old one stops.", action: "Rotate secret" })) rotate.mutate();
@@ -177,6 +178,7 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
             <Button
               variant="subtle"
               color="red"
+              px={8}
               loading={remove.isPending}
               onClick={async () => {
                 if (await confirm({ title: `Delete the webhook ${webhook.name ?? webhook.url}?`, children: "Deliveries that wait are dropped.", action: "Delete webhook", danger: true })) remove.mutate();

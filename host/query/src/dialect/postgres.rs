@@ -30,7 +30,7 @@ pub(super) fn contains_all(text: &str, placeholders: &[String], fold_case: bool)
 
 /// The elements of a list column as one text.
 pub(crate) fn list_text(name: &str) -> String {
-    format!("coalesce(svc_list_text({name}), '')")
+    format!("svc_list_text({name})")
 }
 
 pub(crate) fn column_type(column: &Column) -> String {

@@ -14,7 +14,7 @@ pub(super) fn contains_all(text: &str, placeholders: &[String], fold_case: bool)
 
 /// The elements of a list column as one text.
 pub(crate) fn list_text(name: &str) -> String {
-    format!("coalesce((SELECT group_concat(value, char(31)) FROM json_each({name})), '')")
+    format!("(SELECT group_concat(value, char(31)) FROM json_each({name}))")
 }
 
 pub(crate) fn column_type(column: &Column) -> String {

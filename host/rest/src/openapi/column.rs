@@ -139,7 +139,12 @@ pub(super) fn shown(described: &Described<'_>) -> Value {
         keywords.insert("pattern".to_owned(), json!("^[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]{3})?$"));
     }
     let schema = if column.required || column.ty == ColumnType::Json { Value::Object(keywords) } else { or_null(keywords) };
-    annotated(schema, described, &[])
+    // JSON Schema has no word for an amount of money, which readers show with all its places.
+    let notes = match (column.kind, column.ty) {
+        (FieldType::Currency, ColumnType::Decimal { scale }) => vec![format!("An amount to {scale} decimal places.")],
+        _ => Vec::new(),
+    };
+    annotated(schema, described, &notes)
 }
 
 /// The column as a create's body takes it.

@@ -1,0 +1,64 @@
+// A server that refuses, fails, is slow, or does not answer: each screen says so in its place, and comes back.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { axe, base, intercept, open, settled, until } from "./harness.mjs";
+import { SCREENS, owner } from "./screens.mjs";
+
+const REQUEST_ID = "e2e0";
+/** What the server answers, and what the screen says of it. */
+const ANSWERS = [
+  { name: "403", answer: { status: 403, body: { error: "forbidden", message: "You need `read` on `things`." } }, says: /You need read on things/ },
+  { name: "429", answer: { status: 429, headers: { "retry-after": "2" }, body: { error: "rate_limited", message: "Too many requests." } }, says: /Wait \d seconds?, then try again|You can try again now/ },
+  { name: "500", answer: { status: 500, body: { error: "internal", message: "Something went wrong inside." } }, says: /Something went wrong inside/ },
+  { name: "no answer", answer: "abort", says: /The server did not answer/ },
+];
+
+const exactly = (asks) => (url) => (asks instanceof RegExp ? asks.test(url.pathname) : url.pathname === asks);
+
+for (const { name, path, ready, asks } of SCREENS.filter(({ asks }) => asks !== undefined)) {
+  test(`${name}: what went wrong is said in its place, and the screen comes back`, async () => {
+    const page = await open("/admin/account", { as: owner, expect: [/status of (401|403|429|500)/, /ERR_CONNECTION_REFUSED/] });
+    await page.getByText("this one").waitFor();
+    const address = `${base}/admin${path}`;
+    const frame = page.getByRole("navigation", { name: "Main" });
+    for (const { name: which, answer, says } of ANSWERS) {
+      let asked = 0;
+      const end = await intercept(page, exactly(asks), () => (asked++, answer), { method: "GET" });
+      await page.goto(address);
+      await page.getByText(says).first().waitFor().catch((error) => assert.fail(`${which}, asked ${asked} times: ${error.message}`));
+      await frame.waitFor();
+      if (which === "500") {
+        await page.getByText(REQUEST_ID).first().waitFor();
+        await settled(page);
+        await axe(page, `${name}, ${which}`);
+      }
+      await end();
+      const again = page.getByRole("button", { name: "Try again", exact: true }).first();
+      await until("it may be tried again", () => again.isEnabled());
+      await again.click();
+      await ready(page);
+    }
+
+    // A session that ended: sign-in comes over the page, which then goes on.
+    const end401 = await intercept(page, exactly(asks), { status: 401, body: { error: "unauthenticated", message: "Sign in." } }, { method: "GET" });
+    await page.goto(address);
+    const dialog = page.getByRole("dialog", { name: "Your session has ended" });
+    await dialog.getByLabel("Password", { exact: true }).fill(owner.password);
+    await end401();
+    await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+    await dialog.waitFor({ state: "hidden" });
+    await ready(page);
+
+    // A slow answer: the frame stands, something says that it loads, and nothing is called an error.
+    let letThrough;
+    const held = new Promise((resolve) => (letThrough = resolve));
+    const endSlow = await intercept(page, exactly(asks), async () => void (await held), { method: "GET" });
+    await page.goto(address);
+    await page.locator('[aria-busy="true"]').first().waitFor({ state: "attached" });
+    await frame.waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0, "waiting is no error");
+    letThrough();
+    await ready(page);
+    await endSlow();
+  });
+}
