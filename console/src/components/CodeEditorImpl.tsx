@@ -1,4 +1,4 @@
-import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap, standardKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
 import { HighlightStyle, StreamLanguage, bracketMatching, foldGutter, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { linter } from "@codemirror/lint";
@@ -79,7 +79,11 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
           texts.current.of([]),
-          keymap.of([...defaultKeymap, ...historyKeymap]),
+          keymap.of([...(language === "regex" ? standardKeymap : defaultKeymap), ...historyKeymap]),
+          // A pattern is one line: Enter adds none, and what is pasted is joined.
+          ...(language === "regex"
+            ? [EditorView.clipboardInputFilter.of((text) => text.replaceAll(/\r?\n/g, "")), EditorState.transactionFilter.of((change) => (change.newDoc.lines > change.startState.doc.lines ? [] : change))]
+            : []),
           access.current.of(EditorState.readOnly.of(false)),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) changed.current?.(update.state.doc.toString());
@@ -93,7 +97,8 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   useEffect(() => {
     view.current?.dispatch({ effects: access.current.reconfigure([EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)]) });
   }, [readOnly]);
-  const ids = [describedBy, error === undefined ? undefined : `${id}-error`, readOnly ? undefined : `${id}-keys`].filter(Boolean).join(" ");
+  const indents = !readOnly && language !== "regex";
+  const ids = [describedBy, error === undefined ? undefined : `${id}-error`, !indents ? undefined : `${id}-keys`].filter(Boolean).join(" ");
   useEffect(() => {
     const attributes = { "aria-describedby": ids, ...(error !== undefined || isInvalid ? { "aria-invalid": "true" } : {}) };
     view.current?.dispatch({ effects: texts.current.reconfigure(ids === "" ? [] : EditorView.contentAttributes.of(attributes)) });
@@ -101,7 +106,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   useEffect(() => {
     const now = view.current;
     first.current = value;
-    if (now !== null && now.state.doc.toString() !== value) now.dispatch({ changes: { from: 0, to: now.state.doc.length, insert: value } });
+    if (now !== null && now.state.doc.toString() !== value) now.dispatch({ changes: { from: 0, to: now.state.doc.length, insert: value }, filter: false });
   }, [value]);
   return (
     <div>
@@ -111,7 +116,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
         data-error={error !== undefined || undefined}
         style={{ ["--editor-min" as string]: `${minLines * 19 + 12}px`, ["--editor-max" as string]: `${maxLines * 19 + 12}px` }}
       />
-      {!readOnly && (
+      {indents && (
         <div className={classes.keys} id={`${id}-keys`}>
           Tab moves on; {MODIFIER} ] and {MODIFIER} [ indent
         </div>
