@@ -1,6 +1,6 @@
-import { defaultKeymap, history, historyKeymap, standardKeymap } from "@codemirror/commands";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
-import { HighlightStyle, StreamLanguage, bracketMatching, foldGutter, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, bracketMatching, foldGutter, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { linter } from "@codemirror/lint";
 import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
@@ -35,19 +35,6 @@ const look = EditorView.theme({
   ".cm-foldPlaceholder": { backgroundColor: "var(--bb-bg-hover)", border: "none", color: "var(--bb-text-dim)" },
 });
 
-/** Enough of a pattern to see its groups, classes and escapes. */
-const regex = StreamLanguage.define<null>({
-  startState: () => null,
-  token(stream) {
-    if (stream.match(/^\\./)) return "number";
-    if (stream.match(/^\[(\\.|[^\]\\])*\]/)) return "string";
-    if (stream.match(/^[()|]/)) return "keyword";
-    if (stream.match(/^([*+?^$.]|\{\d+(,\d*)?\})/)) return "operator";
-    stream.next();
-    return null;
-  },
-});
-
 export default function CodeEditorImpl({ value, onChange, language, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
@@ -73,17 +60,13 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           bracketMatching(),
           highlightActiveLine(),
           ...(lineNumber ? [lineNumbers(), foldGutter()] : []),
-          ...(language === "json" ? [json(), linter(jsonParseLinter(), { delay: 400 })] : language === "regex" ? [regex] : []),
+          ...(language === "json" ? [json(), linter(jsonParseLinter(), { delay: 400 })] : []),
           syntaxHighlighting(colors),
           look,
           EditorView.lineWrapping,
           EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false" }),
           texts.current.of([]),
-          keymap.of([...(language === "regex" ? standardKeymap : defaultKeymap), ...historyKeymap]),
-          // A pattern is one line: Enter adds none, and what is pasted is joined.
-          ...(language === "regex"
-            ? [EditorView.clipboardInputFilter.of((text) => text.replaceAll(/\r?\n/g, "")), EditorState.transactionFilter.of((change) => (change.newDoc.lines > change.startState.doc.lines ? [] : change))]
-            : []),
+          keymap.of([...defaultKeymap, ...historyKeymap]),
           access.current.of(EditorState.readOnly.of(false)),
           EditorView.updateListener.of((update) => {
             if (update.docChanged) changed.current?.(update.state.doc.toString());
@@ -97,8 +80,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   useEffect(() => {
     view.current?.dispatch({ effects: access.current.reconfigure([EditorState.readOnly.of(readOnly), EditorView.editable.of(!readOnly)]) });
   }, [readOnly]);
-  const indents = !readOnly && language !== "regex";
-  const ids = [describedBy, error === undefined ? undefined : `${id}-error`, !indents ? undefined : `${id}-keys`].filter(Boolean).join(" ");
+  const ids = [describedBy, error === undefined ? undefined : `${id}-error`, readOnly ? undefined : `${id}-keys`].filter(Boolean).join(" ");
   useEffect(() => {
     const attributes = { "aria-describedby": ids, ...(error !== undefined || isInvalid ? { "aria-invalid": "true" } : {}) };
     view.current?.dispatch({ effects: texts.current.reconfigure(ids === "" ? [] : EditorView.contentAttributes.of(attributes)) });
@@ -106,7 +88,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
   useEffect(() => {
     const now = view.current;
     first.current = value;
-    if (now !== null && now.state.doc.toString() !== value) now.dispatch({ changes: { from: 0, to: now.state.doc.length, insert: value }, filter: false });
+    if (now !== null && now.state.doc.toString() !== value) now.dispatch({ changes: { from: 0, to: now.state.doc.length, insert: value } });
   }, [value]);
   return (
     <div>
@@ -116,7 +98,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
         data-error={error !== undefined || undefined}
         style={{ ["--editor-min" as string]: `${minLines * 19 + 12}px`, ["--editor-max" as string]: `${maxLines * 19 + 12}px` }}
       />
-      {indents && (
+      {!readOnly && (
         <div className={classes.keys} id={`${id}-keys`}>
           Tab moves on; {MODIFIER} ] and {MODIFIER} [ indent
         </div>

@@ -29,14 +29,9 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   await page.getByRole("group", { name: "Field code" }).getByRole("checkbox", { name: "Unique" }).check();
   await page.getByRole("button", { name: "Rules of code" }).click();
   const rules = page.getByRole("complementary", { name: "Details" });
-  const pattern = async (text) => {
-    await rules.getByRole("textbox", { name: "Pattern" }).click();
-    await page.keyboard.press("Control+a");
-    await page.keyboard.type(text);
-  };
-  await pattern("(?=x)");
+  await rules.getByRole("textbox", { name: "Pattern" }).fill("(?=x)");
   await rules.getByText("Look-ahead and look-behind are not supported", { exact: false }).first().waitFor();
-  await pattern("^[A-Z]{2}-[0-9]+$");
+  await rules.getByRole("textbox", { name: "Pattern" }).fill("^[A-Z]{2}-[0-9]+$");
   await rules.getByRole("textbox", { name: "Sample to match" }).fill("ab-1");
   await rules.getByText("does not match", { exact: true }).waitFor();
   await rules.getByRole("textbox", { name: "Sample to match" }).fill("AB-1");

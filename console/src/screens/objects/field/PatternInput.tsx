@@ -1,6 +1,5 @@
-import { Input, TextInput } from "@mantine/core";
+import { TextInput } from "@mantine/core";
 import { useId, useState } from "react";
-import { CodeEditor } from "../../../components/CodeEditor";
 import { StatusBadge } from "../../../components/StatusBadge";
 import { patternOf } from "../model/tryValue";
 import classes from "./FieldForm.module.css";
@@ -11,19 +10,26 @@ export interface PatternInputProps {
   onChange: (pattern: string | null) => void;
 }
 
-/** The pattern of a text field, with a text to hold against it. "Try a value" below asks the server about all rules. */
+/**
+ * The pattern of a text field, with a text to hold against it. "Try a value" below asks the server about all rules. It is a plain input: what is typed
+ * over a marked pattern in the code editor gets an inline style from Chromium, which the page's policy refuses.
+ */
 export function PatternInput({ pattern, error, onChange }: PatternInputProps) {
   const id = useId();
   const [sample, setSample] = useState("");
   return (
     <div>
-      <Input.Label component="div" id={`${id}-label`}>
-        Pattern
-      </Input.Label>
-      <Input.Description id={`${id}-about`} mb={6}>
-        A regular expression that has to match somewhere in the value, such as <code className="mono">^[A-Z]{"{2}"}-[0-9]+$</code>. Anchor it with ^ and $ for the whole value.
-      </Input.Description>
-      <CodeEditor language="regex" label="Pattern" value={pattern ?? ""} onChange={(text) => onChange(text === "" ? null : text)} error={error} describedBy={`${id}-about`} minLines={1} maxLines={4} />
+      <TextInput
+        label="Pattern"
+        description="A regular expression that has to match somewhere in the value. Anchor it with ^ and $ for the whole value."
+        placeholder="^[A-Z]{2}-[0-9]+$"
+        value={pattern ?? ""}
+        onChange={(event) => onChange(event.currentTarget.value === "" ? null : event.currentTarget.value)}
+        error={error}
+        classNames={{ input: "mono" }}
+        spellCheck={false}
+        autoComplete="off"
+      />
       {pattern !== undefined && (
         <div className={classes.sample}>
           <TextInput size="xs" aria-label="Sample to match" placeholder="A text to hold against it" value={sample} onChange={(event) => setSample(event.currentTarget.value)} aria-describedby={`${id}-verdict`} autoComplete="off" spellCheck={false} dir="auto" />
