@@ -218,6 +218,9 @@ export function useRecordShape(object: string): { data: RecordShape | null | und
   return { data, error, refetch };
 }
 
+/** The columns whose values can name a record in place of its id. */
+export const namingColumns = (columns: Column[]): Column[] => columns.filter(({ isUnique, reference }) => isUnique === true && reference === undefined);
+
 const DISPLAY_NAMES = ["name", "title", "label", "subject", "headline", "display_name", "full_name", "email", "slug", "code", "key"];
 
 /** The column whose value stands for a record: by its name, else the first text that is required, else the first text. */

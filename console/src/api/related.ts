@@ -5,6 +5,7 @@ import { isApiError } from "./errors";
 import type { JsonObject } from "./json";
 import { USERS, displayColumn, displayValue, type Column, useRecordShape } from "./record-shape";
 import type { User } from "./types";
+import { isUuid } from "./uuid";
 
 export interface Related {
   id: string;
@@ -12,7 +13,6 @@ export interface Related {
   label?: string | undefined;
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const FOUND_MAX = 20;
 
 export function relatedOf(record: JsonObject, columns: Column[] | undefined): Related {
@@ -32,7 +32,7 @@ async function find(target: string, columns: Column[], term: string, signal: Abo
     const users = await dataOf(api.GET("/api/v1/users", { params: { query: { search: term, pageSize: FOUND_MAX } }, signal }));
     return users.map(userOf);
   }
-  const byId = UUID.test(term.trim());
+  const byId = isUuid(term.trim());
   const query = { ...(byId ? { "id[eq]": term.trim() } : { search: term.trim() }), select: selectOf(columns), pageSize: FOUND_MAX, count: "none" };
   const records = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: target }, query }, signal }));
   return records.map((record) => relatedOf(record, columns));

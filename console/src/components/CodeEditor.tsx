@@ -4,7 +4,7 @@ import { Bone, Late } from "./Skeleton";
 export interface CodeEditorProps {
   value: string;
   onChange?: (value: string) => void;
-  language: "json" | "regex" | "text";
+  language: "json" | "text";
   /** Accessible name. */
   label: string;
   /** Ids of the texts that explain it or say what is wrong. */
@@ -21,7 +21,7 @@ export interface CodeEditorProps {
 
 const Editor = lazy(() => import("./CodeEditorImpl"));
 
-/** An editor for JSON and patterns: CodeMirror, loaded when it is first shown. `Tab` moves on, as in any field; Ctrl ] and Ctrl [ indent. */
+/** An editor for JSON: CodeMirror, loaded when it is first shown. `Tab` moves on, as in any field; Ctrl ] and Ctrl [ indent. */
 export function CodeEditor(props: CodeEditorProps) {
   const height = (props.minLines ?? 3) * 19 + 14;
   return (

@@ -1,6 +1,6 @@
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { json, jsonParseLinter } from "@codemirror/lang-json";
-import { HighlightStyle, StreamLanguage, bracketMatching, foldGutter, indentOnInput, syntaxHighlighting } from "@codemirror/language";
+import { HighlightStyle, bracketMatching, foldGutter, indentOnInput, syntaxHighlighting } from "@codemirror/language";
 import { linter } from "@codemirror/lint";
 import { Compartment, EditorState } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
@@ -35,19 +35,6 @@ const look = EditorView.theme({
   ".cm-foldPlaceholder": { backgroundColor: "var(--bb-bg-hover)", border: "none", color: "var(--bb-text-dim)" },
 });
 
-/** Enough of a pattern to see its groups, classes and escapes. */
-const regex = StreamLanguage.define<null>({
-  startState: () => null,
-  token(stream) {
-    if (stream.match(/^\\./)) return "number";
-    if (stream.match(/^\[(\\.|[^\]\\])*\]/)) return "string";
-    if (stream.match(/^[()|]/)) return "keyword";
-    if (stream.match(/^([*+?^$.]|\{\d+(,\d*)?\})/)) return "operator";
-    stream.next();
-    return null;
-  },
-});
-
 export default function CodeEditorImpl({ value, onChange, language, label, describedBy, isInvalid = false, readOnly = false, error, minLines = 3, maxLines = 24 }: CodeEditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView>(null);
@@ -73,7 +60,7 @@ export default function CodeEditorImpl({ value, onChange, language, label, descr
           bracketMatching(),
           highlightActiveLine(),
           ...(lineNumber ? [lineNumbers(), foldGutter()] : []),
-          ...(language === "json" ? [json(), linter(jsonParseLinter(), { delay: 400 })] : language === "regex" ? [regex] : []),
+          ...(language === "json" ? [json(), linter(jsonParseLinter(), { delay: 400 })] : []),
           syntaxHighlighting(colors),
           look,
           EditorView.lineWrapping,

@@ -1,4 +1,4 @@
-import { Anchor } from "@mantine/core";
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { CodeBlock } from "./CodeBlock";
 import classes from "./States.module.css";
@@ -9,8 +9,8 @@ export interface EmptyStateProps {
   children: ReactNode;
   /** One button. */
   action?: ReactNode;
-  /** A page of the docs. */
-  docs?: { label: string; href: string };
+  /** What the API reference says about it: an operation, as `POST /api/v1/webhooks`. No other documentation has an address that each server can reach. */
+  docs?: string;
   /** The curl that does the same. */
   curl?: string;
   /** What to type in a terminal instead of a curl. */
@@ -23,13 +23,13 @@ export function EmptyState({ title, children, action, docs, curl, commands }: Em
     <section className={classes.empty} aria-label={title}>
       <h2 className={classes.emptyTitle}>{title}</h2>
       <p className={classes.emptyText}>{children}</p>
-      {(action !== undefined || docs !== undefined) && (
+      {((action !== undefined && action !== false) || docs !== undefined) && (
         <div className={classes.emptyActions}>
           {action}
           {docs !== undefined && (
-            <Anchor href={docs.href} target="_blank" rel="noreferrer" size="sm">
-              {docs.label}
-            </Anchor>
+            <Link to="/api" search={{ operation: docs }}>
+              Read about it in the API reference
+            </Link>
           )}
         </div>
       )}

@@ -1,4 +1,6 @@
-/** Questions that a dialog asks. The dialog itself is loaded with the first of them. */
+/**
+ * Questions that a dialog asks. The dialog itself is loaded with the first of them: the provider of `@mantine/modals` would bring it into the first load.
+ */
 import { type ReactNode, useSyncExternalStore } from "react";
 
 export interface ConfirmOptions {

@@ -17,7 +17,7 @@ function isToggle(target: HTMLElement): boolean {
   return target instanceof HTMLInputElement && /^(checkbox|radio|button)$/.test(target.type);
 }
 
-/** The innermost screen wins: what mounted last is asked first. */
+/** The innermost screen wins: what mounted last is asked first. With `useHotkeys` of `@mantine/hooks` the page below would act too. */
 const layers: { current: Hotkeys }[] = [];
 
 function pressed(event: KeyboardEvent): void {

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_query::plan::ListPlan;
+use blockbase_query::plan::{ListPlan, NamePlan, names};
 use blockbase_query::{Action, ExportRequest, sql};
 use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
-use blockbase_schema::{Code, Column, Error, Registry, Result, time};
+use blockbase_schema::{Code, Column, Error, Registry, Result, json, time};
 use blockbase_store::{Connection, Incomplete, Record, Snapshot, Spool, SpoolReader, SpoolRoom, spool};
 use tokio::sync::oneshot;
 
@@ -67,22 +67,70 @@ impl ExportForm {
         }
     }
 
-    fn head(self, columns: &[&Column]) -> Vec<u8> {
+    fn head(self, members: &[Member<'_>]) -> Vec<u8> {
         match self {
-            ExportForm::Csv => csv::header(columns),
+            ExportForm::Csv => csv::header(members),
             ExportForm::Ndjson => Vec::new(),
         }
     }
 
-    fn row(self, columns: &[&Column], record: &Record, out: &mut Vec<u8>) {
+    fn row(self, members: &[Member<'_>], record: &Record, out: &mut Vec<u8>) {
         match self {
-            ExportForm::Csv => csv::row(columns, record, out),
-            ExportForm::Ndjson => {
-                out.extend_from_slice(record.json());
-                out.push(b'\n');
-            }
+            ExportForm::Csv => csv::row(members, record, out),
+            ExportForm::Ndjson => ndjson_row(members, record, out),
         }
     }
+}
+
+/// What stands under one name in each row.
+struct Member<'p> {
+    name: &'p str,
+    column: &'p Column,
+    /// The place of the column in what the statement answers.
+    place: usize,
+    /// Where a unique field stands for the id: that field, and its place.
+    named: Option<(&'p Column, usize)>,
+}
+
+impl<'p> Member<'p> {
+    /// The columns of the list, and in place of a foreign key the names of its records, which the statement answers behind them.
+    fn all(list: &'p ListPlan, names: &'p [NamePlan]) -> Vec<Member<'p>> {
+        let mut members = Vec::with_capacity(list.columns.len() + names.len());
+        for (place, index) in list.columns.iter().enumerate() {
+            let column = &list.object.columns[*index];
+            let of_key = names.iter().enumerate().filter(|(_, name)| name.key == *index);
+            members.extend(of_key.map(|(number, name)| {
+                let named = Some((name.column(), list.columns.len() + number));
+                Member { name: &name.path, column, place, named }
+            }));
+            if members.last().is_none_or(|member: &Member<'_>| member.place != place) {
+                members.push(Member { name: &column.name, column, place, named: None });
+            }
+        }
+        members
+    }
+
+    /// The column whose value stands in the row of `record`, and the value as JSON. Where there is no name, the id stays.
+    fn cell<'r>(&self, record: &'r Record) -> (&'p Column, &'r [u8]) {
+        let named = self.named.map(|(column, place)| (column, record.cell(place)));
+        named.filter(|(_, json)| *json != b"null").unwrap_or_else(|| (self.column, record.cell(self.place)))
+    }
+}
+
+/// One record a line: in the bytes of the list, but for names of related records.
+fn ndjson_row(members: &[Member<'_>], record: &Record, out: &mut Vec<u8>) {
+    if members.iter().all(|member| member.named.is_none()) {
+        out.extend_from_slice(record.json());
+    } else {
+        for (place, member) in members.iter().enumerate() {
+            out.push(if place == 0 { b'{' } else { b',' });
+            json::write_string(out, member.name);
+            out.push(b':');
+            out.extend_from_slice(member.cell(record).1);
+        }
+        out.push(b'}');
+    }
+    out.push(b'\n');
 }
 
 /// An export that has begun.
@@ -154,8 +202,22 @@ fn too_many() -> Error {
 /// What is exported, and how.
 struct Plan {
     list: ListPlan,
+    names: Vec<NamePlan>,
     limit: Option<u64>,
     form: ExportForm,
+}
+
+impl Plan {
+    /// The objects whose records it reads.
+    fn objects(&self) -> Vec<String> {
+        let mut objects = vec![self.list.object.name().to_owned()];
+        for name in &self.names {
+            if !objects.iter().any(|object| object == name.object.name()) {
+                objects.push(name.object.name().to_owned());
+            }
+        }
+        objects
+    }
 }
 
 impl App {
@@ -220,19 +282,15 @@ impl App {
     async fn run_export(self: Arc<Self>, caller: Caller, schema: i64, plan: Plan, spool: Spool, signals: Signals, place: Place) {
         let Signals { start, fail } = signals;
         // Another right that is lost meanwhile is no reason to break off.
-        let needs = vec![(plan.list.object.name().to_owned(), Action::Read)];
+        let needs = plan.objects().into_iter().map(|object| (object, Action::Read)).collect();
         let caller = Caller { judged: caller.judged.clone().that_needs(needs), ..caller };
         let (row_bytes_max, into) = (self.settings.answer_bytes_max, spool.clone());
         let read = async {
             // The turn first: an export that waits for another one must hold no place of its owner's scans.
             let turn = self.exports.turn(place.owner()).await?;
             let turns = (self.scan_permit(&caller).await?, turn);
-            let snapshot = Snapshot {
-                owner: caller.quota_owner().clone(),
-                schema,
-                tables: vec![plan.list.object.name().to_owned()],
-                time_max: SNAPSHOT_MAX,
-            };
+            let snapshot =
+                Snapshot { owner: caller.quota_owner().clone(), schema, tables: plan.objects(), time_max: SNAPSHOT_MAX };
             self.store
                 .read_snapshot(snapshot, turns, move |connection| {
                     let _ = start.send(());
@@ -279,18 +337,21 @@ struct Signals {
 
 /// Puts the rows of a plan into a spool.
 async fn run(connection: &mut Connection, plan: &Plan, row_bytes_max: usize, spool: &Spool) -> Result<()> {
-    let Plan { list, limit, form } = plan;
-    let columns: Vec<&Column> = list.columns.iter().map(|index| &list.object.columns[*index]).collect();
-    let statement = sql::export(connection.dialect(), list, *limit);
-    let render = |record: &Record, out: &mut Vec<u8>| form.row(&columns, record, out);
-    let spooled = connection.spool_rows(statement, &columns, row_bytes_max, form.head(&columns), &render, spool).await;
+    let Plan { list, names, limit, form } = plan;
+    let members = Member::all(list, names);
+    let columns = list.columns.iter().map(|index| &list.object.columns[*index]);
+    let columns: Vec<&Column> = columns.chain(names.iter().map(NamePlan::column)).collect();
+    let statement = sql::export(connection.dialect(), list, names, *limit);
+    let render = |record: &Record, out: &mut Vec<u8>| form.row(&members, record, out);
+    let spooled = connection.spool_rows(statement, &columns, row_bytes_max, form.head(&members), &render, spool).await;
     spooled.map_err(|error| error.on(&list.object))
 }
 
 fn export_plan(caller: &Caller, registry: &Registry, object: &str, request: &ExportRequest, form: ExportForm) -> Result<Plan> {
     let (object, access) = caller.object(registry, object, Action::Read)?;
-    let list = ListPlan::new(&object, &access, &request.list, Vec::new())?;
-    Ok(Plan { list, limit: request.limit, form })
+    let mut list = ListPlan::new(&object, &access, &request.list, Vec::new())?;
+    let names = names(registry, &mut list, &request.names, &|related| caller.access(related, Action::Read))?;
+    Ok(Plan { list, names, limit: request.limit, form })
 }
 
 /// Waits until the client has everything, has left, or is too slow.

@@ -1,6 +1,7 @@
 //! A request that the schema has looked at: columns instead of names, values instead of text.
 
 mod list;
+mod names;
 mod selection;
 mod write;
 
@@ -11,6 +12,7 @@ use blockbase_schema::{Error, Object, Result};
 use crate::access::{Access, Scope};
 
 pub use list::ListPlan;
+pub use names::{NamePlan, names};
 pub use selection::{Comparison, Predicate, SearchBy, Selection, Test};
 pub use write::{Assignment, Change, CreatePlan, LinkPlan, Stamp, UpdatePlan, UpsertPlan, search_document, write_record};
 

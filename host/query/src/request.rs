@@ -158,6 +158,8 @@ pub struct ExportRequest {
     pub list: ListRequest,
     /// `None` for all rows.
     pub limit: Option<u64>,
+    /// Relation keys whose records are written by a unique field instead of their ids, and that field.
+    pub names: Vec<(String, String)>,
 }
 
 /// A window as callers name it: by page, or by offset, which takes precedence.
@@ -220,6 +222,20 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
+/// Reads `company.name,owner.email`.
+fn relation_names(text: &str) -> Result<Vec<(String, String)>> {
+    names(text)
+        .map(|path| match path.split_once('.') {
+            Some((key, field)) if !key.is_empty() && !field.is_empty() => Ok((key.to_owned(), field.to_owned())),
+            _ => {
+                let message =
+                    format!("`names` needs a relation key, a dot and a unique field, as in company.name; it is {path:?}.");
+                Err(Error::invalid_request(message))
+            }
+        })
+        .collect()
+}
+
 fn sort_keys(text: &str) -> Vec<(String, bool)> {
     names(text)
         .map(|name| match name.strip_prefix('-') {
@@ -263,7 +279,7 @@ impl ListRequest {
     /// # Errors
     /// `invalid_request` for `page`, `pageSize` and `expand`, beside those of the list.
     pub fn export_from_parameters<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<ExportRequest> {
-        let (mut of_list, mut limit, mut offset) = (Vec::new(), None, 0);
+        let (mut of_list, mut limit, mut offset, mut named) = (Vec::new(), None, 0, Vec::new());
         for (name, value) in pairs {
             match ListParameter::named(name) {
                 Some(ListParameter::Page | ListParameter::PageSize) => {
@@ -272,11 +288,13 @@ impl ListRequest {
                     return Err(Error::invalid_request(message));
                 }
                 Some(ListParameter::Expand) => {
-                    let message = "An export has no `expand`. Export the related object, and join the two by their ids.";
+                    let message =
+                        "An export has no `expand`. `names` writes a unique field of a related record instead of its id.";
                     return Err(Error::invalid_request(message));
                 }
                 Some(parameter @ ListParameter::Limit) => limit = Some(whole_number(parameter, value)?),
                 Some(parameter @ ListParameter::Offset) => offset = whole_number(parameter, value)?,
+                None if name == "names" => named = relation_names(value)?,
                 Some(ListParameter::Search | ListParameter::Sort | ListParameter::Select | ListParameter::Count) | None => {
                     of_list.push((name, value));
                 }
@@ -287,7 +305,7 @@ impl ListRequest {
         }
         let mut list = ListRequest::from_parameters(of_list)?;
         list.paging.offset = offset;
-        Ok(ExportRequest { list, limit })
+        Ok(ExportRequest { list, limit, names: named })
     }
 
     /// Reads the JSON form that blocks, GraphQL and MCP use:
@@ -412,9 +430,17 @@ mod tests {
         };
         assert_eq!(window(&[("sort", "a"), ("a[gt]", "1")]), Some((None, 0)));
         assert_eq!(window(&[("limit", "1000000"), ("offset", "7")]), Some((Some(1_000_000), 7)));
-        for bad in
-            [("page", "1"), ("pageSize", "5"), ("expand", "a"), ("limit", "0"), ("limit", "-1"), ("offset", "1e3"), ("a[x]", "1")]
-        {
+        for bad in [
+            ("page", "1"),
+            ("pageSize", "5"),
+            ("expand", "a"),
+            ("limit", "0"),
+            ("limit", "-1"),
+            ("offset", "1e3"),
+            ("a[x]", "1"),
+            ("names", "a"),
+            ("names", "a."),
+        ] {
             assert_eq!(window(&[bad]), None, "{bad:?}");
         }
     }

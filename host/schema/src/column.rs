@@ -209,6 +209,11 @@ impl Column {
         Ok(column)
     }
 
+    /// Whether its value can name a record in place of the id.
+    pub fn names_record(&self) -> bool {
+        self.unique && !self.is_system && self.reference.is_none()
+    }
+
     /// Whether `search` looks into the column.
     pub fn is_searchable(&self) -> bool {
         !self.is_system && (self.kind.is_textual() || self.kind.has_options())

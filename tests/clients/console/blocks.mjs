@@ -117,6 +117,7 @@ test("an action's form shows the defaults and sends them, and says what is wrong
 test("the page of a role offers what blocks declare", async () => {
   const role = (await must(owner, "POST", "/api/v1/roles", { name: "shifters", permissions: [] })).data;
   const page = await open(`/admin/roles/${role.id}`, { as: owner });
+  await button(page, "Edit shift:use").click();
   const cell = page.getByLabel("read on shift:use");
   await cell.waitFor();
   assert.deepEqual(await cell.locator("option").allInnerTexts(), ["–", "yes"]);

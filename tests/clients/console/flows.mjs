@@ -260,6 +260,7 @@ test("roles: one is made, its grants are saved, and the console is seen as it", 
   await details(page).getByLabel("Name").fill("support");
   await button(details(page), "Create role").click();
   await heading(page, "support").waitFor();
+  await button(page, "Edit order").click();
   await page.getByLabel("read on order").selectOption("all");
   await page.getByLabel("update on order").selectOption("own");
   await picture(page, "role");

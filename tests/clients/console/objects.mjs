@@ -32,6 +32,10 @@ test("an object is created from scratch, with a rule, a relation and what it ans
   await rules.getByRole("textbox", { name: "Pattern" }).fill("(?=x)");
   await rules.getByText("Look-ahead and look-behind are not supported", { exact: false }).first().waitFor();
   await rules.getByRole("textbox", { name: "Pattern" }).fill("^[A-Z]{2}-[0-9]+$");
+  await rules.getByRole("textbox", { name: "Sample to match" }).fill("ab-1");
+  await rules.getByText("does not match", { exact: true }).waitFor();
+  await rules.getByRole("textbox", { name: "Sample to match" }).fill("AB-1");
+  await rules.getByText("matches", { exact: true }).waitFor();
   await rules.getByRole("textbox", { name: "Try a value" }).fill("ab-1");
   await rules.getByText("refused").waitFor();
   await rules.getByText("breaks its rule", { exact: false }).waitFor();

@@ -169,6 +169,39 @@ test("a relation takes the value of a unique field of its target, a column is le
   assert.match(report, /,4,,email: Enter an e-mail address\.; age: `old` is no number\./);
 });
 
+test("an export with names comes back by an import, ids where there is no name included", async () => {
+  await object("club", [
+    { name: "name", type: "text", isUnique: true },
+    { name: "number", type: "integer", isUnique: true },
+  ]);
+  for (const name of ["player", "coach"]) {
+    await object(name, [{ name: "name", type: "text", required: true }]);
+    await must(me, "POST", "/api/v1/relationships", { name: "club", kind: "many_to_one", source: name, target: "club" });
+  }
+  const named = (await must(me, "POST", "/api/v1/data/club", { name: "=SC, Bern", number: 4 })).data.id;
+  const nameless = (await must(me, "POST", "/api/v1/data/club", {})).data.id;
+  for (const [name, club_id] of [["a", named], ["b", nameless], ["c", null]]) await must(me, "POST", "/api/v1/data/player", { name, club_id });
+  for (const field of ["name", "number"]) {
+    const page = await open("/admin/data/player", { as: me });
+    await page.getByRole("button", { name: "Import, export" }).click();
+    await page.getByRole("menuitem", { name: "Export with names…" }).click();
+    await page.getByRole("combobox", { name: "What club_id holds" }).click();
+    await page.getByRole("option", { name: `${field} of a club`, exact: true }).click();
+    const [given] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export", exact: true }).click()]);
+    const text = readFileSync(await given.path(), "utf8");
+    assert.match(text, new RegExp(`club\\.${field}`));
+    assert.ok(!text.includes(named) && text.includes(nameless), text);
+    const other = await begin("coach");
+    await choose(other, file("players.csv", text));
+    assert.equal(await other.getByRole("combobox", { name: "What club_id holds" }).inputValue(), `${field} of a club`);
+    await run(other);
+    await isDone(other);
+    const { data } = await must(me, "GET", "/api/v1/data/coach?sort=name");
+    assert.deepEqual(data.map(({ name, club_id }) => [name, club_id]), [["a", named], ["b", nameless], ["c", null]]);
+    for (const { id } of data) await must(me, "DELETE", `/api/v1/data/coach/${id}`);
+  }
+});
+
 test("a hundred thousand rows are imported while the page stays free, and the import can be stopped", async () => {
   await object("many", [{ name: "name", type: "text", required: true }, { name: "number", type: "integer" }]);
   const rows = ["name,number"];

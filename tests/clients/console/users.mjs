@@ -70,6 +70,17 @@ test("a role is made, its grid saved, its effective rights shown, and the consol
   await button(details(page), "Create role").click();
   await page.getByRole("heading", { name: "note keepers", level: 1 }).waitFor();
 
+  // A column for all objects, a row for all actions, a cell alone.
+  await page.getByRole("button", { name: /^create on \d+ objects$/ }).click();
+  await page.getByRole("menuitem", { name: "Own rows" }).click();
+  const cells = (name) => page.getByRole("region", { name: "Grants" }).getByRole("row", { name: new RegExp(`^Edit ${name} `) }).getByRole("cell").allInnerTexts();
+  assert.deepEqual([(await cells("note"))[1], (await cells("invoice"))[1]], ["own rows", "own rows"]);
+  await page.getByRole("button", { name: /^create on \d+ objects$/ }).click();
+  await page.getByRole("menuitem", { name: "Nothing" }).click();
+  await button(page, "Edit note").click();
+  await button(page, "All actions").click();
+  assert.deepEqual(await Promise.all(["read", "create", "update", "delete", "manage"].map((action) => page.getByLabel(`${action} on note`, { exact: true }).inputValue())), ["all", "all", "all", "all", ""]);
+  await button(page, "Nothing").click();
   await page.getByLabel("read on note").selectOption("all");
   await page.getByLabel("update on note").selectOption("own");
   await look(page, "grants");

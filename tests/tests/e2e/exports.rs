@@ -11,7 +11,11 @@ use tokio::net::TcpStream;
 use crate::reads::kilobytes;
 
 async fn export(who: &Admin<'_>, query: &str) -> String {
-    let answer = who.get(&format!("/api/v1/data/item/export?{query}")).await;
+    export_of(who, "item", query).await
+}
+
+async fn export_of(who: &Admin<'_>, object: &str, query: &str) -> String {
+    let answer = who.get(&format!("/api/v1/data/{object}/export?{query}")).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.text
 }
@@ -225,6 +229,91 @@ on_both_engines! {
         assert!(own.lines().count() == 1 && own.contains("of the member"), "{own}");
         assert_eq!(export(&member, "format=ndjson&search=admin").await, "");
         assert_eq!(export(&member, "format=ndjson&title=of+the+admin").await, "");
+    }
+
+    async fn related_records_are_written_by_a_unique_field(server: Server) {
+        let admin = server.admin().await;
+        let fields = json!([
+            { "name": "name", "type": "text", "isUnique": true },
+            { "name": "number", "type": "integer", "isUnique": true },
+            { "name": "share", "type": "decimal", "scale": 2, "isUnique": true },
+            { "name": "city", "type": "text" },
+        ]);
+        admin.define("company", fields).await;
+        let fields = json!([{ "name": "title", "type": "text", "isUnique": true }, { "name": "names", "type": "text" }]);
+        admin.define("deal", fields).await;
+        for (name, kind, source, target) in [
+            ("company", "many_to_one", "deal", "company"),
+            ("parent", "many_to_one", "deal", "deal"),
+            ("watcher", "many_to_many", "deal", "company"),
+        ] {
+            let relation = json!({ "name": name, "kind": kind, "source": source, "target": target });
+            let made = admin.post("/api/v1/relationships", relation).await;
+            assert_eq!(made.status, 201, "{}", made.text);
+        }
+        let acme = admin.make("company", json!({ "name": "=Acme, \"Ltd\"", "number": 7, "share": 0.5 })).await;
+        let nameless = admin.make("company", json!({ "city": "Bonn" })).await;
+        let first = admin.make("deal", json!({ "title": "a", "company_id": acme })).await;
+        let second = admin.make("deal", json!({ "title": "b", "company_id": nameless, "parent_id": first })).await;
+        let third = admin.make("deal", json!({ "title": "c", "names": "x" })).await;
+        let of = async |who: &Admin<'_>, query: &str| {
+            export_of(who, "deal", &format!("sort=title&select=title,company_id,parent_id&{query}")).await
+        };
+        // Where the related record has no value of the field, its id stays.
+        assert_eq!(
+            of(&admin, "format=csv&names=company.name,parent.title").await,
+            format!(
+                "id,title,company.name,parent.title\r\n{first},a,\"'=Acme, \"\"Ltd\"\"\",\r\n{second},b,{nameless},a\r\n{third},c,,\r\n"
+            )
+        );
+        assert_eq!(
+            of(&admin, "format=ndjson&names=company.number").await,
+            format!(
+                "{{\"id\":\"{first}\",\"title\":\"a\",\"company.number\":7,\"parent_id\":null}}\n\
+                 {{\"id\":\"{second}\",\"title\":\"b\",\"company.number\":\"{nameless}\",\"parent_id\":\"{first}\"}}\n\
+                 {{\"id\":\"{third}\",\"title\":\"c\",\"company.number\":null,\"parent_id\":null}}\n"
+            )
+        );
+        assert!(of(&admin, "format=csv&names=company.share&limit=1").await.ends_with(",a,0.5,\r\n"));
+        // With filters, a search and an order of its own, whose columns have the names of the related object's.
+        assert!(of(&admin, "format=csv&names=parent.title&search=b&title[in]=b").await.ends_with(&format!("{second},b,{nameless},a\r\n")));
+        // A relation can have several, and shows them where `select` leaves its column out.
+        let several = export_of(&admin, "deal", "format=csv&select=title&sort=title&names=company.name,company.number,company.name&limit=1").await;
+        assert_eq!(several, format!("id,title,company.name,company.number\r\n{first},a,\"'=Acme, \"\"Ltd\"\"\",7\r\n"));
+        // A field of the parameter's name is filtered with its operator.
+        assert!(of(&admin, "format=csv&names[eq]=x").await.ends_with(&format!("\r\n{third},c,,\r\n")));
+        for (query, code) in [
+            ("names=company", "invalid_request"),
+            ("names=.name", "invalid_request"),
+            ("names=company_id.name", "invalid_request"),
+            ("names=watcher.name", "invalid_request"),
+            ("names=deal_by_parent.title", "invalid_request"),
+            ("names=company.city", "invalid_request"),
+            ("names=company.id", "invalid_request"),
+            ("names=company.colour", "unknown_field"),
+            ("names=company.name.first", "unknown_field"),
+        ] {
+            admin.get(&format!("/api/v1/data/deal/export?format=csv&{query}")).await.expect_error(400, code);
+        }
+
+        // What the caller may not see keeps its id, and an object that they may not read names nothing.
+        let member = server.with_token(server.sign_up("member").await);
+        let user = member.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        let mut grants = vec![json!({ "resource": "deal", "actions": ["read"] })];
+        let path = format!("/api/v1/users/{user}/roles");
+        let role = admin.post("/api/v1/roles", json!({ "name": "deals", "permissions": grants })).await;
+        assert_eq!(role.status, 201, "{}", role.text);
+        assert_eq!(admin.post(&path, json!({ "roleId": "deals" })).await.status, 200);
+        let named = "/api/v1/data/deal/export?format=csv&names=company.name";
+        member.get(named).await.expect_error(403, "forbidden");
+        assert_eq!(server.send(member.request("HEAD", named)).await.status, 403);
+        grants.push(json!({ "resource": "company", "actions": ["create", "read"], "rowPolicy": "own" }));
+        assert_eq!(admin.patch("/api/v1/roles/deals", json!({ "permissions": grants })).await.status, 200);
+        let own = member.make("company", json!({ "name": "Own" })).await;
+        admin.make("deal", json!({ "title": "d", "company_id": own })).await;
+        let seen = of(&member, "format=csv&names=company.name").await;
+        let companies: Vec<&str> = seen.lines().skip(1).map(|line| line.split(',').nth(2).unwrap()).collect();
+        assert_eq!(companies, [acme.as_str(), nameless.as_str(), "", "Own"]);
     }
 
     async fn all_rows_are_of_one_moment(server: Server) {

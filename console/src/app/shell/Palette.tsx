@@ -8,9 +8,10 @@ import { type KeyboardEvent, useEffect, useId, useMemo, useRef, useState } from 
 import { type KnownObject, useObjects } from "../../api/objects";
 import { allows, usePermissions } from "../../api/session";
 import type { Permissions } from "../../api/types";
+import { isUuid } from "../../api/uuid";
 import { Bone } from "../../components/Skeleton";
 import { useSignOut } from "./AccountMenu";
-import { findRecord, isId } from "./find-record";
+import { findRecord } from "./find-record";
 import { DESTINATIONS } from "./navigation";
 import { closePalette, usePaletteOpened } from "./palette-store";
 import { ranked } from "./rank";
@@ -60,7 +61,7 @@ function Search() {
   const record = useQuery({
     queryKey: ["palette", "record", settledId],
     queryFn: ({ signal }) => findRecord(settledId, objects ?? [], signal),
-    enabled: isId(settledId) && objects !== undefined,
+    enabled: isUuid(settledId) && objects !== undefined,
     staleTime: 10_000,
     retry: false,
   });
@@ -104,7 +105,7 @@ function Search() {
     else return;
     event.preventDefault();
   };
-  const searching = isId(id) && (settledId !== id || record.isFetching);
+  const searching = isUuid(id) && (settledId !== id || record.isFetching);
   return (
     <>
       <TextInput
@@ -159,7 +160,7 @@ function Search() {
       </div>
       {inOrder.length === 0 && (
         <div className={classes.nothing}>
-          {searching ? <Bone width="40%" /> : isId(id) ? "No object that you may read has a record with this id." : "Nothing is named so. A whole record id finds the record."}
+          {searching ? <Bone width="40%" /> : isUuid(id) ? "No object that you may read has a record with this id." : "Nothing is named so. A whole record id finds the record."}
         </div>
       )}
       <VisuallyHidden role="status">{`${inOrder.length} results`}</VisuallyHidden>

@@ -5,10 +5,6 @@ import type { KnownObject } from "../../api/objects";
 
 const AT_ONCE = 6;
 
-export function isId(text: string): boolean {
-  return /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/.test(text);
-}
-
 /** The name of the record's object; null where none has it. */
 export async function findRecord(id: string, objects: KnownObject[], signal: AbortSignal): Promise<string | null> {
   const left = [...objects];

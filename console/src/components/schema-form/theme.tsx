@@ -30,13 +30,12 @@ import {
   enumOptionsSelectValue,
   errorId,
   getWidget,
-  localToUTC,
   optionId,
   titleId,
-  utcToLocal,
 } from "@rjsf/utils";
 import { useState } from "react";
 import { readNumber } from "../../api/json";
+import { fromLocal, toLocal } from "../../api/local-time";
 import { digitsOf, isMarked, mark } from "./exact";
 import classes from "./Form.module.css";
 
@@ -305,7 +304,7 @@ function Checkboxes({ id, value, disabled, readonly, onChange, options }: Widget
 
 /** In the reader's zone; the value is UTC. */
 function DateTime({ value, onChange, ...props }: WidgetProps) {
-  return <Input {...(props as BaseInputTemplateProps)} type="datetime-local" value={utcToLocal(value as string)} onChange={(local: string | undefined) => onChange(local === undefined ? undefined : localToUTC(local))} />;
+  return <Input {...(props as BaseInputTemplateProps)} type="datetime-local" value={toLocal(String(value ?? ""))} onChange={(local: string | undefined) => onChange(fromLocal(local ?? "") ?? undefined)} />;
 }
 
 /** A number with all its digits: a text field that becomes a number where it is one. */

@@ -70,7 +70,7 @@ export function BlocksScreen() {
           <ErrorState error={error} title="The blocks could not be loaded" onRetry={() => void refetch()} />
         )
       ) : blocks.length === 0 ? (
-        <EmptyState title="No blocks yet" action={install} commands={'blockbase block new hello\ncd hello && blockbase block build'}>
+        <EmptyState title="No blocks yet" docs="POST /api/v1/blocks" action={install} commands={'blockbase block new hello\ncd hello && blockbase block build'}>
           A block is a WebAssembly component in any language. It gets exactly the data, secrets and hosts that you agree to.
         </EmptyState>
       ) : (

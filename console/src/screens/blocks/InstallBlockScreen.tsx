@@ -2,10 +2,11 @@ import { Button } from "@mantine/core";
 import { IconUpload } from "@tabler/icons-react";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { linkOptions, useNavigate, useSearch } from "@tanstack/react-router";
-import { type DragEvent, useRef, useState } from "react";
+import { useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
 import { useCan } from "../../api/session";
 import { CopyText } from "../../components/Copy";
+import { DropFile } from "../../components/DropFile";
 import { ErrorNotice } from "../../components/ErrorState";
 import { OneTimeSecret } from "../../components/OneTimeSecret";
 import { Page } from "../../components/Page";
@@ -64,7 +65,12 @@ export function InstallBlockScreen() {
     <Page title={upgrade === undefined ? "Install a block" : `Upgrade ${upgrade}`} crumbs={[{ label: "Blocks", link: linkOptions({ to: "/blocks" }) }]} padded narrow>
       <div className={classes.install}>
         {!canCreate && <p>You need <code className="mono">create</code> on <code className="mono">blocks</code> to install one.</p>}
-        {canCreate && install.data === undefined && <DropZone file={file} isBusy={inspect.isPending} onFile={take} />}
+        {canCreate && install.data === undefined && (
+          <DropFile label="Packed block" accept=".wasm,application/wasm" action={file === undefined ? "Choose file" : "Choose another file"} isBusy={inspect.isPending} small={file !== undefined} onFile={take}>
+            <IconUpload size={20} aria-hidden="true" />
+            <span>{file === undefined ? "Drop a packed block here (.wasm)" : file.name}</span>
+          </DropFile>
+        )}
         {inspect.isPending && (
           <Late>
             <p role="status">The server checks and compiles {file?.name}. That takes a few seconds.</p>
@@ -115,37 +121,6 @@ export function InstallBlockScreen() {
         )}
       </div>
     </Page>
-  );
-}
-
-function DropZone({ file, isBusy, onFile }: { file: File | undefined; isBusy: boolean; onFile: (file: File | undefined) => void }) {
-  const input = useRef<HTMLInputElement>(null);
-  const [isOver, setOver] = useState(false);
-  const over = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(true);
-  };
-  return (
-    // The button inside does the same by keyboard.
-    <div
-      className={classes.drop}
-      data-over={isOver || undefined}
-      data-small={file !== undefined || undefined}
-      onDragOver={over}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault();
-        setOver(false);
-        onFile(event.dataTransfer.files[0]);
-      }}
-    >
-      <IconUpload size={20} aria-hidden="true" />
-      <span>{file === undefined ? "Drop a packed block here (.wasm)" : file.name}</span>
-      <Button variant="default" loading={isBusy} onClick={() => input.current?.click()}>
-        {file === undefined ? "Choose file" : "Choose another file"}
-      </Button>
-      <input ref={input} type="file" accept=".wasm,application/wasm" hidden aria-label="Packed block" onChange={({ currentTarget }) => onFile(currentTarget.files?.[0])} />
-    </div>
   );
 }
 

@@ -12,7 +12,7 @@ import { Inspector } from "../../components/Inspector";
 import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { DeliveryStatus, deliveryQuery, stateOf, useConsumerName, webhookOf } from "./deliveries";
-import classes from "../events/Events.module.css";
+import details from "../../components/Details.module.css";
 import own from "./Deliveries.module.css";
 
 /** One delivery: its state, what the receiver said, and the way to send it again. */
@@ -47,9 +47,9 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
         </>
       }
     >
-      <div className={classes.body}>
+      <div className={details.body}>
         {retry.error !== null && <ErrorNotice error={retry.error} title="The delivery could not be retried" />}
-        <dl className={classes.facts}>
+        <dl className={details.facts}>
           <dt>State</dt>
           <dd>
             <DeliveryStatus delivery={delivery} />
@@ -90,14 +90,14 @@ export function DeliveryInspector({ delivery, onClose, onNext, onPrevious }: { d
         {state === "delivered" && attempts === 0 && <p className="dim">It was settled without an attempt: the consumer no longer asks for this event, or its maker may not see it.</p>}
         {error !== null && (
           <section>
-            <h3 className={classes.head}>Error of the last attempt</h3>
+            <h3 className={details.head}>Error of the last attempt</h3>
             <CodeBlock code={error} label="Error" wrap />
           </section>
         )}
         {history.error !== null && <ErrorNotice error={history.error} title="The attempts could not be loaded" onRetry={() => void history.refetch()} />}
         {history.data !== undefined && history.data.history.length > 0 && (
           <section>
-            <h3 className={classes.head}>Attempts</h3>
+            <h3 className={details.head}>Attempts</h3>
             <ol className={own.attempts}>
               {history.data.history.map((attempt) => (
                 <li key={attempt.number} value={attempt.number}>

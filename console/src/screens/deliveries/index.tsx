@@ -159,7 +159,7 @@ export function DeliveriesScreen() {
         isFiltered ? (
           <EmptyState title="No delivery matches">Change the state, the consumer, the topic or the time above.</EmptyState>
         ) : (
-          <EmptyState title="No deliveries yet">Each webhook, subscription and block gets its own copy of an event. Create a webhook, then change a record.</EmptyState>
+          <EmptyState title="No deliveries yet" docs="GET /api/v1/events/deliveries">Each webhook, subscription and block gets its own copy of an event. Create a webhook, then change a record.</EmptyState>
         )
       ) : (
         <DataTable

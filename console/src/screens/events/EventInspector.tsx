@@ -14,6 +14,7 @@ import { StatusBadge } from "../../components/StatusBadge";
 import { Time } from "../../components/Time";
 import { DeliveryStatus, stateOf, useConsumerName } from "../deliveries/deliveries";
 import { actorOf, changesOf, eventQuery, recordOf } from "./events";
+import details from "../../components/Details.module.css";
 import classes from "./Events.module.css";
 
 /** One event: what it says, what it changed, and who got it. */
@@ -47,8 +48,8 @@ export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id:
           <ErrorNotice error={query.error} title="The event could not be loaded" onRetry={() => void query.refetch()} />
         )
       ) : (
-        <div className={classes.body}>
-          <dl className={classes.facts}>
+        <div className={details.body}>
+          <dl className={details.facts}>
             <dt>Event</dt>
             <dd>
               <Id id={event.id} />
@@ -64,16 +65,16 @@ export function EventInspector({ id, known, onClose, onNext, onPrevious }: { id:
           </dl>
           {changesOf(event.payload).length > 0 && (
             <section>
-              <h3 className={classes.head}>Changes</h3>
+              <h3 className={details.head}>Changes</h3>
               <Changes changes={changesOf(event.payload)} />
             </section>
           )}
           <section>
-            <h3 className={classes.head}>Deliveries</h3>
+            <h3 className={details.head}>Deliveries</h3>
             <EventDeliveries id={id} />
           </section>
           <section>
-            <h3 className={classes.head}>Payload</h3>
+            <h3 className={details.head}>Payload</h3>
             <JsonView value={event.payload} label="Payload" />
           </section>
         </div>

@@ -125,7 +125,7 @@ export function EventsScreen() {
         isFiltered ? (
           <EmptyState title="No event matches">No recorded event has this topic or record. A pattern has dots: <code className="mono">*</code> is one segment, <code className="mono">#</code> any number.</EmptyState>
         ) : (
-          <EmptyState title="No events yet" curl={asCurl({ method: "GET", path: "/api/v1/events" })}>
+          <EmptyState title="No events yet" docs="GET /api/v1/events" curl={asCurl({ method: "GET", path: "/api/v1/events" })}>
             Every create, update, delete and link leaves an event. Change a record, and it shows here.
           </EmptyState>
         )

@@ -112,6 +112,7 @@ export function KeysScreen() {
       ) : keys!.length === 0 ? (
         <EmptyState
           title="No keys yet"
+          docs="POST /api/v1/api-keys"
           curl={asCurl({ method: "POST", path: "/api/v1/api-keys", body: { name: "my program", roleId: "<role id>" } })}
           {...(canCreate ? { action: <Button onClick={() => void navigate({ search: { new: true } })}>Create key</Button> } : {})}
         >

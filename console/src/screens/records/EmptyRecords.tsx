@@ -25,6 +25,7 @@ export function EmptyRecords({ shape, isFiltered, mayCreate, onClear }: { shape:
   return (
     <EmptyState
       title={`${shape.label} has no records yet`}
+      docs={`POST /api/v1/data/${shape.name}`}
       {...(mayCreate
         ? {
             action: (

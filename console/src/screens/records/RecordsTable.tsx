@@ -11,7 +11,7 @@ import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
 import { Menu, loadFloating } from "../../components/floating";
-import { later, useEver } from "../../components/later";
+import { later } from "../../components/later";
 import { failed, told } from "../../components/toast";
 import { useHotkeys } from "../../components/useHotkeys";
 import { EmptyRecords } from "./EmptyRecords";
@@ -41,7 +41,7 @@ import { PLAIN, type SavedView, searchOf, viewOf } from "./views/view";
 import type { useViews } from "./views/useViews";
 import classes from "./Records.module.css";
 
-const ConflictDialog = later(() => import("./ConflictDialog").then((loaded) => loaded.ConflictDialog));
+const CellConflict = later(() => import("./CellConflict").then((loaded) => loaded.CellConflict));
 const CellEditor = later(() => import("./editors/CellEditor").then((loaded) => loaded.CellEditor));
 const RecordPanel = lazy(async () => ({ default: (await import("../record/RecordPanel")).RecordPanel }));
 
@@ -188,7 +188,6 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   const remember = useRef<Remember>(() => {});
   const selection = useSelection({ shape, view, rows, live, viewAs, remember });
   const edits = useEdits(shape, rows, live, selection.applyMany);
-  const wasInConflict = useEver(edits.conflict !== null);
   useEffect(() => {
     remember.current = edits.remember;
   });
@@ -519,7 +518,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
           />
         )}
       </PointMenu>
-      {wasInConflict && <ConflictDialog conflict={edits.conflict} shape={shape} />}
+      {edits.conflict !== null && <CellConflict conflict={edits.conflict} shape={shape} />}
       {selection.dialogs}
     </Page>
   );

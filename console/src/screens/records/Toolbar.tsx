@@ -1,7 +1,8 @@
 /** What the table shows: view, search, conditions, order, columns. */
-import { Button, CloseButton, TextInput } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { IconArrowUp, IconSearch } from "@tabler/icons-react";
-import { type RefObject, useEffect, useRef, useState } from "react";
+import type { RefObject } from "react";
+import { SettledInput } from "../../components/SettledInput";
 import type { RecordColumn, RecordShape } from "./columns";
 import { FilterBar } from "./filters/FilterBar";
 import type { GridLayout } from "./grid/geometry";
@@ -10,8 +11,6 @@ import { SortPanel } from "./views/SortPanel";
 import { ViewMenu } from "./views/ViewMenu";
 import type { SavedView, SavedViews } from "./views/view";
 import classes from "./Records.module.css";
-
-const TYPING_MS = 250;
 
 export interface ToolbarProps {
   shape: RecordShape;
@@ -37,7 +36,16 @@ export function Toolbar({ shape, saved, view, base, isChanged, shown, searchFiel
   return (
     <>
       <ViewMenu saved={saved} view={view} base={base} isChanged={isChanged} onChoose={onChoose} onReset={onReset} onKeep={onKeep} />
-      <SearchField field={searchField} label={`Search ${shape.label}`} value={view.search} onSearch={(search) => onView({ ...view, search })} />
+      <SettledInput
+        field={searchField}
+        className={classes.search}
+        type="search"
+        aria-label={`Search ${shape.label}`}
+        placeholder="Search"
+        leftSection={<IconSearch size={14} aria-hidden="true" />}
+        value={view.search}
+        onSettled={(search = "") => onView({ ...view, search })}
+      />
       <FilterBar shape={shape} conditions={view.conditions} onChange={(conditions) => onView({ ...view, conditions })} adding={adding} onAdding={onAdding} titleOf={titleOf} />
       <span className={classes.right}>
         {fresh > 0 && (
@@ -49,48 +57,5 @@ export function Toolbar({ shape, saved, view, base, isChanged, shown, searchFiel
         <ColumnsPanel all={shape.columns} shown={shown} layout={view.layout} onLayout={onLayout} />
       </span>
     </>
-  );
-}
-
-function SearchField({ field, label, value, onSearch }: { field: RefObject<HTMLInputElement | null>; label: string; value: string; onSearch: (text: string) => void }) {
-  const [typed, setTyped] = useState(value);
-  const sent = useRef(value);
-  // The view may bring another text; what the person types meanwhile stays.
-  useEffect(() => {
-    if (sent.current !== value) {
-      sent.current = value;
-      setTyped(value);
-    }
-  }, [value]);
-  const search = useRef(onSearch);
-  useEffect(() => {
-    search.current = onSearch;
-  });
-  useEffect(() => {
-    if (typed === sent.current) return;
-    const timer = setTimeout(() => {
-      sent.current = typed;
-      search.current(typed);
-    }, TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
-  return (
-    <TextInput
-      ref={field}
-      className={classes.search}
-      type="search"
-      aria-label={label}
-      placeholder="Search"
-      leftSection={<IconSearch size={14} aria-hidden="true" />}
-      rightSection={typed === "" ? undefined : <CloseButton size="xs" aria-label="Clear the search" onClick={() => setTyped("")} />}
-      value={typed}
-      onChange={(event) => setTyped(event.currentTarget.value)}
-      onKeyDown={(event) => {
-        if (event.key === "Escape" && typed !== "") {
-          event.stopPropagation();
-          setTyped("");
-        }
-      }}
-    />
   );
 }

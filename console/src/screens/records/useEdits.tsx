@@ -23,12 +23,14 @@ export interface Conflict {
   /** The record as it was shown. */
   before: RecordRow;
   mine: Values;
-  settle: (choice: "mine" | "theirs") => void;
+  /** With the values to send all the same; with null what is there stays. */
+  settle: (values: Values | null) => void;
 }
 
 export type Saved = { ok: true } | { ok: false; message: string; field?: string | undefined } | { ok: false; settled: true };
 
-type Written = { ok: true; from: RecordRow } | Exclude<Saved, { ok: true }>;
+/** `sent` can have other fields than were asked for, where a conflict was settled. */
+type Written = { ok: true; from: RecordRow; sent: Values } | Exclude<Saved, { ok: true }>;
 
 interface Undoable {
   label: string;
@@ -130,6 +132,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
         change(id, (now) => ({ ...now, ...(Object.fromEntries(Object.keys(now).map((key) => [key, isPending(key) ? now[key] : (to[key] ?? null)])) as JsonObject), id }));
       };
       let from = seen;
+      let sent = values;
       try {
         let etag = etagOf(object, id, seen.updated_at);
         let clash: { row: RecordRow; etag: string | null } | null = null;
@@ -145,22 +148,23 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
         for (;;) {
           if (clash !== null) {
             const theirs = clash;
-            const choice = await new Promise<"mine" | "theirs">((resolve) => setConflict({ row: theirs.row, before: seen, mine: values, settle: resolve }));
+            const choice = await new Promise<Values | null>((resolve) => setConflict({ row: theirs.row, before: seen, mine: values, settle: resolve }));
             setConflict(null);
-            if (choice === "theirs") {
+            if (choice === null) {
               settle();
               put(theirs.row);
               return { ok: false, settled: true };
             }
+            sent = choice;
             etag = theirs.etag ?? undefined;
             from = theirs.row;
             clash = null;
           }
           try {
-            const after = await send(seen, values, etag);
+            const after = await send(seen, sent, etag);
             settle();
             put(after);
-            return { ok: true, from };
+            return { ok: true, from, sent };
           } catch (error) {
             if (!isApiError(error) || error.status !== 412) throw error;
             clash = await readOne(object, id);
@@ -236,7 +240,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       if (row === undefined) return;
       const saved = await write(row, values);
       if (saved.ok) {
-        push(onto(), { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(values).map((column) => [column, saved.from[column] ?? null])) }] });
+        push(onto(), { label: last.label, changes: [{ id, values: Object.fromEntries(Object.keys(saved.sent).map((column) => [column, saved.from[column] ?? null])) }] });
         told(`${verb}: ${last.label}`);
       } else if (!saved.ok && "message" in saved) failed("This could not be taken back", new Error(saved.message));
     },
@@ -253,7 +257,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
       return saved.ok ? { ok: true } : saved;
       function remembered(saved: Written): Written {
         if (!saved.ok || quiet) return saved;
-        const columns = Object.keys(values);
+        const columns = Object.keys(saved.sent);
         const label = `${columns.map((column) => shape.byId.get(column)?.label ?? column).join(", ")} changed.`;
         push(undos.current, { label, changes: [{ id: row.id, values: Object.fromEntries(columns.map((column) => [column, saved.from[column] ?? null])) }] });
         redos.current = [];

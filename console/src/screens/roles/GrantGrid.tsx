@@ -1,17 +1,22 @@
-import { NativeSelect, TextInput } from "@mantine/core";
-import { IconSearch } from "@tabler/icons-react";
+import { Button, NativeSelect, TextInput, UnstyledButton } from "@mantine/core";
+import { IconChevronDown, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
+import { Menu } from "../../components/floating";
+import { ReachWord, RightsMatrix } from "./RightsMatrix";
 import { ACTIONS, PLATFORM, type Reach, effectiveQuery, hasRows, reachOf, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
 const ROWS_SHOWN = 100;
+/** What "All actions" and "Own rows" give: `manage` may come to mean more. */
+const ON_RECORDS: readonly Action[] = ["read", "create", "update", "delete"];
 
-/** What a role grants: a row for each object and platform resource, a column for each action. */
+/** What a role grants, as a matrix. One resource is edited at a time; the head of a column changes all objects that are shown. */
 export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: string; grants: Grant[]; onChange: ((grants: Grant[]) => void) | undefined; q: string; onSearch: (q: string) => void }) {
+  const [edited, setEdited] = useState<{ resource: string; action: Action } | null>(null);
   const objects = useObjects();
   // It lists what blocks declare too.
   const known = useQuery(effectiveQuery(role));
@@ -25,56 +30,99 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
   const shown = resources.filter((resource) => resource.toLowerCase().includes(wanted));
   const drawn = shown.slice(0, ROWS_SHOWN);
   const everything = (action: Action) => reachOf(grants, "*", action) === "all" || reachOf(grants, "*", "manage") === "all";
+  const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || (resource !== "*" && everything(action)));
+  const set = (of: readonly string[], actions: readonly Action[], reach: Reach) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), grants));
+  const records = shown.filter(hasRows);
+  const mayEdit = onChange !== undefined;
   return (
     <>
       <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => onSearch(currentTarget.value)} />
-      <div className={classes.scroll} tabIndex={0} role="region" aria-label="Grants">
-        <table className={classes.grid}>
-          <thead>
-            <tr>
-              <th scope="col">Resource</th>
-              {ACTIONS.map((action) => (
-                <th scope="col" key={action}>
-                  {action}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {drawn.map((resource) => (
-              <tr key={resource} data-platform={resource in PLATFORM || undefined}>
-                <th scope="row">
+      <RightsMatrix
+        label="Grants"
+        resources={drawn}
+        onPress={mayEdit ? (resource, action) => edited?.resource !== resource && setEdited({ resource, action }) : undefined}
+        columnHead={mayEdit ? (action) => <ColumnHead action={action} objects={records.length} onSet={(reach) => set(records, [action], reach)} /> : undefined}
+        rowHead={
+          mayEdit
+            ? (resource) => (
+                <UnstyledButton className={classes.edit} aria-label={`Edit ${resource}`} aria-expanded={edited?.resource === resource} onClick={() => setEdited(edited?.resource === resource ? null : { resource, action: "read" })}>
                   <bdi className="mono">{resource}</bdi>
-                  {PLATFORM[resource] !== undefined && <span className="dim">{PLATFORM[resource]}</span>}
-                </th>
-                {ACTIONS.map((action) => {
-                  const reach = reachOf(grants, resource, action);
-                  const implied = reach === null && (reachOf(grants, resource, "manage") === "all" || (resource !== "*" && everything(action)));
-                  return (
-                    <td key={action}>
-                      <Cell label={`${action} on ${resource}`} reach={reach} implied={implied} rows={hasRows(resource)} onChange={onChange === undefined ? undefined : (next) => onChange(withReach(grants, resource, action, next))} />
-                    </td>
-                  );
-                })}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+                </UnstyledButton>
+              )
+            : undefined
+        }
+        cell={(resource, action) => {
+          const [reach, implied] = [reachOf(grants, resource, action), isImplied(resource, action)];
+          if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} />;
+          return <ReachSelect label={`${action} on ${resource}`} reach={reach} implied={implied} rows={hasRows(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
+        }}
+        below={(resource) =>
+          mayEdit &&
+          edited?.resource === resource ? (
+            <div className={classes.rowActions} role="group" aria-label={`All of ${resource}`}>
+              <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "all")}>
+                All actions
+              </Button>
+              {hasRows(resource) && (
+                <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "own")}>
+                  Own rows
+                </Button>
+              )}
+              <Button variant="default" size="compact-xs" onClick={() => set([resource], ACTIONS, null)}>
+                Nothing
+              </Button>
+              <Button size="compact-xs" onClick={() => setEdited(null)}>
+                Done
+              </Button>
+            </div>
+          ) : null
+        }
+      />
       {shown.length > drawn.length && <p className="dim">{(shown.length - drawn.length).toLocaleString("en")} more. Search to find them.</p>}
     </>
   );
 }
 
-const WORDS = { all: "all rows", own: "own rows" } as const;
+/** One action on all objects that the search finds. Nothing is sent before the role is saved. */
+function ColumnHead({ action, objects, onSet }: { action: Action; objects: number; onSet: (reach: Reach) => void }) {
+  const of = `${objects.toLocaleString("en")} ${objects === 1 ? "object" : "objects"}`;
+  return (
+    <Menu>
+      <Menu.Target>
+        <UnstyledButton className={classes.edit} aria-label={`${action} on ${of}`}>
+          {action} <IconChevronDown size={12} aria-hidden="true" />
+        </UnstyledButton>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>
+          {action} on {of}
+        </Menu.Label>
+        <Menu.Item disabled={objects === 0} onClick={() => onSet("all")}>
+          All rows
+        </Menu.Item>
+        <Menu.Item disabled={objects === 0} onClick={() => onSet("own")}>
+          Own rows
+        </Menu.Item>
+        <Menu.Item disabled={objects === 0} onClick={() => onSet(null)}>
+          Nothing
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
 
-function Cell({ label, reach, implied, rows, onChange }: { label: string; reach: Reach; implied: boolean; rows: boolean; onChange: ((reach: Reach) => void) | undefined }) {
-  if (onChange === undefined) return reach === null ? <span className="dim">{implied ? "included" : "–"}</span> : <span>{rows ? WORDS[reach] : "yes"}</span>;
+function ReachSelect({ label, reach, implied, rows, autoFocus, onChange }: { label: string; reach: Reach; implied: boolean; rows: boolean; autoFocus: boolean; onChange: (reach: Reach) => void }) {
+  const place = useRef<HTMLSelectElement>(null);
+  const first = useRef(autoFocus);
+  // The person has just opened this row.
+  useEffect(() => {
+    if (first.current) place.current?.focus();
+  }, []);
   return (
     <NativeSelect
+      ref={place}
       size="xs"
       aria-label={label}
-      data-reach={reach ?? (implied ? "implied" : "none")}
       classNames={{ input: classes.cell! }}
       value={reach ?? ""}
       onChange={({ currentTarget: { value } }) => onChange(value === "" ? null : (value as Reach))}

@@ -16,6 +16,7 @@ import { Page } from "../../components/Page";
 import { SkeletonRows } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import { rolesQuery } from "../users/users";
+import details from "../../components/Details.module.css";
 import classes from "./Roles.module.css";
 
 /** What people may do, by role. */
@@ -114,7 +115,7 @@ function NewRole({ onClose, onCreated }: { onClose: () => void; onCreated: (role
     >
       <form
         id="new-role"
-        className={classes.form}
+        className={details.body}
         onSubmit={(event) => {
           event.preventDefault();
           create.mutate();

@@ -11,6 +11,7 @@ import { ErrorNotice } from "../../components/ErrorState";
 import { Inspector } from "../../components/Inspector";
 import { UserSelect } from "../users/UserSelect";
 import { Schedule } from "./Schedule";
+import details from "../../components/Details.module.css";
 import classes from "./Tasks.module.css";
 
 const actionsQuery = {
@@ -69,7 +70,7 @@ export function NewTask({ onClose, onCreated }: { onClose: () => void; onCreated
     >
       <form
         id="new-task"
-        className={classes.body}
+        className={details.body}
         onSubmit={(event) => {
           event.preventDefault();
           create.mutate();

@@ -20,6 +20,7 @@ import { told } from "../../components/toast";
 import { Enabled } from "./Enabled";
 import { Schedule } from "./Schedule";
 import { RUNS_SHOWN, TYPES, isMade, runsQuery } from "./tasks";
+import details from "../../components/Details.module.css";
 import classes from "./Tasks.module.css";
 
 /** Reads what was typed as the configuration; a sentence where it is none. */
@@ -110,7 +111,7 @@ export function TaskInspector({ task, onClose, onNext, onPrevious }: { task: Tas
         </>
       }
     >
-      <div className={classes.body}>
+      <div className={details.body}>
         {error !== null && scheduleError === undefined && <ErrorNotice error={error} />}
         <Suspended by={task.suspended} adopt={canUpdate && isMade(task) ? () => api.POST("/api/v1/tasks/{id}/adopt", { params }) : undefined} onAdopted={refresh} />
         <p className="dim">{TYPES[task.type]}</p>

@@ -85,7 +85,7 @@ export function TasksScreen() {
           <ErrorState error={error} title="The tasks could not be loaded" onRetry={() => void refetch()} />
         )
       ) : tasks.length === 0 ? (
-        <EmptyState title="No tasks yet">A task calls an action of a block on a schedule. Install a block, then create a task for one of its actions.</EmptyState>
+        <EmptyState title="No tasks yet" docs="POST /api/v1/tasks">A task calls an action of a block on a schedule. Install a block, then create a task for one of its actions.</EmptyState>
       ) : (
         <DataTable label="Tasks" columns={columns} rows={tasks} rowId={({ id }) => id} openId={opened?.id} onOpen={({ id }) => go(id)} narrowColumns={["name", "last"]} />
       )}

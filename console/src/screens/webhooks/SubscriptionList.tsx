@@ -21,7 +21,7 @@ export function SubscriptionList() {
   const navigate = useNavigate({ from: "/webhooks" });
   const { data, error, refetch } = useQuery(subscriptionsQuery);
   if (data === undefined) return error === null ? <SkeletonRows rows={6} /> : <ErrorState error={error} title="The subscriptions could not be loaded" onRetry={() => void refetch()} />;
-  if (data.length === 0) return <EmptyState title="No subscriptions yet">A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.</EmptyState>;
+  if (data.length === 0) return <EmptyState title="No subscriptions yet" docs="POST /api/v1/events/subscriptions">A subscription hands events to a handler: log_event writes them to the server’s log, persist_event into an object, and blocks bring their own.</EmptyState>;
   return (
     <DataTable label="Subscriptions" columns={COLUMNS} rows={data} rowId={({ consumer }) => consumer} openId={open} onOpen={({ consumer }) => void navigate({ search: { tab: "subscriptions", open: consumer } })} narrowColumns={["consumer", "state"]} />
   );

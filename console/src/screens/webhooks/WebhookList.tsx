@@ -32,7 +32,7 @@ export function WebhookList() {
   if (data === undefined) return error === null ? <SkeletonRows rows={6} /> : <ErrorState error={error} title="The webhooks could not be loaded" onRetry={() => void refetch()} />;
   if (data.length === 0)
     return (
-      <EmptyState title="No webhooks yet" curl={asCurl({ method: "POST", path: "/api/v1/webhooks", body: { url: "https://example.com/hook", topics: ["data.#"] } })}>
+      <EmptyState title="No webhooks yet" docs="POST /api/v1/webhooks" curl={asCurl({ method: "POST", path: "/api/v1/webhooks", body: { url: "https://example.com/hook", topics: ["data.#"] } })}>
         A webhook sends each event that matches its topics to a URL, signed, and tries again when that fails.
       </EmptyState>
     );

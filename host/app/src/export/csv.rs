@@ -5,30 +5,33 @@
 
 use std::borrow::Cow;
 
-use blockbase_schema::{Column, FieldType};
+use blockbase_schema::FieldType;
 use blockbase_store::Record;
+
+use super::Member;
 
 /// What begins a formula, in full width too, or a cell that spreadsheets trim to one.
 const FORMULA_BEGINS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
 const LINE_END: &[u8] = b"\r\n";
 
 /// The names of the columns.
-pub(super) fn header(columns: &[&Column]) -> Vec<u8> {
+pub(super) fn header(members: &[Member<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
-    for (place, column) in columns.iter().enumerate() {
+    for (place, member) in members.iter().enumerate() {
         separate(place, &mut out);
-        write_cell(&column.name, &mut out);
+        write_cell(member.name, &mut out);
     }
     out.extend_from_slice(LINE_END);
     out
 }
 
 /// One record.
-pub(super) fn row(columns: &[&Column], record: &Record, out: &mut Vec<u8>) {
-    for (place, column) in columns.iter().enumerate() {
+pub(super) fn row(members: &[Member<'_>], record: &Record, out: &mut Vec<u8>) {
+    for (place, member) in members.iter().enumerate() {
         separate(place, out);
+        let (column, json) = member.cell(record);
         // What the store renders is UTF-8.
-        let json = std::str::from_utf8(record.cell(place)).unwrap_or_default();
+        let json = std::str::from_utf8(json).unwrap_or_default();
         if let Some(text) = cell(column.kind, json) {
             write_cell(&text, out);
         }

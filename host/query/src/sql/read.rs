@@ -11,7 +11,7 @@ use crate::aggregate::{AggregatePlan, Function};
 use crate::ddl::{link_table, search_table};
 use crate::dialect::{Dialect, quote};
 use crate::expand::ExpandPlan;
-use crate::plan::{ListPlan, RecordPlan, SearchBy, Selection};
+use crate::plan::{ListPlan, NamePlan, RecordPlan, SearchBy, Selection};
 
 /// The page's rows; where no total is asked for, one more, which tells whether there is a next page. On Postgres the kept count
 /// comes as one more column where it is the total, so that both are of one moment.
@@ -20,19 +20,22 @@ use crate::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 /// however large, for each that the offset skips.
 pub fn list(dialect: Dialect, plan: &ListPlan) -> Statement {
     let limit = i64::try_from(plan.paging.limit).unwrap_or(i64::MAX - 1) + i64::from(!plan.with_count);
-    rows(dialect, plan, plan.knows_total(dialect), Some(limit))
+    rows(dialect, plan, &[], plan.knows_total(dialect), Some(limit))
 }
 
-/// All rows of the plan, or those of its window, in its order.
-pub fn export(dialect: Dialect, plan: &ListPlan, limit: Option<u64>) -> Statement {
-    rows(dialect, plan, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
+/// All rows of the plan, or those of its window, in its order. Behind its columns come the names of related records.
+pub fn export(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], limit: Option<u64>) -> Statement {
+    rows(dialect, plan, names, false, limit.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)))
 }
 
-fn rows(dialect: Dialect, plan: &ListPlan, with_total: bool, limit: Option<i64>) -> Statement {
+fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool, limit: Option<i64>) -> Statement {
     let mut writer = Writer::new(dialect, &plan.object);
     let table = quote(plan.object.name());
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
+    for name in names {
+        writer.name(&plan.object, name);
+    }
     if with_total {
         let object = writer.bind(Param::from(plan.object.id));
         writer.sql.push_str(&format!(

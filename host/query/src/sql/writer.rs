@@ -8,7 +8,7 @@ use super::search::{like_pattern, trigram_query};
 use crate::access::Scope;
 use crate::ddl::{VERSION_COLUMN, search_table};
 use crate::dialect::{Dialect, postgres_fold, quote};
-use crate::plan::{Comparison, CreatePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
+use crate::plan::{Comparison, CreatePlan, NamePlan, Predicate, RecordPlan, SearchBy, Selection, Test};
 
 pub(super) struct Writer {
     pub(super) dialect: Dialect,
@@ -134,12 +134,31 @@ impl Writer {
         }
     }
 
+    /// `, (SELECT …)`: the unique field of the record that a foreign key of `object` leads to, if the caller sees it. The related
+    /// object can be the same one, so it has a name of its own.
+    pub(super) fn name(&mut self, object: &Object, name: &NamePlan) {
+        let key = quote(&object.columns[name.key].name);
+        let mut tests = vec![format!("svc_named.\"id\" = {}.{key}", quote(object.name()))];
+        tests.extend(self.scope_of("svc_named", &name.scope));
+        if self.dialect == Dialect::Postgres {
+            self.sql.push_str(&format!(" /* {}.{} */", name.object.id, name.object.revision));
+        }
+        let (field, table) = (quote(&name.column().name), quote(name.object.name()));
+        self.sql.push_str(&format!(", (SELECT svc_named.{field} FROM {table} AS svc_named"));
+        self.wherever(&tests);
+        self.sql.push(')');
+    }
+
     pub(super) fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
+        self.scope_of(&quote(object.name()), scope)
+    }
+
+    fn scope_of(&mut self, table: &str, scope: &Scope) -> Vec<String> {
         match scope {
             Scope::All => Vec::new(),
             Scope::Own(actor) => {
                 let actor = self.bind(Param::Text(Some(actor.clone())));
-                vec![format!("{}.{} = {actor}", quote(object.name()), quote(system::CREATED_BY))]
+                vec![format!("{table}.{} = {actor}", quote(system::CREATED_BY))]
             }
             Scope::Nothing => vec!["1 = 0".to_owned()],
         }

@@ -1,7 +1,7 @@
 //! The paths of one object's records.
 
 use blockbase_app::Visible;
-use blockbase_app::schema::{Object, RelationShape, pascal_case};
+use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
 use serde_json::{Value, json};
 
 use super::components::{Components, exact_object, schema};
@@ -80,6 +80,8 @@ pub(super) fn object(
     let described = Described { object, tag: tag(object), type_name, bulk_records_max };
     let base = format!("/api/v1/data/{name}");
     collection(paths, components, &described, &base, &keys);
+    let names = record_names(&visible.registry, name, readable);
+    paths.add("get", format!("{base}/export"), export(components, &described, &names));
     bulk(paths, &described, &base);
     one(paths, &described, &base, &keys);
     let linked = visible
@@ -119,10 +121,22 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
         .answers_data(200, "The value.", aggregate);
     paths.add("get", format!("{base}/aggregate"), aggregate);
     paths.add("post", base, create(described, keys));
-    paths.add("get", format!("{base}/export"), export(components, described));
 }
 
-fn export(components: &mut Components, described: &Described<'_>) -> Operation {
+/// What an export can write instead of the ids of related records: `company.name`.
+fn record_names(registry: &Registry, object: &str, readable: impl Fn(&str) -> bool) -> Vec<String> {
+    let relations = registry.relations_of(object).iter();
+    let forward =
+        relations.filter(|relation| matches!(relation.shape, RelationShape::Forward { .. }) && readable(&relation.related));
+    forward
+        .filter_map(|relation| Some((&relation.key, registry.object(&relation.related)?)))
+        .flat_map(|(key, object)| {
+            object.columns.iter().filter(|column| column.names_record()).map(move |column| format!("{key}.{}", column.name))
+        })
+        .collect()
+}
+
+fn export(components: &mut Components, described: &Described<'_>, names: &[String]) -> Operation {
     let Described { object, type_name, .. } = described;
     let format = "`csv`: RFC 4180 with a header; null is an empty cell, an empty text `\"\"`, and a text that begins with `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson`: one record a line, in the bytes of the list.";
     let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ["csv", "ndjson"] }));
@@ -136,7 +150,7 @@ fn export(components: &mut Components, described: &Described<'_>) -> Operation {
         .operation("export", format!("Export records of {}", object.name()))
         .describe("All records that a list with the same search and filters has, in its order, or those that `limit` and `offset` cut out. They are of one moment. A response that is cut off in the middle is not complete: its connection ends without the last chunk.")
         .parameter(format)
-        .parameters(filters::of_export(components, object, type_name))
+        .parameters(filters::of_export(components, object, type_name, names))
         .response(200, json!({ "description": "The file.", "headers": headers, "content": content }))
 }
 

@@ -157,7 +157,9 @@ fn sort_and_select(object: &Object) -> [Value; 2] {
 }
 
 /// The parameters of an export, but for its format.
-pub(super) fn of_export(components: &mut Components, object: &Object, type_name: &str) -> Vec<Value> {
+///
+/// `names` are the paths that there are.
+pub(super) fn of_export(components: &mut Components, object: &Object, type_name: &str, names: &[String]) -> Vec<Value> {
     let mut parameters = search_parameters(object).to_vec();
     parameters.extend(sort_and_select(object));
     parameters.push(query_parameter("limit", "Records at most. All by default.", json!({ "type": "integer", "minimum": 1 })));
@@ -166,8 +168,24 @@ pub(super) fn of_export(components: &mut Components, object: &Object, type_name:
         "Records to leave out.",
         json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
     ));
-    parameters.extend(filters(components, object, type_name, &taken(&["format"])));
+    parameters.push(export_names(names));
+    parameters.extend(filters(components, object, type_name, &taken(&["format", "names"])));
     parameters
+}
+
+fn export_names(names: &[String]) -> Value {
+    let known = match names.is_empty() {
+        true => "This object has none.".to_owned(),
+        false => format!("Here: {}.", names.join(", ")),
+    };
+    let text = format!(
+        "Relation keys with a unique field of the related object, separated by commas. The file has a column of that name instead of the one of ids, with the field's value. The id stays where the caller may not see the related record, and where that has no value. It takes read on the related object. {known}"
+    );
+    let escaped: Vec<String> = names.iter().map(|name| name.replace('.', "\\.")).collect();
+    let escaped: Vec<&str> = escaped.iter().map(String::as_str).collect();
+    // An empty text names nothing.
+    let pattern = if names.is_empty() { "^$".to_owned() } else { names_pattern(&escaped, "") };
+    query_parameter("names", &text, json!({ "type": "string", "pattern": pattern, "examples": names }))
 }
 
 /// The parameters of a list.

@@ -7,6 +7,7 @@ import { defaultScale, explainTypeChange, explainTypes, hasBounds, hasOptions, i
 import { SYSTEM_COLUMNS, nameFrom } from "../model/names";
 import { DefaultInput } from "./DefaultInput";
 import { OptionsInput } from "./OptionsInput";
+import { PatternInput } from "./PatternInput";
 import { TryValue } from "./TryValue";
 import { TypeSelect } from "./TypeSelect";
 import classes from "./FieldForm.module.css";
@@ -109,19 +110,7 @@ export function FieldForm({ field, before, problems, refusals = {}, onChange, au
           classNames={{ input: "mono" }}
         />
       )}
-      {isTextType(type) && (
-        <TextInput
-          label="Pattern"
-          description="A regular expression that has to match somewhere in the value. Anchor it with ^ and $ for the whole value."
-          placeholder="^[A-Z]{2}-[0-9]+$"
-          value={field.pattern ?? ""}
-          onChange={(event) => onChange({ pattern: event.currentTarget.value === "" ? null : event.currentTarget.value })}
-          error={error("pattern")}
-          classNames={{ input: "mono" }}
-          spellCheck={false}
-          autoComplete="off"
-        />
-      )}
+      {isTextType(type) && <PatternInput pattern={field.pattern} error={error("pattern")} onChange={(pattern) => onChange({ pattern })} />}
       <DefaultInput key={`${type} ${before?.name ?? "new"}`} field={field} error={error("default")} onChange={(value) => onChange({ default: value })} />
       <TryValue key={`try ${type}`} field={field} />
       <TextInput

@@ -256,6 +256,7 @@ function NoObjects({ canCreate }: { canCreate: boolean }) {
   return (
     <EmptyState
       title="No objects yet"
+      docs="POST /api/v1/objects"
       action={
         <Button renderRoot={(props) => <Link to="/objects/new" {...props} />} leftSection={<IconPlus size={14} />}>
           Create object

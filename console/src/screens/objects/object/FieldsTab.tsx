@@ -34,6 +34,7 @@ export function FieldsTab({ state: { base, draft }, query, onQuery, openKey, onO
     return (
       <EmptyState
         title="No fields yet"
+        docs="POST /api/v1/objects/{name}/fields"
         action={
           onAdd !== undefined && (
             <Button leftSection={<IconPlus size={14} />} onClick={onAdd}>

@@ -33,6 +33,7 @@ export function RelationsTab({ state, canAdd, canRemove }: RelationsProps) {
     return (
       <EmptyState
         title="No relations yet"
+        docs="POST /api/v1/relationships"
         action={
           add !== undefined && (
             <Button leftSection={<IconPlus size={14} />} onClick={add}>

@@ -1,4 +1,7 @@
-/** Dates and times by the browser's own fields: known to the reader, usable by the keyboard, in the reader's zone. */
+/**
+ * Dates and times by the browser's own fields: known to the reader, usable by the keyboard, in the reader's zone. `@mantine/dates` is 31 KiB, with which the
+ * page of a record would pass its 120.
+ */
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
 import { fromLocal, toLocal } from "../../../api/local-time";

@@ -1,7 +1,9 @@
 /** A field for a value of any type, as a draft: a text and whether it is null. The cell's editor and the change of several rows use it. */
 import { MultiSelect, Select, TextInput, Textarea } from "@mantine/core";
 import type { KeyboardEvent } from "react";
+import { isNumberType } from "../../../api/field-rules";
 import { type JsonValue, printJson } from "../../../api/json";
+import { isUuid } from "../../../api/uuid";
 import { CodeEditor } from "../../../components/CodeEditor";
 import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
@@ -16,11 +18,8 @@ export function draftOf(value: JsonValue | undefined, column: RecordColumn): Dra
   return { text: editText(value, column), isNull: value === null || value === undefined };
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-const isId = (text: string) => UUID.test(text);
-
 export function readDraft({ text, isNull }: Draft, column: RecordColumn): Read {
-  if (!isNull && column.relation !== undefined && text !== "" && !isId(text)) return { problem: `Choose a record of ${column.relation.target} from the list.` };
+  if (!isNull && column.relation !== undefined && text !== "" && !isUuid(text)) return { problem: `Choose a record of ${column.relation.target} from the list.` };
   if (isNull) return column.required ? { problem: `${column.label} needs a value.` } : { value: null };
   return readText(text, column);
 }
@@ -53,10 +52,10 @@ export function ValueInput({ object, column, draft, onDraft, onChoose, onKeyDown
         relation={column.relation.name}
         target={column.relation.target}
         label={label}
-        value={draft.isNull || !isId(draft.text) ? null : draft.text}
+        value={draft.isNull || !isUuid(draft.text) ? null : draft.text}
         onChange={(id) => onChoose({ text: id ?? "", isNull: id === null })}
         // What names no record yet stays in the draft, which cannot be saved with it.
-        unresolved={draft.isNull || draft.text === "" || isId(draft.text) ? undefined : draft.text}
+        unresolved={draft.isNull || draft.text === "" || isUuid(draft.text) ? undefined : draft.text}
         onUnresolved={(text) => onDraft({ text: text ?? "", isNull: text === null })}
         clearable={!column.required}
         autoFocus={autoFocus}
@@ -119,7 +118,7 @@ export function ValueInput({ object, column, draft, onDraft, onChoose, onKeyDown
       return (
         <TextInput
           {...common}
-          inputMode={/^(integer|big_integer|rating)$/.test(column.type) ? "numeric" : /^(decimal|float|percentage|currency)$/.test(column.type) ? "decimal" : "text"}
+          inputMode={/^(integer|big_integer|rating)$/.test(column.type) ? "numeric" : isNumberType(column.type) ? "decimal" : "text"}
           autoComplete="off"
           spellCheck={false}
           dir="auto"

@@ -2,6 +2,7 @@
 import { MultiSelect, SegmentedControl, Select, TagsInput, TextInput } from "@mantine/core";
 import { RelationPicker } from "../../../components/RelationPicker";
 import type { RecordColumn } from "../columns";
+import { isNumberType } from "../../../api/field-rules";
 import { fromLocal, toLocal } from "../../../api/local-time";
 import { type Condition, takesList, takesNothing } from "./conditions";
 
@@ -51,7 +52,7 @@ export function FilterValue({ object, column, condition: { operator, value }, on
     <TextInput
       type={type ?? "text"}
       {...(type === "time" ? { step: "1" } : {})}
-      inputMode={/^(integer|big_integer|decimal|float|percentage|currency|rating)$/.test(column.type) ? "decimal" : "text"}
+      inputMode={isNumberType(column.type) ? "decimal" : "text"}
       aria-label={label}
       data-autofocus
       autoComplete="off"

@@ -2,7 +2,7 @@ import { Modal } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import { type RecordShape, useRecordShape } from "../../../api/record-shape";
+import { type RecordShape, useRecordShape, useShapes } from "../../../api/record-shape";
 import { confirm } from "../../../components/confirm-store";
 import { ErrorNotice } from "../../../components/ErrorState";
 import { SkeletonLines } from "../../../components/Skeleton";
@@ -13,7 +13,7 @@ import { RunStep } from "./RunStep";
 import { DEFAULT_SETTINGS } from "./convert";
 import type { Plan, Sight } from "./import.worker";
 import { Importer, type ImportState } from "./importer";
-import { guessMapping } from "./mapping";
+import { guessLookups, guessMapping } from "./mapping";
 import { Reader } from "./reader";
 import type { SourceOptions } from "./formats";
 import { Ticked } from "../../../components/Ticked";
@@ -62,6 +62,7 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
   const [reader] = useState(() => new Reader());
   const running = useRef<Importer | null>(null);
   const cache = useQueryClient();
+  const { of } = useShapes();
   useEffect(
     () => () => {
       running.current?.cancel();
@@ -75,13 +76,14 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
     try {
       const sight = await reader.look(file, options);
       if (sight.names.length === 0) throw new Error("There are no rows in this file.");
+      const mapping = guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false);
       const plan: Plan = {
         options: sight.options,
         settings: kept?.settings ?? DEFAULT_SETTINGS,
         columns: shape.columns,
         target: kept?.target ?? null,
-        lookups: {},
-        mapping: guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false),
+        lookups: guessLookups(mapping, shape, of ?? (() => undefined)),
+        mapping,
       };
       setNow({ step: "map", file, sight, plan });
     } catch (error) {

@@ -2,11 +2,11 @@ import { Button, Checkbox, Group, Select } from "@mantine/core";
 import { useMemo } from "react";
 import { checkValue } from "../../../api/field-rules";
 import { printJson, type JsonValue } from "../../../api/json";
-import { type Column, columnLabel, type RecordShape, USERS, useRecordShape } from "../../../api/record-shape";
-import { useCan } from "../../../api/session";
+import { type Column, columnLabel, type RecordShape } from "../../../api/record-shape";
 import { Value } from "../../../components/Value";
-import { type ConvertSettings, convertCell, guessType } from "./convert";
+import { type ConvertSettings, convertCell, guessType, readAs } from "./convert";
 import type { Plan, Sight } from "./import.worker";
+import { NamedBy } from "./NamedBy";
 import { upsertTargets } from "./mapping";
 import { DELIMITERS, ENCODINGS, type Encoding, type SourceFormat, type SourceOptions, type SourceRow } from "./formats";
 import { bytesText } from "./text";
@@ -170,7 +170,7 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
                 nothingFoundMessage="No column has this name."
                 onChange={(name) => map(source, name === "" ? null : name)}
               />
-              <FoundBy column={columns.find(({ name }) => name === mapping[source])} value={plan.lookups[mapping[source] ?? ""]} onChange={(column, field) => onPlan({ ...plan, lookups: { ...without(plan.lookups, column), ...(field === undefined ? {} : { [column]: field }) } })} />
+              <NamedBy column={columns.find(({ name }) => name === mapping[source])} value={plan.lookups[mapping[source] ?? ""]} onChange={(column, field) => onPlan({ ...plan, lookups: { ...without(plan.lookups, column), ...(field === undefined ? {} : { [column]: field }) } })} />
             </div>
           </div>
         ))}
@@ -210,26 +210,6 @@ function Samples({ rows, source }: { rows: SourceRow[]; source: string }) {
 
 const without = (lookups: Plan["lookups"], column: string): Plan["lookups"] => Object.fromEntries(Object.entries(lookups).filter(([name]) => name !== column));
 
-/** What a cell of a reference holds: the id of a record, or the value of a unique field by which it is looked up. */
-function FoundBy({ column, value, onChange }: { column: Column | undefined; value: Column | undefined; onChange: (column: string, field: Column | undefined) => void }) {
-  const target = column?.reference?.target;
-  const readsTarget = useCan(target ?? "", "read");
-  const shape = useRecordShape(target === undefined || target === USERS || !readsTarget ? "" : target);
-  const unique = shape.data?.columns.filter(({ isUnique, reference }) => isUnique === true && reference === undefined) ?? [];
-  if (column === undefined || unique.length === 0) return null;
-  return (
-    <Select
-      size="xs"
-      mt={4}
-      aria-label={`What ${columnLabel(column)} holds`}
-      data={[{ value: "", label: `the id of a ${target}` }, ...unique.map((field) => ({ value: field.name, label: `${columnLabel(field)} of a ${target}` }))]}
-      value={value?.name ?? ""}
-      allowDeselect={false}
-      onChange={(name) => onChange(column.name, unique.find((field) => field.name === name))}
-    />
-  );
-}
-
 function Preview({ columns, used, rows, settings, lookups }: { columns: Column[]; used: Map<string, string>; rows: SourceRow[]; settings: ConvertSettings; lookups: Plan["lookups"] }) {
   if (columns.length === 0) return <p className={classes.hint}>No column is matched yet.</p>;
   return (
@@ -250,9 +230,10 @@ function Preview({ columns, used, rows, settings, lookups }: { columns: Column[]
           {rows.map((row) => (
             <tr key={row.number}>
               <th scope="row">{row.number}</th>
-              {columns.map((column) => (
-                <PreviewCell key={column.name} column={lookups[column.name] ?? column} cell={row.cells[used.get(column.name) ?? ""]} settings={settings} broken={row.broken} />
-              ))}
+              {columns.map((column) => {
+                const cell = row.cells[used.get(column.name) ?? ""];
+                return <PreviewCell key={column.name} column={readAs(column, lookups[column.name], cell)} cell={cell} settings={settings} broken={row.broken} />;
+              })}
             </tr>
           ))}
         </tbody>

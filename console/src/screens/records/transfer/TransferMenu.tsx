@@ -1,18 +1,18 @@
 import { Button } from "@mantine/core";
 import { IconDownload, IconTransfer, IconUpload } from "@tabler/icons-react";
 import { Suspense, lazy, useState } from "react";
-import { api } from "../../../api/client";
-import { recordPath } from "../../../api/records";
+import { namingColumns, useShapes } from "../../../api/record-shape";
 import { useCan } from "../../../api/session";
 import { Menu } from "../../../components/floating";
 import { failed } from "../../../components/toast";
+import { type ExportFormat, exportView, type View } from "./export";
 
+const ExportDialog = lazy(() => import("./ExportDialog"));
 const ImportDialog = lazy(() => import("./ImportDialog"));
 
 export interface TransferMenuProps {
   object: string;
-  /** The list's parameters as the table shows it: filters, `search`, `sort`, `select`; without paging. */
-  view: Iterable<readonly [string, string]>;
+  view: View;
   /** Whether the import is open, where the address says so. */
   isImporting?: boolean | undefined;
   onImporting?: ((isImporting: boolean) => void) | undefined;
@@ -20,37 +20,17 @@ export interface TransferMenuProps {
   isViewingAsRole?: boolean | undefined;
 }
 
-const PAGING = new Set(["page", "pageSize", "limit", "offset", "expand", "count"]);
-
-/** The address of the export of a view. */
-export function exportPath(object: string, view: TransferMenuProps["view"], format: "csv" | "ndjson"): string {
-  const query = new URLSearchParams([["format", format]]);
-  for (const [name, value] of view) if (!PAGING.has(name)) query.append(name, value);
-  return `${recordPath(object)}/export?${query}`;
-}
-
-/** Asks first whether the server would give it, so that a refusal is shown here and not kept as a file. */
-async function exportView(object: string, view: TransferMenuProps["view"], format: "csv" | "ndjson"): Promise<void> {
-  const path = exportPath(object, view, format);
-  try {
-    await api.HEAD("/api/v1/data/{object}/export", { params: { path: { object }, query: path.slice(path.indexOf("?") + 1) } });
-  } catch (error) {
-    failed("The records were not exported", error);
-    return;
-  }
-  const link = document.createElement("a");
-  link.href = path;
-  link.download = "";
-  document.body.append(link);
-  link.click();
-  link.remove();
-}
-
 /** Records in and out, as files. */
 export function TransferMenu({ object, view, isImporting, onImporting, isViewingAsRole = false }: TransferMenuProps) {
   const [own, setOwn] = useState(false);
   const mayCreate = useCan(object, "create");
   const mayRead = useCan(object, "read");
+  const [isNaming, setNaming] = useState(false);
+  const { of } = useShapes();
+  // Those whose records have something other than the id to be known by.
+  const selected = [...view].find(([name]) => name === "select")?.[1].split(",");
+  const references = (of?.(object)?.columns ?? []).filter(({ name, reference }) => selected?.includes(name) !== false && reference !== undefined && namingColumns(of?.(reference.target)?.columns ?? []).length > 0);
+  const save = (format: ExportFormat) => void exportView(object, view, format).catch((error: unknown) => failed("The records were not exported", error));
   const opened = isImporting ?? own;
   const setOpened = (next: boolean) => {
     setOwn(next);
@@ -66,18 +46,28 @@ export function TransferMenu({ object, view, isImporting, onImporting, isViewing
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>All rows of this view</Menu.Label>
-          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => void exportView(object, view, "csv")}>
+          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => save("csv")}>
             Export as CSV
           </Menu.Item>
-          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => void exportView(object, view, "ndjson")}>
+          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => save("ndjson")}>
             Export as NDJSON
           </Menu.Item>
+          {references.length > 0 && (
+            <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => setNaming(true)}>
+              Export with names…
+            </Menu.Item>
+          )}
           <Menu.Divider />
           <Menu.Item leftSection={<IconUpload size={14} />} disabled={!mayCreate || isViewingAsRole} onClick={() => setOpened(true)}>
             {mayCreate ? "Import a file" : "Import (needs create)"}
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
+      {isNaming && (
+        <Suspense fallback={null}>
+          <ExportDialog object={object} view={view} references={references} onClose={() => setNaming(false)} />
+        </Suspense>
+      )}
       {opened && mayCreate && !isViewingAsRole && (
         <Suspense fallback={null}>
           <ImportDialog object={object} onClose={() => setOpened(false)} />

@@ -3,6 +3,7 @@ import { isTextType, isNumberType } from "../../../api/field-rules";
 import { isLosslessNumber, parseJson, printJson, readNumber, type JsonValue } from "../../../api/json";
 import type { Column } from "../../../api/record-shape";
 import { wireValue } from "../../../api/records";
+import { isUuid } from "../../../api/uuid";
 
 export interface ConvertSettings {
   /** What a cell without anything becomes: nothing is sent (the default applies; an update changes nothing), null, or an empty text. */
@@ -22,6 +23,15 @@ export const DEFAULT_SETTINGS: ConvertSettings = { empty: "leave", unguard: true
 export type Converted = { value: JsonValue | undefined } | { problem: string };
 
 const FORMULA = /^'+[=+\-@\t\r\n＝＋－＠]/;
+
+/**
+ * What a cell of a reference column is read as: a value of the field that names records, or an id. An export leaves the id where a record has no name. Where a
+ * name can look like an id, the import finds out.
+ */
+export function readAs(column: Column, named: Column | undefined, cell: JsonValue | undefined): Column {
+  if (named === undefined) return column;
+  return isUuid(cell) && !isTextType(named.type) && named.type !== "uuid" ? column : named;
+}
 
 /** What stands in the cell, as the body of a request takes it. */
 export function convertCell(column: Column, cell: JsonValue | undefined, settings: ConvertSettings): Converted {
@@ -162,7 +172,7 @@ export function guessType(cells: (JsonValue | undefined)[]): string {
   if (every(/^\d{4}-\d{2}-\d{2}$/)) return "date";
   if (every(/^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}/)) return "datetime";
   if (every(/^\d{1,2}:\d{2}(:\d{2})?$/)) return "time";
-  if (every(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i)) return "uuid";
+  if (texts.every(isUuid)) return "uuid";
   if (every(/^[^\s@]+@[^\s@]+\.[^\s@]+$/)) return "email";
   if (every(/^https?:\/\//i)) return "url";
   return "text";

@@ -6,7 +6,7 @@ import { checkValue } from "../../../api/field-rules";
 import type { Issue } from "../../../api/errors";
 import { isLosslessNumber, printJson, type JsonObject, type JsonValue } from "../../../api/json";
 import type { Column } from "../../../api/record-shape";
-import { type ConvertSettings, convertCell } from "./convert";
+import { type ConvertSettings, convertCell, readAs } from "./convert";
 import { whyRefused } from "./refused";
 import type { Mapping } from "./mapping";
 import type { SourceOptions, SourceRow } from "./formats";
@@ -101,22 +101,22 @@ function prepared(row: SourceRow, plan: Plan, columns: Map<string, Column>): { r
     if (target === null) continue;
     const column = columns.get(target);
     if (column === undefined) continue;
-    // What names another record is read as a value of the field that names it.
-    const named = plan.lookups[target];
-    const converted = convertCell(named ?? column, row.cells[source], plan.settings);
+    const read = readAs(column, plan.lookups[target], row.cells[source]);
+    const isNamed = read !== column;
+    const converted = convertCell(read, row.cells[source], plan.settings);
     if ("problem" in converted) {
       problems.push({ path: target, message: converted.problem });
       continue;
     }
     const { value } = converted;
     if (value === undefined) continue;
-    if (named !== undefined && value !== null && value !== "") {
+    if (isNamed && value !== null && value !== "") {
       names[target] = typeof value === "object" && !isLosslessNumber(value) ? printJson(value) : String(value);
       continue;
     }
     const problem = column.type === "json" ? undefined : checkValue(column, value);
     if (problem !== undefined) problems.push({ path: target, message: problem });
-    body[target] = named === undefined ? value : null;
+    body[target] = isNamed ? null : value;
   }
   for (const column of plan.columns) {
     // An upsert that meets a record changes what is given; whether that is enough only the server knows.

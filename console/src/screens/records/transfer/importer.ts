@@ -6,6 +6,7 @@
 import { api, dataOf, requestRaw } from "../../../api/client";
 import { type ApiError, type Issue, isApiError } from "../../../api/errors";
 import { recordPath } from "../../../api/records";
+import { isUuid } from "../../../api/uuid";
 import type { Piece, Plan, ReadyRow, RefusedRow } from "./import.worker";
 import type { Reader } from "./reader";
 import type { SourceRow } from "./formats";
@@ -142,11 +143,13 @@ export class Importer {
     return resolved;
   }
 
-  /** The record whose unique field has a value. Waits where the server asks for it; any other refusal is the row's. */
+  /** The record whose unique field has a value, or whose id it is. Waits where the server asks for it; any other refusal is the row's. */
   async #lookUp(target: string, field: string, text: string): Promise<Found> {
     for (;;) {
       try {
         const [record] = await dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: target }, query: { [`${field}[eq]`]: text, select: "id", limit: 1, count: "none" } }, signal: this.#abort.signal }));
+        // An export leaves the id where a record has no name.
+        if (record === undefined && isUuid(text)) return { id: text };
         return record === undefined ? { problem: `There is no \`${target}\` whose \`${field}\` is \`${text.slice(0, 60)}\`.` } : { id: record.id };
       } catch (error) {
         if (!isApiError(error)) throw error;

@@ -1,0 +1,97 @@
+import { Button, Group, Modal } from "@mantine/core";
+import { useState } from "react";
+import { type JsonObject, type JsonValue, sameJson } from "../api/json";
+import type { FieldType } from "../api/types";
+import { Actor } from "./Actor";
+import classes from "./ConflictDialog.module.css";
+import { Time } from "./Time";
+import { Value } from "./Value";
+
+export interface ConflictField {
+  name: string;
+  label: string;
+  type: FieldType;
+  before: JsonValue;
+  mine: JsonValue;
+  theirs: JsonValue;
+  /** Whether this person has changed it too. */
+  isEdited: boolean;
+}
+
+/** The fields that somebody else changed meanwhile. `mine` has what this person changed. */
+export function conflictFields(columns: Pick<ConflictField, "name" | "label" | "type">[], before: JsonObject, theirs: JsonObject, mine: Record<string, JsonValue>): ConflictField[] {
+  return columns.flatMap(({ name, label, type }) => {
+    const [was, is] = [before[name] ?? null, theirs[name] ?? null];
+    if (sameJson(was, is)) return [];
+    const isEdited = name in mine;
+    return [{ name, label, type, before: was, theirs: is, mine: isEdited ? mine[name]! : was, isEdited }];
+  });
+}
+
+export interface ConflictDialogProps {
+  fields: ConflictField[];
+  /** Who was faster, and when. */
+  by: string | null | undefined;
+  at: JsonValue | undefined;
+  /** Fields that this person alone changed. They stay. */
+  untouched: string[];
+  /** What leaving means: "Go on editing". */
+  leave: string;
+  onLeave: () => void;
+  save: string;
+  /** The fields that keep this person's value. */
+  onSave: (mine: ConflictField[]) => void;
+}
+
+/** Somebody was faster: shows field by field what changed, and keeps what the person chooses. */
+export function ConflictDialog({ fields, by, at, untouched, leave, onLeave, save, onSave }: ConflictDialogProps) {
+  const [chosen, setChosen] = useState<Record<string, "mine" | "theirs">>({});
+  const sideOf = ({ name, isEdited }: ConflictField) => chosen[name] ?? (isEdited ? "mine" : "theirs");
+  const all = (side: "mine" | "theirs") => setChosen(Object.fromEntries(fields.map(({ name }) => [name, side])));
+  return (
+    <Modal opened onClose={onLeave} title="Somebody changed this record meanwhile" size="xl" centered zIndex={300}>
+      <p className={classes.note}>
+        <Actor picture id={by} nobody="nobody signed in" /> changed {fields.length === 1 ? "one field" : `${fields.length} fields`} <Time at={String(at ?? "")} />. Choose what each field keeps.
+        {untouched.length > 0 && ` Your changes to ${untouched.join(", ")} stay.`}
+      </p>
+      <Group gap="sm" my="sm">
+        <Button variant="default" size="compact-xs" onClick={() => all("mine")}>
+          Mine everywhere
+        </Button>
+        <Button variant="default" size="compact-xs" onClick={() => all("theirs")}>
+          Theirs everywhere
+        </Button>
+      </Group>
+      {fields.map((field) => {
+        const side = sideOf(field);
+        return (
+          <fieldset className={classes.field} key={field.name}>
+            <legend dir="auto">{field.label}</legend>
+            <div className={classes.before}>
+              Before: <Value value={field.before} type={field.type} />
+            </div>
+            <div className={classes.choices}>
+              {(["mine", "theirs"] as const).map((each, index) => (
+                <label className={classes.choice} key={each} data-on={side === each || undefined}>
+                  <input type="radio" name={`merge-${field.name}`} checked={side === each} onChange={() => setChosen({ ...chosen, [field.name]: each })} data-autofocus={index === 0 && field === fields[0] ? true : undefined} />
+                  <span className={classes.choiceBody}>
+                    <span className={classes.choiceWho}>{each === "mine" ? (field.isEdited ? "Mine" : "Mine (as it was)") : "Theirs"}</span>
+                    <br />
+                    <Value value={field[each]} type={field.type} />
+                  </span>
+                </label>
+              ))}
+            </div>
+          </fieldset>
+        );
+      })}
+      {fields.length === 0 && <p className={classes.note}>No field that you see differs. Save again to write your changes over the newer version.</p>}
+      <Group justify="flex-end" gap="sm" mt="md">
+        <Button variant="default" onClick={onLeave}>
+          {leave}
+        </Button>
+        <Button onClick={() => onSave(fields.filter((field) => sideOf(field) === "mine"))}>{save}</Button>
+      </Group>
+    </Modal>
+  );
+}

@@ -1,0 +1,61 @@
+import { TextInput } from "@mantine/core";
+import { useId, useState } from "react";
+import { StatusBadge } from "../../../components/StatusBadge";
+import { patternOf } from "../model/tryValue";
+import classes from "./FieldForm.module.css";
+
+export interface PatternInputProps {
+  pattern: string | undefined;
+  error: string | undefined;
+  onChange: (pattern: string | null) => void;
+}
+
+/**
+ * The pattern of a text field, with a text to hold against it. "Try a value" below asks the server about all rules. It is a plain input: what is typed
+ * over a marked pattern in the code editor gets an inline style from Chromium, which the page's policy refuses.
+ */
+export function PatternInput({ pattern, error, onChange }: PatternInputProps) {
+  const id = useId();
+  const [sample, setSample] = useState("");
+  return (
+    <div>
+      <TextInput
+        label="Pattern"
+        description="A regular expression that has to match somewhere in the value. Anchor it with ^ and $ for the whole value."
+        placeholder="^[A-Z]{2}-[0-9]+$"
+        value={pattern ?? ""}
+        onChange={(event) => onChange(event.currentTarget.value === "" ? null : event.currentTarget.value)}
+        error={error}
+        classNames={{ input: "mono" }}
+        spellCheck={false}
+        autoComplete="off"
+      />
+      {pattern !== undefined && (
+        <div className={classes.sample}>
+          <TextInput size="xs" aria-label="Sample to match" placeholder="A text to hold against it" value={sample} onChange={(event) => setSample(event.currentTarget.value)} aria-describedby={`${id}-verdict`} autoComplete="off" spellCheck={false} dir="auto" />
+          <span id={`${id}-verdict`} role="status">
+            {sample !== "" && <Verdict pattern={pattern} sample={sample} />}
+          </span>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Verdict({ pattern, sample }: { pattern: string; sample: string }) {
+  const matches = matchesPattern(pattern, sample);
+  if (matches === null) return <span className="dim">This browser cannot read it.</span>;
+  return (
+    <StatusBadge tone={matches ? "ok" : "bad"} plain>
+      {matches ? "matches" : "does not match"}
+    </StatusBadge>
+  );
+}
+
+function matchesPattern(pattern: string, sample: string): boolean | null {
+  try {
+    return patternOf(pattern).test(sample);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,26 @@
+import { ConflictDialog, type ConflictField, conflictFields } from "../../components/ConflictDialog";
+import type { RecordShape } from "./columns";
+import type { Conflict } from "./useEdits";
+
+/** Somebody changed the record of a cell first. */
+export function CellConflict({ conflict: { row, before, mine, settle }, shape }: { conflict: Conflict; shape: RecordShape }) {
+  const columns = shape.columns.filter(({ isSystem }) => !isSystem).map(({ id: name, label, type }) => ({ name, label, type }));
+  const fields = conflictFields(columns, before, row, mine);
+  const untouched = Object.keys(mine).filter((name) => !fields.some((field) => field.name === name));
+  const save = (kept: ConflictField[]) => {
+    const values = Object.fromEntries([...untouched.map((name) => [name, mine[name] ?? null] as const), ...kept.map((field) => [field.name, field.mine] as const)]);
+    settle(Object.keys(values).length === 0 ? null : values);
+  };
+  return (
+    <ConflictDialog
+      fields={fields}
+      by={typeof row.updated_by === "string" ? row.updated_by : null}
+      at={row.updated_at}
+      untouched={untouched.map((name) => shape.byId.get(name)?.label ?? name)}
+      leave="Keep what is there"
+      onLeave={() => settle(null)}
+      save="Save mine"
+      onSave={save}
+    />
+  );
+}

@@ -1,0 +1,63 @@
+import { Button, Group, Modal, Select } from "@mantine/core";
+import { useState } from "react";
+import { type Column, columnLabel } from "../../../api/record-shape";
+import { ErrorNotice } from "../../../components/ErrorState";
+import { type ExportFormat, exportView, type View } from "./export";
+import { NamedBy } from "./NamedBy";
+import classes from "./transfer.module.css";
+
+export interface ExportDialogProps {
+  object: string;
+  view: View;
+  /** The columns of the view that refer to other records. */
+  references: Column[];
+  onClose: () => void;
+}
+
+/** An export whose references are written by a unique field of their records. */
+export default function ExportDialog({ object, view, references, onClose }: ExportDialogProps) {
+  const [format, setFormat] = useState<ExportFormat>("csv");
+  const [fields, setFields] = useState<Record<string, Column | undefined>>({});
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const begin = async () => {
+    setBusy(true);
+    setError(undefined);
+    try {
+      await exportView(object, view, format, references.flatMap((column) => (fields[column.name] === undefined ? [] : [{ column, field: fields[column.name]! }])));
+      onClose();
+    } catch (refusal) {
+      setError(refusal);
+      setBusy(false);
+    }
+  };
+  return (
+    <Modal opened onClose={onClose} title="Export with names">
+      <div className={classes.step}>
+        <Select
+          label="Format"
+          data={[
+            { value: "csv", label: "CSV" },
+            { value: "ndjson", label: "NDJSON" },
+          ]}
+          value={format}
+          allowDeselect={false}
+          onChange={(chosen) => setFormat((chosen ?? "csv") as ExportFormat)}
+        />
+        {references.map((column) => (
+          <div key={column.name}>
+            <span className={classes.sourceName}>{columnLabel(column)}</span>
+            <NamedBy column={column} value={fields[column.name]} onChange={(name, field) => setFields((before) => ({ ...before, [name]: field }))} />
+          </div>
+        ))}
+        <p className={classes.hint}>A record that you may not see, or that has no such value, keeps its id. An import reads the names again.</p>
+        {error !== undefined && <ErrorNotice error={error} />}
+        <Group justify="flex-end">
+          <Button loading={isBusy} onClick={() => void begin()}>
+            Export
+          </Button>
+        </Group>
+      </div>
+    </Modal>
+  );
+}

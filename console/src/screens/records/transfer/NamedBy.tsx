@@ -1,0 +1,31 @@
+import { Select } from "@mantine/core";
+import { type Column, columnLabel, namingColumns, USERS, useRecordShape } from "../../../api/record-shape";
+import { useCan } from "../../../api/session";
+
+export interface NamedByProps {
+  /** A column that refers to records of another object. */
+  column: Column | undefined;
+  /** The unique field that names them; undefined where ids do. */
+  value: Column | undefined;
+  onChange: (column: string, field: Column | undefined) => void;
+}
+
+/** What a reference in a file holds: the id of a record, or the value of a unique field of it. Nothing where only the id can be. */
+export function NamedBy({ column, value, onChange }: NamedByProps) {
+  const target = column?.reference?.target;
+  const readsTarget = useCan(target ?? "", "read");
+  const shape = useRecordShape(target === undefined || target === USERS || !readsTarget ? "" : target);
+  const unique = namingColumns(shape.data?.columns ?? []);
+  if (column === undefined || unique.length === 0) return null;
+  return (
+    <Select
+      size="xs"
+      mt={4}
+      aria-label={`What ${columnLabel(column)} holds`}
+      data={[{ value: "", label: `the id of a ${target}` }, ...unique.map((field) => ({ value: field.name, label: `${columnLabel(field)} of a ${target}` }))]}
+      value={value?.name ?? ""}
+      allowDeselect={false}
+      onChange={(name) => onChange(column.name, unique.find((field) => field.name === name))}
+    />
+  );
+}

@@ -1,0 +1,67 @@
+import type { ReactNode } from "react";
+import type { Action } from "../../api/types";
+import { ACTIONS, PLATFORM, type Reach, hasRows } from "./roles";
+import classes from "./Roles.module.css";
+
+export interface RightsMatrixProps {
+  /** What the table shows: "Grants". */
+  label: string;
+  resources: string[];
+  cell: (resource: string, action: Action) => ReactNode;
+  /** In place of the name of an action, of a resource. */
+  columnHead?: ((action: Action) => ReactNode) | undefined;
+  rowHead?: ((resource: string) => ReactNode) | undefined;
+  /** What stands below the row of a resource. */
+  below?: ((resource: string) => ReactNode) | undefined;
+  /** A press on a cell. */
+  onPress?: ((resource: string, action: Action) => void) | undefined;
+}
+
+/** Rights as a table: a row for each resource, a column for each action. */
+export function RightsMatrix({ label, resources, cell, columnHead, rowHead, below, onPress }: RightsMatrixProps) {
+  return (
+    <div className={classes.scroll} tabIndex={0} role="region" aria-label={label}>
+      <table className={classes.grid}>
+        <thead>
+          <tr>
+            <th scope="col">Resource</th>
+            {ACTIONS.map((action) => (
+              <th scope="col" key={action}>
+                {columnHead?.(action) ?? action}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        {resources.map((resource) => {
+          const more = below?.(resource);
+          return (
+            <tbody key={resource} data-editing={(more !== undefined && more !== null) || undefined}>
+              <tr data-platform={resource in PLATFORM || undefined}>
+                <th scope="row">
+                  {rowHead?.(resource) ?? <bdi className="mono">{resource}</bdi>}
+                  {PLATFORM[resource] !== undefined && <span className="dim">{PLATFORM[resource]}</span>}
+                </th>
+                {ACTIONS.map((action) => (
+                  <td key={action} onClick={onPress === undefined ? undefined : () => onPress(resource, action)}>
+                    {cell(resource, action)}
+                  </td>
+                ))}
+              </tr>
+              {more !== undefined && more !== null && (
+                <tr>
+                  <td colSpan={ACTIONS.length + 1}>{more}</td>
+                </tr>
+              )}
+            </tbody>
+          );
+        })}
+      </table>
+    </div>
+  );
+}
+
+/** How far an action reaches, in words. `implied` says that another grant includes it. */
+export function ReachWord({ resource, reach, implied = false }: { resource: string; reach: Reach; implied?: boolean }) {
+  if (reach === null) return <span className="dim">{implied ? "included" : "–"}</span>;
+  return <span data-reach={reach}>{hasRows(resource) ? `${reach} rows` : "yes"}</span>;
+}

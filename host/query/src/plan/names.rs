@@ -1,0 +1,100 @@
+//! Names of related records in an export: a unique field of the related object that stands for its ids.
+
+use std::sync::Arc;
+
+use blockbase_schema::{Column, Error, Object, Registry, RelationShape, Result};
+
+use super::{ListPlan, column_index};
+use crate::access::{Access, Scope};
+
+/// A foreign key whose records are written by a unique field. An id stays where the caller may not see the record, and where
+/// the record has no value of the field.
+#[derive(Clone, Debug)]
+pub struct NamePlan {
+    /// `company.name`: the column of the file.
+    pub path: String,
+    /// The related object.
+    pub object: Arc<Object>,
+    /// Which of its records the caller sees.
+    pub(crate) scope: Scope,
+    /// The place of the foreign key in the object of the list.
+    pub key: usize,
+    /// The unique field in the related object.
+    pub(crate) field: usize,
+}
+
+impl NamePlan {
+    /// The unique field.
+    pub fn column(&self) -> &Column {
+        &self.object.columns[self.field]
+    }
+}
+
+/// Finds out what pairs of a relation key and a field mean for an export. `decide` judges the read of each related object. As with
+/// `expand`, what is asked for is shown whether `select` names its column or not.
+///
+/// # Errors
+/// `invalid_request` for a key that leads to no single record and a field that is not unique; `unknown_field`; what `decide` says
+/// of an object that the caller may not read.
+pub fn names(
+    registry: &Registry,
+    list: &mut ListPlan,
+    asked: &[(String, String)],
+    decide: &dyn Fn(&str) -> Result<Access>,
+) -> Result<Vec<NamePlan>> {
+    let mut plans: Vec<NamePlan> = Vec::with_capacity(asked.len());
+    for (key, field) in asked {
+        let plan = name(registry, &list.object, key, field, decide)?;
+        if plans.iter().all(|known| known.path != plan.path) {
+            plans.push(plan);
+        }
+    }
+    list.columns.extend(plans.iter().map(|plan| plan.key));
+    list.columns.sort_unstable();
+    list.columns.dedup();
+    Ok(plans)
+}
+
+fn name(
+    registry: &Registry,
+    of: &Object,
+    relation_key: &str,
+    field: &str,
+    decide: &dyn Fn(&str) -> Result<Access>,
+) -> Result<NamePlan> {
+    let relation = registry.relation(of.name(), relation_key);
+    let Some((relation, key)) = relation.and_then(|relation| match relation.shape {
+        RelationShape::Forward { column } => Some((relation, column)),
+        RelationShape::Reverse { .. } | RelationShape::Linked { .. } => None,
+    }) else {
+        let forward = |shape| matches!(shape, RelationShape::Forward { .. });
+        let relations = registry.relations_of(of.name()).iter().filter(|relation| forward(relation.shape));
+        let keys: Vec<&str> = relations.map(|relation| relation.key.as_str()).collect();
+        let known = if keys.is_empty() { "none".to_owned() } else { keys.join(", ") };
+        let message =
+            format!("`names` needs a relation key that leads to one record. `{}` has {known}, not {relation_key:?}.", of.name());
+        return Err(Error::invalid_request(message));
+    };
+    let access = decide(&relation.related)?;
+    let object = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
+    let field = column_index(object, field)?;
+    let column = &object.columns[field];
+    if !column.names_record() {
+        let unique: Vec<&str> =
+            object.columns.iter().filter(|column| column.names_record()).map(|column| column.name.as_str()).collect();
+        let known = if unique.is_empty() { "none".to_owned() } else { unique.join(", ") };
+        let message = format!(
+            "`{}` of `{}` cannot name a record: that takes a unique field. Unique fields: {known}.",
+            column.name,
+            object.name()
+        );
+        return Err(Error::invalid_request(message).with_field(&column.name));
+    }
+    Ok(NamePlan {
+        path: format!("{relation_key}.{}", column.name),
+        object: Arc::clone(object),
+        scope: access.scope().clone(),
+        key,
+        field,
+    })
+}
