@@ -106,6 +106,30 @@ on_both_engines! {
         assert_eq!(total("search=x").await, 6000);
     }
 
+    async fn all_fields_that_an_object_may_have_are_searched_by_one_index(server: Server) {
+        let admin = server.admin().await;
+        let field = |index: usize| match index % 3 {
+            0 => json!({ "name": format!("f{index}"), "type": "multi_enum", "options": ["one", "another"] }),
+            _ => json!({ "name": format!("f{index}"), "type": "text" }),
+        };
+        let fields: Vec<Value> = (0..299).map(field).collect();
+        let made = admin.post("/api/v1/objects", json!({ "name": "wide", "fields": fields })).await;
+        assert_eq!(made.status, 201, "{}", made.text);
+        // The index is made anew with one field more.
+        let added = admin.post("/api/v1/objects/wide/fields", json!({ "name": "last", "type": "text" })).await;
+        assert_eq!(added.status, 201, "{}", added.text);
+        let data = json!({ "data": [{ "f1": "Needle one" }, { "f298": "needle two" }, { "last": "NEEDLE three" }, { "f0": ["another"] }, {}] });
+        assert_eq!(admin.post("/api/v1/data/wide/bulk", data).await.status, 201);
+        for (term, found) in [("needle", 3), ("NEEDLE TWO", 1), ("another", 1), ("oneanother", 0)] {
+            let answer = admin.get(&format!("/api/v1/data/wide?search={}", term.replace(' ', "+"))).await.json();
+            assert_eq!(answer["pagination"]["totalCount"], found, "{term}");
+        }
+        if server.engine() == Engine::Postgres {
+            let valid = server.sql("SELECT indisvalid::text FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE c.relname LIKE 'svc_sf_%'").await;
+            assert_eq!(valid, [["true"]]);
+        }
+    }
+
     async fn the_index_follows_every_write(server: Server) {
         let admin = server.admin().await;
         admin.define("doc", json!([
