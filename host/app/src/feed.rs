@@ -8,7 +8,7 @@ use std::time::Duration;
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Result};
-use blockbase_store::{CommittedEvent, EventPage, HeadFilter, ReadCost, ReplayFilter, TopicMatch};
+use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter, TopicMatch};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -344,24 +344,24 @@ impl App {
         Ok(())
     }
 
-    /// The number of an event, after which a stream goes on.
+    /// The number of an event, after which a stream goes on. The caller need not be able to see that event: one who saw it once goes on
+    /// after it without a loss, whatever became of the rights meanwhile.
     ///
     /// # Errors
-    /// `not_found` where the outbox does not hold it any more, or the caller may not see it.
+    /// `not_found` where the outbox does not hold it any more.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
-        self.seq_of(caller, id).await?.ok_or_else(|| {
+        self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
             Error::new(
                 Code::NotFound,
-                "The outbox does not hold this event, or not any more, or you may not see it. Read the data anew and open a stream without `since`.",
+                "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.",
             )
         })
     }
 
-    /// The number of an event that the caller may see. Others do not exist to them.
-    async fn seq_of(&self, caller: &Caller, id: &str) -> Result<Option<i64>> {
+    /// An event that the outbox holds, without what it says.
+    async fn head_of(&self, caller: &Caller, id: &str) -> Result<Option<EventHead>> {
         let id = id.to_ascii_lowercase();
-        let head = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await?;
-        Ok(head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref())).map(|head| head.seq))
+        self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await
     }
 
     /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
@@ -403,10 +403,13 @@ impl App {
             None => None,
         };
         let mut before = match before {
-            Some(id) => self.seq_of(caller, &id).await?.ok_or_else(|| {
-                let message = "The outbox does not hold the event of `before`, or not any more, or you may not see it.";
-                Error::new(Code::NotFound, message)
-            })?,
+            Some(id) => {
+                let head = self.head_of(caller, &id).await?;
+                // To whom may not see an event there is none.
+                let head = head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
+                let missing = "The outbox does not hold the event of `before`, or not any more, or you may not see it.";
+                head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing))?
+            }
             None => i64::MAX,
         };
         let filter = HeadFilter { object, record_id };

@@ -104,16 +104,14 @@ on_both_engines! {
         for query in ["before=nothing", "before=01a2027f-98d9-73a9-b111-9bb23759727a"] {
             admin.get(&format!("/api/v1/events?{query}")).await.expect_error(404, "not_found");
         }
-        // An event that somebody may not see is none to them, here as everywhere.
+        // An event that somebody may not see does not exist to them.
         let weak = key(&admin, "notes", json!([
             { "resource": "events", "actions": ["read"] }, { "resource": "note", "actions": ["read"] },
         ])).await;
         let (hidden, unknown) = (changes[0]["id"].as_str().unwrap(), "01a2027f-98d9-73a9-b111-9bb23759727a");
-        for path in ["/api/v1/events?before=", "/api/v1/events/stream?since="] {
-            let refused = weak.get(&format!("{path}{hidden}")).await;
-            refused.expect_error(404, "not_found");
-            assert_eq!(refused.json(), weak.get(&format!("{path}{unknown}")).await.json(), "{path}");
-        }
+        let refused = weak.get(&format!("/api/v1/events?before={hidden}")).await;
+        refused.expect_error(404, "not_found");
+        assert_eq!(refused.json(), weak.get(&format!("/api/v1/events?before={unknown}")).await.json());
         let seen = &events(&weak, "object=note").await[0];
         assert_eq!(events(&weak, &format!("object=note&before={}", seen["id"].as_str().unwrap())).await.len(), 0);
 

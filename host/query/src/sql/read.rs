@@ -33,8 +33,8 @@ fn rows(dialect: Dialect, plan: &ListPlan, names: &[NamePlan], with_total: bool,
     let table = quote(plan.object.name());
     writer.sql.push_str("SELECT ");
     writer.columns(&plan.object, plan.columns.iter().chain(&plan.hidden).copied());
-    for name in names {
-        writer.name(&plan.object, name);
+    for (number, name) in names.iter().enumerate() {
+        writer.name(&plan.object, name, number);
     }
     if with_total {
         let object = writer.bind(Param::from(plan.object.id));

@@ -135,8 +135,9 @@ impl Writer {
     }
 
     /// `, (SELECT …)`: the unique field of the record that a foreign key of `object` leads to, if the caller sees it. The related
-    /// object can be the same one, so it has a name of its own.
-    pub(super) fn name(&mut self, object: &Object, name: &NamePlan) {
+    /// object can be the same one, so it has a name of its own. So has the value: Postgres would not know by which of two columns of one
+    /// name to sort.
+    pub(super) fn name(&mut self, object: &Object, name: &NamePlan, number: usize) {
         let key = quote(&object.columns[name.key].name);
         let mut tests = vec![format!("svc_named.\"id\" = {}.{key}", quote(object.name()))];
         tests.extend(self.scope_of("svc_named", &name.scope));
@@ -146,7 +147,7 @@ impl Writer {
         let (field, table) = (quote(&name.column().name), quote(name.object.name()));
         self.sql.push_str(&format!(", (SELECT svc_named.{field} FROM {table} AS svc_named"));
         self.wherever(&tests);
-        self.sql.push(')');
+        self.sql.push_str(&format!(") AS svc_name_{number}"));
     }
 
     pub(super) fn scope(&mut self, object: &Object, scope: &Scope) -> Vec<String> {
