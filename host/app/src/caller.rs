@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Code, Error, Object, Registry, Result, json};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, Result, json};
 
 use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
 use crate::makers::key_suspended;
@@ -147,6 +147,20 @@ impl Caller {
     /// `unauthorized` for callers without a credential, `forbidden` for others.
     pub fn access(&self, resource: &str, action: Action) -> Result<Access> {
         self.decide(resource, action).ok_or_else(|| self.denied(resource, action))
+    }
+
+    /// The decision to read what a relation leads to, which the caller named by its key in this parameter. A refusal names the related
+    /// object only to those who may know of it.
+    ///
+    /// # Errors
+    /// Those of [`Caller::access`].
+    pub(crate) fn access_by(&self, relation: &Relation, parameter: &str) -> Result<Access> {
+        self.access(&relation.related, Action::Read).map_err(|error| match error.code {
+            Code::Forbidden if !self.knows(&relation.related) => {
+                Error::new(Code::Forbidden, format!("You may not read what `{}` of `{parameter}` brings.", relation.key))
+            }
+            _ => error,
+        })
     }
 
     /// Demands a right on a resource that has no rows of its own: a grant for own rows is none on it.

@@ -350,7 +350,7 @@ async fn run(connection: &mut Connection, plan: &Plan, row_bytes_max: usize, spo
 fn export_plan(caller: &Caller, registry: &Registry, object: &str, request: &ExportRequest, form: ExportForm) -> Result<Plan> {
     let (object, access) = caller.object(registry, object, Action::Read)?;
     let mut list = ListPlan::new(&object, &access, &request.list, Vec::new())?;
-    let names = names(registry, &mut list, &request.names, &|related| caller.access(related, Action::Read))?;
+    let names = names(registry, &mut list, &request.names, &|relation| caller.access_by(relation, "names"))?;
     Ok(Plan { list, names, limit: request.limit, form })
 }
 

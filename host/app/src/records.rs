@@ -7,7 +7,7 @@ use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
-use blockbase_schema::{Code, Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
+use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
 use uuid::Uuid;
 
@@ -193,13 +193,10 @@ impl App {
         if related.is_empty() {
             return Ok(Vec::new());
         }
-        expand::plan(registry, object, related, &|relation, asked| match caller.access(&relation.related, Action::Read) {
+        expand::plan(registry, object, related, &|relation, asked| match caller.access_by(relation, "expand") {
             Ok(access) => Ok(Some(access)),
             // GraphQL names its columns, and its schema has no such field for those who may not know of it.
             Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
-            Err(error) if error.code == Code::Forbidden && !caller.knows(&relation.related) => {
-                Err(Error::new(Code::Forbidden, format!("You may not read what `{}` of `expand` brings.", relation.key)))
-            }
             Err(error) => Err(error),
         })
     }

@@ -23,6 +23,9 @@ pub const EXPAND_KEYS_MAX: usize = 50;
 /// Most related records that one key brings, for all records of a page together.
 pub const EXPAND_RECORDS_MAX: usize = 10_000;
 
+/// Most names of related records in one export. Each is a statement more for each row.
+pub const NAMES_MAX: usize = 50;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +46,7 @@ mod tests {
             format!("| paths of `expand` | {EXPAND_PATHS_MAX} |"),
             format!("| relation keys of `expand` | {EXPAND_KEYS_MAX} |"),
             format!("| related records of one key, for all records of a page | {EXPAND_RECORDS_MAX} |"),
+            format!("| names of related records in an export | {NAMES_MAX} |"),
         ];
         assert_eq!(rows, wanted, "the table of limits in docs/data.md");
     }

@@ -31,7 +31,7 @@ pub enum Reach<'a> {
 const DATA: &str = "data";
 /// Longest pattern in bytes.
 const BYTES_MAX: usize = 200;
-/// Most `#` in one pattern; each more multiplies the work of matching.
+/// Most `#` in one pattern; each more multiplies the work of Postgres' regular expression.
 const ANY_MAX: usize = 3;
 
 impl TopicPattern {
@@ -82,20 +82,29 @@ impl TopicPattern {
     }
 
     pub fn matches(&self, topic: &str) -> bool {
-        matches(&self.0, Some(topic))
-    }
-}
-
-/// `words` are those that are left; `None` behind the last.
-fn matches(pattern: &[Segment], words: Option<&str>) -> bool {
-    let Some((segment, rest)) = pattern.split_first() else { return words.is_none() };
-    let first = words.map(|words| words.split_once('.').map_or((words, None), |(word, others)| (word, Some(others))));
-    match (segment, first) {
-        (Segment::Any, None) => matches(rest, None),
-        (Segment::Any, Some((_, others))) => matches(rest, words) || matches(pattern, others),
-        (Segment::One, Some((_, others))) => matches(rest, others),
-        (Segment::Literal(literal), Some((word, others))) => literal == word && matches(rest, others),
-        (Segment::One | Segment::Literal(_), None) => false,
+        // The words that are left; `None` behind the last.
+        let mut words = Some(topic);
+        let mut place = 0;
+        // Behind the latest `#`: where the pattern goes on, and the words that are left if `#` takes none of them.
+        let mut behind_any = None;
+        loop {
+            let first = words.map(|words| words.split_once('.').map_or((words, None), |(word, others)| (word, Some(others))));
+            match (self.0.get(place), first) {
+                (None, None) => return true,
+                (Some(Segment::Any), _) => behind_any = Some((place + 1, words)),
+                (Some(Segment::One), Some((_, others))) => words = others,
+                (Some(Segment::Literal(literal)), Some((word, others))) if literal == word => words = others,
+                (None | Some(Segment::One | Segment::Literal(_)), _) => {
+                    // The latest `#` takes one word more. What an earlier one took need not change: the latest can take the same words.
+                    let Some((next, Some(left))) = behind_any else { return false };
+                    words = left.split_once('.').map(|(_, others)| others);
+                    behind_any = Some((next, words));
+                    place = next;
+                    continue;
+                }
+            }
+            place += 1;
+        }
     }
 }
 
@@ -120,6 +129,10 @@ mod tests {
             ("#.created", "created", true),
             ("#.a.#.b", "x.a.y.z.b", true),
             ("#.a.#.b", "x.a.y.z.b.c", false),
+            ("#.a.#.b", "a.b.a.b", true),
+            ("#.a.*.#.c", "a.a.c.x.c", true),
+            ("#.a.*.#.c", "x.a.c", false),
+            ("#.#", "x", true),
         ] {
             assert_eq!(TopicPattern::parse(pattern).expect("a pattern").matches(topic), expected, "{pattern} {topic}");
         }

@@ -153,7 +153,7 @@ impl Sqlite {
             ReadCost::Rows => self.read_on(self.take()?, schema, body).0,
             ReadCost::Scan => {
                 let permit = Arc::clone(&self.own_scans).acquire_owned().await.map_err(crate::unavailable)?;
-                self.scan_now(permit, None, schema, body).await
+                self.scan_now((permit, self.log.beside()), None, schema, body).await
             }
         }
     }
@@ -234,7 +234,7 @@ impl Sqlite {
         let abandoned = Arc::new(AtomicBool::new(false));
         // Raised when this future is dropped: nobody waits for the read any more.
         let _raise = RaiseOnDrop(Arc::clone(&abandoned));
-        let exporting = self.log.export();
+        let exporting = self.log.beside();
         let read = move || {
             let _held = (permit, exporting);
             let session = Session::open(&sqlite.file, false).map_err(statement::db_error)?;

@@ -296,6 +296,9 @@ on_both_engines! {
             admin.get(&format!("/api/v1/data/deal/export?format=csv&{query}")).await.expect_error(400, code);
         }
 
+        let many = vec!["company.name"; 51].join(",");
+        admin.get(&format!("/api/v1/data/deal/export?format=csv&names={many}")).await.expect_error(400, "invalid_request");
+
         // What the caller may not see keeps its id, and an object that they may not read names nothing.
         let member = server.with_token(server.sign_up("member").await);
         let user = member.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
@@ -305,7 +308,9 @@ on_both_engines! {
         assert_eq!(role.status, 201, "{}", role.text);
         assert_eq!(admin.post(&path, json!({ "roleId": "deals" })).await.status, 200);
         let named = "/api/v1/data/deal/export?format=csv&names=company.name";
-        member.get(named).await.expect_error(403, "forbidden");
+        // The message does not name an object that they may not know of.
+        let refused = member.get(named).await.expect_error(403, "forbidden");
+        assert_eq!(refused["message"], "You may not read what `company` of `names` brings.");
         assert_eq!(server.send(member.request("HEAD", named)).await.status, 403);
         grants.push(json!({ "resource": "company", "actions": ["create", "read"], "rowPolicy": "own" }));
         assert_eq!(admin.patch("/api/v1/roles/deals", json!({ "permissions": grants })).await.status, 200);

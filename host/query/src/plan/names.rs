@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use blockbase_schema::{Column, Error, Object, Registry, RelationShape, Result};
+use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result};
 
 use super::{ListPlan, column_index};
 use crate::access::{Access, Scope};
+use crate::limits::NAMES_MAX;
 
 /// A foreign key whose records are written by a unique field. An id stays where the caller may not see the record, and where
 /// the record has no value of the field.
@@ -30,18 +31,21 @@ impl NamePlan {
     }
 }
 
-/// Finds out what pairs of a relation key and a field mean for an export. `decide` judges the read of each related object. As with
+/// Finds out what pairs of a relation key and a field mean for an export. `decide` judges the read of what each relation leads to. As with
 /// `expand`, what is asked for is shown whether `select` names its column or not.
 ///
 /// # Errors
-/// `invalid_request` for a key that leads to no single record and a field that is not unique; `unknown_field`; what `decide` says
-/// of an object that the caller may not read.
+/// `invalid_request` for more than [`NAMES_MAX`], for a key that leads to no single record and for a field that is not unique;
+/// `unknown_field`; what `decide` says of an object that the caller may not read.
 pub fn names(
     registry: &Registry,
     list: &mut ListPlan,
     asked: &[(String, String)],
-    decide: &dyn Fn(&str) -> Result<Access>,
+    decide: &dyn Fn(&Relation) -> Result<Access>,
 ) -> Result<Vec<NamePlan>> {
+    if asked.len() > NAMES_MAX {
+        return Err(Error::invalid_request(format!("`names` takes {NAMES_MAX} at most.")));
+    }
     let mut plans: Vec<NamePlan> = Vec::with_capacity(asked.len());
     for (key, field) in asked {
         let plan = name(registry, &list.object, key, field, decide)?;
@@ -60,7 +64,7 @@ fn name(
     of: &Object,
     relation_key: &str,
     field: &str,
-    decide: &dyn Fn(&str) -> Result<Access>,
+    decide: &dyn Fn(&Relation) -> Result<Access>,
 ) -> Result<NamePlan> {
     let relation = registry.relation(of.name(), relation_key);
     let Some((relation, key)) = relation.and_then(|relation| match relation.shape {
@@ -75,7 +79,7 @@ fn name(
             format!("`names` needs a relation key that leads to one record. `{}` has {known}, not {relation_key:?}.", of.name());
         return Err(Error::invalid_request(message));
     };
-    let access = decide(&relation.related)?;
+    let access = decide(relation)?;
     let object = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
     let field = column_index(object, field)?;
     let column = &object.columns[field];

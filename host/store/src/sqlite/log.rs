@@ -2,8 +2,8 @@
 //!
 //! SQLite copies the log into the file by itself, but it begins the log anew only in a moment without readers. Overlapping scans leave no
 //! such moment, and the log grows with each write. So while the log is large, new scans of callers wait until the running ones have ended and the log
-//! is cut. Past a second size they are not waited for longer than that: those that still run are ended. Exports are neither waited for nor
-//! ended: their time is bounded, and they are few.
+//! is cut. Past a second size they are not waited for longer than that: those that still run are ended. Exports and the service's own
+//! scans are neither waited for nor ended: their time is bounded, and they are few.
 
 use std::path::Path;
 use std::pin::pin;
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
 /// The pause after each try, so that scans wait for a small part of the time even where no try succeeds.
 const PAUSE: Duration = Duration::from_secs(20);
-/// How long the cut waits for an export, while it keeps writes waiting.
+/// How long the cut waits for an export or a scan of the service, while it keeps writes waiting.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
 
 /// What every scan goes through.
@@ -36,8 +36,8 @@ pub(super) struct LogGate {
     cutting: Mutex<Option<Instant>>,
     /// Raised while the scans that run have to end.
     ends_scans: Arc<AtomicBool>,
-    /// Exports that run. While there is one, the log cannot be cut.
-    exports: Arc<AtomicUsize>,
+    /// Exports and scans of the service that run. While there is one, the log cannot be cut.
+    others: Arc<AtomicUsize>,
 }
 
 /// A scan that has begun.
@@ -47,10 +47,10 @@ pub(super) struct Entered {
     pub(super) ends: Arc<AtomicBool>,
 }
 
-/// An export that runs, until this is dropped.
-pub(super) struct Exporting(Arc<AtomicUsize>);
+/// An export or a scan of the service that runs, until this is dropped.
+pub(super) struct Beside(Arc<AtomicUsize>);
 
-impl Drop for Exporting {
+impl Drop for Beside {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -83,10 +83,10 @@ impl LogGate {
             // Also where the client of this scan leaves while it waits.
             *last = Some(Instant::now());
             let patience = PATIENCE.saturating_mul(u32::try_from(bytes / LARGE_BYTES).unwrap_or(u32::MAX)).min(PATIENCE_MAX);
-            // Nobody enters while it waits, in one wait: what enters in between would be ended at once.
+            // One wait for both times, so that nobody enters in between, who would be ended at once.
             let mut alone = pin!(self.scans.write());
             let entered = match tokio::time::timeout(patience, &mut alone).await {
-                Err(_) if bytes > TOO_LARGE_BYTES && self.exports.load(Ordering::Relaxed) == 0 => {
+                Err(_) if bytes > TOO_LARGE_BYTES && self.others.load(Ordering::Relaxed) == 0 => {
                     tracing::warn!(log.bytes = bytes, "scans are ended, so that the write-ahead log can be cut");
                     let _raised = Raised::new(&self.ends_scans);
                     tokio::time::timeout(PATIENCE_MAX, &mut alone).await
@@ -106,10 +106,10 @@ impl LogGate {
         Entered { _scan: Arc::clone(&self.scans).read_owned().await, ends: Arc::clone(&self.ends_scans) }
     }
 
-    /// Lets an export begin, which keeps the result as long as it reads.
-    pub(super) fn export(&self) -> Exporting {
-        self.exports.fetch_add(1, Ordering::Relaxed);
-        Exporting(Arc::clone(&self.exports))
+    /// Lets an export or a scan of the service begin, which keeps the result as long as it reads.
+    pub(super) fn beside(&self) -> Beside {
+        self.others.fetch_add(1, Ordering::Relaxed);
+        Beside(Arc::clone(&self.others))
     }
 }
 
@@ -162,7 +162,7 @@ mod tests {
     async fn scans_run_on_beside_an_export_and_while_the_log_is_merely_large() {
         for (bytes, exports) in [(TOO_LARGE_BYTES, false), (TOO_LARGE_BYTES + 1, true)] {
             let (place, gate, scan) = gate_of(bytes).await;
-            let export = exports.then(|| gate.export());
+            let export = exports.then(|| gate.beside());
             let file = place.join("svc.db");
             let next = gate.enter(&file);
             let is_ended = async {

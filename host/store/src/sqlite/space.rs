@@ -60,7 +60,11 @@ impl SortRoom {
         for entry in std::fs::read_dir(&directory)? {
             let path = entry?.path();
             if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(SORT_FILE_PREFIX.as_bytes())) {
-                std::fs::remove_file(path)?;
+                match std::fs::remove_file(path) {
+                    // Of another process, which has just taken the name away itself.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    removed => removed?,
+                }
             }
         }
         Ok(SortRoom(directory))
