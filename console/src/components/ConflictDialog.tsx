@@ -5,6 +5,7 @@ import type { FieldType } from "../api/types";
 import { Actor } from "./Actor";
 import classes from "./ConflictDialog.module.css";
 import { Time } from "./Time";
+import { useReturnedFocus } from "./useReturnedFocus";
 import { Value } from "./Value";
 
 export interface ConflictField {
@@ -18,9 +19,13 @@ export interface ConflictField {
   isEdited: boolean;
 }
 
-/** The fields that somebody else changed meanwhile. `mine` has what this person changed. */
+/**
+ * The fields that somebody else changed meanwhile. `mine` has what this person changed. A field that `before` lacks was never seen, so nobody can tell
+ * whether it changed, and it is left as it is.
+ */
 export function conflictFields(columns: Pick<ConflictField, "name" | "label" | "type">[], before: JsonObject, theirs: JsonObject, mine: Record<string, JsonValue>): ConflictField[] {
   return columns.flatMap(({ name, label, type }) => {
+    if (!(name in before)) return [];
     const [was, is] = [before[name] ?? null, theirs[name] ?? null];
     if (sameJson(was, is)) return [];
     const isEdited = name in mine;
@@ -45,23 +50,32 @@ export interface ConflictDialogProps {
 
 /** Somebody was faster: shows field by field what changed, and keeps what the person chooses. */
 export function ConflictDialog({ fields, by, at, untouched, leave, onLeave, save, onSave }: ConflictDialogProps) {
+  useReturnedFocus();
   const [chosen, setChosen] = useState<Record<string, "mine" | "theirs">>({});
   const sideOf = ({ name, isEdited }: ConflictField) => chosen[name] ?? (isEdited ? "mine" : "theirs");
   const all = (side: "mine" | "theirs") => setChosen(Object.fromEntries(fields.map(({ name }) => [name, side])));
   return (
     <Modal opened onClose={onLeave} title="Somebody changed this record meanwhile" size="xl" centered zIndex={300}>
-      <p className={classes.note}>
-        <Actor picture id={by} nobody="nobody signed in" /> changed {fields.length === 1 ? "one field" : `${fields.length} fields`} <Time at={String(at ?? "")} />. Choose what each field keeps.
-        {untouched.length > 0 && ` Your changes to ${untouched.join(", ")} stay.`}
-      </p>
-      <Group gap="sm" my="sm">
-        <Button variant="default" size="compact-xs" onClick={() => all("mine")}>
-          Mine everywhere
-        </Button>
-        <Button variant="default" size="compact-xs" onClick={() => all("theirs")}>
-          Theirs everywhere
-        </Button>
-      </Group>
+      {fields.length === 0 ? (
+        <p className={classes.note}>
+          <Actor picture id={by} nobody="nobody signed in" /> saved this record <Time at={String(at ?? "")} />. No field that you see differs.
+        </p>
+      ) : (
+        <>
+          <p className={classes.note}>
+            <Actor picture id={by} nobody="nobody signed in" /> changed {fields.length === 1 ? "one field" : `${fields.length} fields`} <Time at={String(at ?? "")} />. Choose what each field keeps.
+            {untouched.length > 0 && ` Your changes to ${untouched.join(", ")} are saved with the choice.`}
+          </p>
+          <Group gap="sm" my="sm">
+            <Button variant="default" size="compact-xs" onClick={() => all("mine")}>
+              Mine everywhere
+            </Button>
+            <Button variant="default" size="compact-xs" onClick={() => all("theirs")}>
+              Theirs everywhere
+            </Button>
+          </Group>
+        </>
+      )}
       {fields.map((field) => {
         const side = sideOf(field);
         return (
@@ -85,7 +99,6 @@ export function ConflictDialog({ fields, by, at, untouched, leave, onLeave, save
           </fieldset>
         );
       })}
-      {fields.length === 0 && <p className={classes.note}>No field that you see differs. Save again to write your changes over the newer version.</p>}
       <Group justify="flex-end" gap="sm" mt="md">
         <Button variant="default" onClick={onLeave}>
           {leave}

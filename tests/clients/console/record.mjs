@@ -315,7 +315,7 @@ test("of two versions the person chooses field by field", async () => {
   await save(page);
   const dialog = page.getByRole("dialog", { name: "Somebody changed this record meanwhile" });
   await dialog.waitFor();
-  await dialog.getByText("Your changes to contact stay.").waitFor();
+  await dialog.getByText("Your changes to contact are saved with the choice.").waitFor();
   await look(page, "conflict");
   assert.ok(await dialog.getByRole("group", { name: "title" }).getByRole("radio", { name: /Mine/ }).isChecked());
   assert.ok(await dialog.getByRole("group", { name: "effort" }).getByRole("radio", { name: /Theirs/ }).isChecked());

@@ -151,7 +151,7 @@ export const SCREENS = [
   { name: "user", path: `/users?open=${other.userId}`, ready: inDetails("grace-hopper@example.com"), asks: `/api/v1/users/${other.userId}` },
   { name: "roles", path: "/roles", ready: grid("Roles", "public"), asks: "/api/v1/roles" },
   { name: "new-role", path: "/roles?new=true", ready: (page) => details(page).getByLabel("Name").waitFor() },
-  { name: "role", path: `/roles/${role.id}`, ready: (page) => page.getByLabel("read on order").waitFor(), asks: `/api/v1/roles/${role.id}` },
+  { name: "role", path: `/roles/${role.id}`, ready: (page) => page.getByRole("button", { name: "Edit order" }).waitFor(), asks: `/api/v1/roles/${role.id}` },
   { name: "role-effective", path: `/roles/${role.id}?tab=effective`, ready: (page) => page.getByRole("region", { name: "Effective rights" }).getByRole("row", { name: /^order / }).waitFor(), asks: /\/permissions$|\/effective$/ },
   { name: "role-users", path: `/roles/${role.id}?tab=users`, ready: (page) => page.getByText("Grace Hopper").first().waitFor(), asks: "/api/v1/users" },
   { name: "keys", path: "/keys", ready: grid("API keys", "onerror"), asks: "/api/v1/api-keys" },

@@ -148,7 +148,7 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
         for (;;) {
           if (clash !== null) {
             const theirs = clash;
-            const choice = await new Promise<Values | null>((resolve) => setConflict({ row: theirs.row, before: seen, mine: values, settle: resolve }));
+            const choice = await new Promise<Values | null>((resolve) => setConflict({ row: theirs.row, before: seen, mine: sent, settle: resolve }));
             setConflict(null);
             if (choice === null) {
               settle();

@@ -11,7 +11,7 @@ import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
 const ROWS_SHOWN = 100;
-/** What "All actions" and "Own rows" give: `manage` may come to mean more. */
+/** What "Read to delete" and "Own rows" give: `manage` may come to mean more. */
 const ON_RECORDS: readonly Action[] = ["read", "create", "update", "delete"];
 
 /** What a role grants, as a matrix. One resource is edited at a time; the head of a column changes all objects that are shown. */
@@ -31,12 +31,17 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
   const drawn = shown.slice(0, ROWS_SHOWN);
   const everything = (action: Action) => reachOf(grants, "*", action) === "all" || reachOf(grants, "*", "manage") === "all";
   const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || (resource !== "*" && everything(action)));
-  const set = (of: readonly string[], actions: readonly Action[], reach: Reach) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), grants));
-  const records = shown.filter(hasRows);
+  const set = (of: readonly string[], actions: readonly Action[], reach: Reach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
+  // Not `*`: what the head of a column changes are the objects that are shown.
+  const records = shown.filter((resource) => resource !== "*" && hasRows(resource));
   const mayEdit = onChange !== undefined;
   return (
     <>
-      <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => onSearch(currentTarget.value)} />
+      <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
+          // A row that goes and comes back would take the focus from the search.
+          setEdited(null);
+          onSearch(currentTarget.value);
+        }} />
       <RightsMatrix
         label="Grants"
         resources={drawn}
@@ -61,10 +66,10 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
           edited?.resource === resource ? (
             <div className={classes.rowActions} role="group" aria-label={`All of ${resource}`}>
               <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "all")}>
-                All actions
+                Read to delete
               </Button>
               {hasRows(resource) && (
-                <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "own")}>
+                <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "own", withReach(grants, resource, "manage", null))}>
                   Own rows
                 </Button>
               )}

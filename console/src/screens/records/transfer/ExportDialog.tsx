@@ -2,6 +2,7 @@ import { Button, Group, Modal, Select } from "@mantine/core";
 import { useState } from "react";
 import { type Column, columnLabel } from "../../../api/record-shape";
 import { ErrorNotice } from "../../../components/ErrorState";
+import { useReturnedFocus } from "../../../components/useReturnedFocus";
 import { type ExportFormat, exportView, type View } from "./export";
 import { NamedBy } from "./NamedBy";
 import classes from "./transfer.module.css";
@@ -19,6 +20,7 @@ export default function ExportDialog({ object, view, references, onClose }: Expo
   const [format, setFormat] = useState<ExportFormat>("csv");
   const [fields, setFields] = useState<Record<string, Column | undefined>>({});
   const [error, setError] = useState<unknown>();
+  useReturnedFocus();
   const [isBusy, setBusy] = useState(false);
   const begin = async () => {
     setBusy(true);

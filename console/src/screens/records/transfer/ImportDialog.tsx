@@ -76,7 +76,7 @@ function Steps({ shape, onBusy, onClose }: { shape: RecordShape; onBusy: (isBusy
     try {
       const sight = await reader.look(file, options);
       if (sight.names.length === 0) throw new Error("There are no rows in this file.");
-      const mapping = guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false);
+      const mapping = guessMapping(sight.names, shape, kept?.target?.includes("id") ?? false, of ?? (() => undefined));
       const plan: Plan = {
         options: sight.options,
         settings: kept?.settings ?? DEFAULT_SETTINGS,

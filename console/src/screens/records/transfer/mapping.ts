@@ -6,14 +6,21 @@ export type Mapping = Record<string, string | null>;
 
 const plain = (name: string) => name.normalize("NFKD").toLowerCase().replaceAll(/[^\p{L}\p{N}]/gu, "");
 
-/** Whether an export with names has called a column so: `company.name` for `company_id`. */
-const isNamePath = (name: string, { reference }: Column) => reference !== undefined && name.startsWith(`${reference.relation}.`);
+type ShapeOf = (object: string) => RecordShape | undefined;
+
+/** The unique field that a column of an export with names has: `company.name` for `company_id`. */
+function namedField(source: string, { reference }: Column, of: ShapeOf): Column | undefined {
+  if (reference === undefined || !source.startsWith(`${reference.relation}.`)) return undefined;
+  return namingColumns(of(reference.target)?.columns ?? []).find(({ name }) => source === `${reference.relation}.${name}`);
+}
 
 /** Names that mean the same are matched: `Due on`, `dueOn` and `due_on`; `Project`, `project.name` and `project_id`. */
-export function guessMapping(names: string[], shape: RecordShape, withId: boolean): Mapping {
+export function guessMapping(names: string[], shape: RecordShape, withId: boolean, of: ShapeOf): Mapping {
+  // A column of its own name keeps it, wherever it stands in the file.
+  const exact = new Set(shape.columns.flatMap(({ name }) => (names.includes(name) ? [name] : [])));
   const taken = new Set<string>();
   const mapping: Mapping = {};
-  const free = (name: string | undefined) => name !== undefined && !taken.has(name);
+  const free = (name: string | undefined, source: string) => name !== undefined && !taken.has(name) && (name === source || !exact.has(name));
   for (const name of names) {
     const key = plain(name);
     const isSystem = (SYSTEM_COLUMNS as readonly string[]).some((system) => plain(system) === key);
@@ -21,24 +28,24 @@ export function guessMapping(names: string[], shape: RecordShape, withId: boolea
       ? withId && key === "id"
         ? "id"
         : undefined
-      : (shape.columns.find((column) => column.name === name || isNamePath(name, column)) ??
+      : (shape.columns.find((column) => column.name === name || namedField(name, column, of) !== undefined) ??
           shape.columns.find((column) => plain(column.name) === key) ??
           shape.columns.find((column) => column.label !== undefined && plain(column.label) === key) ??
           shape.columns.find((column) => column.reference !== undefined && plain(column.reference.relation) === key))?.name;
-    mapping[name] = free(found) ? found! : null;
-    if (found !== undefined) taken.add(found);
+    const mapped = free(found, name) ? found! : null;
+    mapping[name] = mapped;
+    if (mapped !== null) taken.add(mapped);
   }
   return mapping;
 }
 
 /** By reference column: the unique field that its records are named by, where the file says so. */
-export function guessLookups(mapping: Mapping, shape: RecordShape, of: (object: string) => RecordShape | undefined): Record<string, Column> {
+export function guessLookups(mapping: Mapping, shape: RecordShape, of: ShapeOf): Record<string, Column> {
   const lookups: Record<string, Column> = {};
   for (const [source, name] of Object.entries(mapping)) {
     const column = shape.columns.find((each) => each.name === name);
-    if (column?.reference === undefined || !isNamePath(source, column)) continue;
-    const field = namingColumns(of(column.reference.target)?.columns ?? []).find((each) => source === `${column.reference!.relation}.${each.name}`);
-    if (field !== undefined) lookups[column.name] = field;
+    const field = column === undefined ? undefined : namedField(source, column, of);
+    if (field !== undefined) lookups[column!.name] = field;
   }
   return lookups;
 }
