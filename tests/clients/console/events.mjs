@@ -66,6 +66,29 @@ test("events come live, wait while paused, are filtered, and lead to their recor
   await page.waitForURL(new RegExp(`/data/note/${first}`));
 });
 
+test("an event that comes before the list has its first page is shown", async () => {
+  const page = await open("/admin/data/note", { as: owner });
+  await page.getByText("live", { exact: true }).waitFor();
+  let asked = () => {};
+  let release = () => {};
+  const isAsked = new Promise((resolve) => (asked = resolve));
+  const isReleased = new Promise((resolve) => (release = resolve));
+  // The page is of a moment before the event, and comes after it.
+  await page.route("**/api/v1/events?*", async (route) => {
+    const answer = await route.fetch();
+    asked();
+    await isReleased;
+    await route.fulfill({ response: answer });
+  });
+  await page.getByRole("link", { name: "Events", exact: true }).click();
+  await isAsked;
+  const id = await create("early");
+  // The page has got the event once its other parts know of it.
+  await page.evaluate((address) => fetch(address), "/api/v1/events/" + (await must(owner, "GET", `/api/v1/events?record=${id}`)).data[0].id);
+  release();
+  await rows(page, "Events").filter({ hasText: id.slice(-8) }).first().waitFor();
+});
+
 test("a webhook is made with its secret shown once, tested, rotated, disabled and deleted", async () => {
   const page = await open("/admin/webhooks", { as: owner, expect: [/400/] });
   await page.getByRole("heading", { name: "No webhooks yet" }).waitFor();

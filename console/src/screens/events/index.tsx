@@ -36,7 +36,11 @@ export function EventsScreen() {
   const [waiting, setWaiting] = useState<LiveEvent[]>([]);
   const [arrived, setArrived] = useState<ReadonlySet<string>>(new Set());
 
+  // What came while a page was asked for: the answer may be of a moment before it, and takes the place of what is there.
+  const early = useRef<LiveEvent[]>([]);
+
   const put = (events: LiveEvent[]) => {
+    if (cache.getQueryState(eventsQuery(filter).queryKey)?.fetchStatus === "fetching") early.current.push(...events);
     setArrived(new Set(events.map(({ id }) => id)));
     cache.setQueryData<InfiniteData<LiveEvent[], string | undefined>>(eventsQuery(filter).queryKey, (before) => {
       if (before === undefined) return before;
@@ -65,7 +69,17 @@ export function EventsScreen() {
     setWaiting([]);
     table.current?.scrollToTop();
   };
-  useEffect(() => setWaiting([]), [filter]);
+  useEffect(() => {
+    setWaiting([]);
+    early.current = [];
+  }, [filter]);
+  const putNow = useRef(put);
+  useEffect(() => {
+    putNow.current = put;
+  });
+  useEffect(() => {
+    if (!query.isFetching && early.current.length > 0) putNow.current(early.current.splice(0));
+  }, [query.isFetching]);
 
   const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
   const at = rows.findIndex(({ id }) => id === open);
