@@ -6,6 +6,9 @@ use std::process::Command;
 use crate::run::made_once;
 use crate::server::{blockbase, target_directory};
 
+/// The folder of the target directory that blocks share, so that their dependencies are built once.
+pub(crate) const GUESTS: &str = "guests";
+
 /// The root of the checkout.
 pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()
@@ -27,7 +30,7 @@ pub async fn shipped_block(name: &'static str) -> Vec<u8> {
 }
 
 async fn built(folder: &'static str, name: &'static str) -> Vec<u8> {
-    tokio::task::spawn_blocking(move || made_once(&format!("{folder}/{name}"), || build_block(blockbase(), folder, name)))
+    tokio::task::spawn_blocking(move || made_once(&format!("{folder}/{name}"), || build_block(blockbase(), GUESTS, folder, name)))
         .await
         .expect("a built block")
 }
@@ -47,7 +50,8 @@ pub(crate) fn block_sources() -> Vec<(&'static str, String)> {
     sources
 }
 
-pub(crate) fn build_block(blockbase: &Path, folder: &str, name: &str) -> Vec<u8> {
+/// The packed file of a block. Cargo builds it in this folder of the target directory.
+pub(crate) fn build_block(blockbase: &Path, target: &str, folder: &str, name: &str) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
     let out = directory.path().join("block.wasm");
     let output = Command::new(blockbase)
@@ -55,8 +59,7 @@ pub(crate) fn build_block(blockbase: &Path, folder: &str, name: &str) -> Vec<u8>
         .arg(checkout().join(folder).join(name))
         .arg("--out")
         .arg(&out)
-        // One target directory for all, so that the standard library is built once.
-        .env("CARGO_TARGET_DIR", target_directory().join("guests"))
+        .env("CARGO_TARGET_DIR", target_directory().join(target))
         .output()
         .expect("blockbase block build");
     assert!(output.status.success(), "{folder}/{name}: {}", String::from_utf8_lossy(&output.stderr));

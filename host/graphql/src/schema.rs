@@ -10,13 +10,13 @@ use async_graphql::dynamic::{
 };
 use async_graphql::extensions::{Extension, ExtensionContext, ExtensionFactory, NextExecute};
 use async_graphql::{Name, Response, Value};
-use blockbase_app::LinkChange;
 use blockbase_app::schema::{Error, FieldType, Object, RelationShape, Result, pascal_case};
+use blockbase_app::{AggregateFunction, LinkChange, Operator};
 
 use crate::root::Root;
 use crate::types::{
-    Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, aggregate_functions, description_of, enum_name, enum_values,
-    filter_operators, is_numeric, page_name, scalar_of, upserted_name,
+    Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, description_of, enum_name, enum_values, is_numeric, page_name,
+    scalar_of, upserted_name,
 };
 use crate::view::View;
 
@@ -166,9 +166,9 @@ fn shared_types(builder: SchemaBuilder, has_events: bool) -> SchemaBuilder {
                 .validator(|value| matches!(value, Value::String(_))),
         )
         .register(ScalarType::new(Scalar::Json.name()).description("Any JSON value."))
-        .register(fixed("FilterOperator", &filter_operators()))
+        .register(fixed("FilterOperator", &Operator::names()))
         .register(fixed("SortDirection", &SORT_DIRECTIONS))
-        .register(fixed("AggregateFunction", &aggregate_functions()))
+        .register(fixed("AggregateFunction", &AggregateFunction::names()))
         .register(input_object(&Input::Filter))
         .register(input_object(&Input::Sort))
         .register(

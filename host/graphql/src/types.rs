@@ -8,14 +8,6 @@ use blockbase_app::{AggregateFunction, Operator};
 /// Options of an enum in GraphQL.
 pub(crate) const SORT_DIRECTIONS: [&str; 2] = ["asc", "desc"];
 
-pub(crate) fn aggregate_functions() -> Vec<&'static str> {
-    AggregateFunction::ALL.iter().map(|function| function.name()).collect()
-}
-
-pub(crate) fn filter_operators() -> Vec<&'static str> {
-    Operator::ALL.iter().map(|operator| operator.name()).collect()
-}
-
 /// A field that input objects without any other have, because GraphQL knows no empty ones.
 pub(crate) const PLACEHOLDER: &str = "_";
 
@@ -86,7 +78,7 @@ impl Input {
     }
 
     pub(crate) fn filter_operator() -> Input {
-        Input::fixed("FilterOperator", &filter_operators())
+        Input::fixed("FilterOperator", &Operator::names())
     }
 
     pub(crate) fn sort_direction() -> Input {
@@ -94,7 +86,7 @@ impl Input {
     }
 
     pub(crate) fn aggregate_function() -> Input {
-        Input::fixed("AggregateFunction", &aggregate_functions())
+        Input::fixed("AggregateFunction", &AggregateFunction::names())
     }
 
     /// The type's name without lists and exclamation marks.

@@ -9,7 +9,7 @@ use crate::plan::Selection;
 use crate::request::{Filter, ListParameter, ListRequest};
 
 listed! {
-    /// What is computed. The documents of every surface and the table in `docs/data.md` iterate over [`Function::ALL`].
+    /// The aggregate function. The documents of every surface and the table in `docs/data.md` iterate over [`Function::ALL`].
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Function {
         Count,
@@ -28,12 +28,12 @@ impl Function {
             .iter()
             .find(|function| function.name() == text)
             .copied()
-            .ok_or_else(|| Error::invalid_request(format!("`fn` is {}; it is {text:?}.", Function::names())))
+            .ok_or_else(|| Error::invalid_request(format!("`fn` is {}; it is {text:?}.", enumerated(Function::names(), "or"))))
     }
 
-    /// Their names as a sentence has them: "count, sum, avg, min or max".
-    fn names() -> String {
-        enumerated(Function::ALL.iter().map(|function| function.name()), "or")
+    /// The names of all functions.
+    pub fn names() -> Vec<&'static str> {
+        Function::ALL.iter().map(|function| function.name()).collect()
     }
 
     pub fn name(self) -> &'static str {
@@ -76,7 +76,7 @@ pub struct AggregateRequest {
 }
 
 fn missing_function() -> Error {
-    Error::invalid_request(format!("`fn` is missing: {}.", Function::names()))
+    Error::invalid_request(format!("`fn` is missing: {}.", enumerated(Function::names(), "or")))
 }
 
 impl AggregateRequest {
@@ -202,6 +202,8 @@ fn trimmed(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use blockbase_schema::table_rows;
+
     use super::*;
 
     #[test]
@@ -213,9 +215,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_function() {
-        let documentation = include_str!("../../../docs/data.md");
-        let rows = documentation.lines().skip_while(|line| !line.starts_with("| `fn` | value |")).skip(2);
-        let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+        let rows = table_rows(include_str!("../../../docs/data.md"), "| `fn` | value |");
         let wanted: Vec<String> =
             Function::ALL.iter().map(|function| format!("| `{}` | {} |", function.name(), function.sentence())).collect();
         assert_eq!(rows, wanted, "the table of functions in docs/data.md");

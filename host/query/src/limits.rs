@@ -28,13 +28,13 @@ pub const NAMES_MAX: usize = 50;
 
 #[cfg(test)]
 mod tests {
+    use blockbase_schema::table_rows;
+
     use super::*;
 
     #[test]
     fn the_documentation_has_every_limit() {
-        let documentation = include_str!("../../../docs/data.md");
-        let rows = documentation.lines().skip_while(|line| !line.starts_with("| limit of a request |")).skip(2);
-        let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+        let rows = table_rows(include_str!("../../../docs/data.md"), "| limit of a request |");
         let wanted = [
             format!("| records of a page | {PAGE_SIZE_DEFAULT} by default, {PAGE_SIZE_MAX} at most |"),
             format!("| offset | {OFFSET_MAX} |"),

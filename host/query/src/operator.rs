@@ -68,6 +68,11 @@ impl Operator {
     /// What holds where a filter names no operator.
     pub const DEFAULT: Operator = Operator::Eq;
 
+    /// The names of all operators, without aliases.
+    pub fn names() -> Vec<&'static str> {
+        Operator::ALL.iter().map(|operator| operator.name()).collect()
+    }
+
     pub const fn name(self) -> &'static str {
         match self {
             Operator::Eq => "eq",
@@ -151,6 +156,8 @@ impl Operator {
 
 #[cfg(test)]
 mod tests {
+    use blockbase_schema::table_rows;
+
     use super::*;
 
     fn operand_name(operand: Operand) -> &'static str {
@@ -209,9 +216,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_operator_with_its_aliases_and_types() {
-        let documentation = include_str!("../../../docs/data.md");
-        let rows = documentation.lines().skip_while(|line| !line.starts_with("| operator | aliases |")).skip(2);
-        let rows: Vec<&str> = rows.take_while(|line| line.starts_with('|')).collect();
+        let rows = table_rows(include_str!("../../../docs/data.md"), "| operator | aliases |");
         let wanted: Vec<String> = Operator::ALL
             .iter()
             .map(|operator| {

@@ -179,11 +179,11 @@ mod tests {
     use regex::Regex;
 
     use super::*;
+    use crate::listed::table_rows;
 
     #[test]
     fn the_documentation_has_every_code_with_its_status() {
-        let documentation = include_str!("../../../docs/errors.md");
-        let rows: Vec<&str> = documentation.lines().filter(|line| line.starts_with("| `")).collect();
+        let rows = table_rows(include_str!("../../../docs/errors.md"), "| code | status |");
         let wanted: Vec<String> = Code::ALL
             .iter()
             .map(|code| format!("| `{}` | {} | {} | {} |", code.as_str(), code.status(), code.when(), code.remedy()))

@@ -27,7 +27,7 @@ pub use column::{Column, ColumnType, Rules, system};
 pub use error::{BUSY_RETRY_AFTER_S, Error, Issue, Result, Retry};
 pub use field::{Field, FieldType};
 pub use fold::{fold, fold_into};
-pub use listed::enumerated;
+pub use listed::{enumerated, table_rows};
 pub use name::{PLATFORM_RESOURCES, check_field_name, check_object_name, is_name, pascal_case};
 pub use number::{ExactJson, ExactNumber, is_double};
 pub use object::{Constraints, Object, ObjectDefinition, StoredObject};

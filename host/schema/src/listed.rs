@@ -32,6 +32,12 @@ pub fn enumerated<N: AsRef<str>>(names: impl IntoIterator<Item = N>, word: &str)
     out
 }
 
+/// The rows of the Markdown table whose header row begins so: each line as it is written. For the tests that compare the
+/// documentation with the lists.
+pub fn table_rows<'t>(page: &'t str, header: &str) -> Vec<&'t str> {
+    page.lines().skip_while(|line| !line.starts_with(header)).skip(2).take_while(|line| line.starts_with('|')).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use blockbase_app::ListParameter;
 use blockbase_app::limits::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
+use blockbase_app::{AggregateFunction, ListParameter};
 use rmcp::model::{Tool as Listed, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::schemas::{
-    data, data_of_record, exact, expand, filters, functions, id, ids, members, number, object_name, page, search, text, values,
+    data, data_of_record, exact, expand, filters, id, ids, members, number, object_name, page, search, text, values,
     with_warnings, written,
 };
 use super::{Shown, ShownAction, Tool};
@@ -142,7 +142,7 @@ fn input(tool: Tool, objects: &[String], most: usize) -> Value {
         Tool::AggregateData => exact(
             json!({
                 "object_name": object,
-                "fn": { "type": "string", "enum": functions() },
+                "fn": { "type": "string", "enum": AggregateFunction::names() },
                 "field": text("The numeric field; for `count` any field, whose values that are not null are counted, or none."),
                 "search": search(),
                 "filters": filters(),

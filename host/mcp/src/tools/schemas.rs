@@ -1,7 +1,7 @@
 //! Schemas of what tools take and give, as JSON Schema.
 
 use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
-use blockbase_app::{AggregateFunction, Operand, Operator};
+use blockbase_app::{Operand, Operator};
 use serde_json::{Map, Value, json};
 
 /// Names of objects that a schema lists; a longer list helps nobody.
@@ -54,7 +54,6 @@ pub(super) fn search() -> Value {
 
 pub(super) fn filters() -> Value {
     // Aliases are taken too.
-    let operators: Vec<&str> = Operator::ALL.iter().map(|operator| operator.name()).collect();
     let value = format!(
         "For {} a list, or text separated by commas; ignored by {}.",
         Operand::List.operators(),
@@ -63,17 +62,12 @@ pub(super) fn filters() -> Value {
     let filter = exact(
         json!({
             "field": text("A column's name."),
-            "operator": { "type": "string", "enum": operators, "default": Operator::DEFAULT.name() },
+            "operator": { "type": "string", "enum": Operator::names(), "default": Operator::DEFAULT.name() },
             "value": { "description": value },
         }),
         &["field"],
     );
     json!({ "type": "array", "items": filter, "description": "All of them have to hold." })
-}
-
-/// What aggregates compute.
-pub(super) fn functions() -> Vec<&'static str> {
-    AggregateFunction::ALL.iter().map(|function| function.name()).collect()
 }
 
 pub(super) fn expand() -> Value {

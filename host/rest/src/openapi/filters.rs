@@ -235,7 +235,7 @@ pub(super) fn of_aggregate(components: &mut Components, object: &Object, type_na
     let mut function = query_parameter(
         "fn",
         &format!("What is computed. {needing} need `field`."),
-        json!({ "type": "string", "enum": AggregateFunction::ALL.iter().map(|function| function.name()).collect::<Vec<_>>() }),
+        json!({ "type": "string", "enum": AggregateFunction::names() }),
     );
     function["required"] = json!(true);
     let numeric: Vec<&str> =
