@@ -14,6 +14,8 @@ mod streams;
 pub(crate) mod subject;
 mod throughput;
 
+pub(crate) use database::Database;
+
 use std::path::PathBuf;
 
 use crate::Engines;

@@ -9,6 +9,7 @@ mod blocks;
 mod events;
 mod identity;
 mod run;
+mod shares;
 mod surfaces;
 
 mod cluster;
@@ -97,6 +98,8 @@ enum Command {
     Blocks(blocks::Options),
     /// What GraphQL and MCP cost beside REST, and the GraphQL schema of many objects
     Surfaces(surfaces::Options),
+    /// What one caller can take from everybody else, before and now: memory, time, places
+    Shares(shares::Options),
 }
 
 fn main() {
@@ -107,6 +110,7 @@ fn main() {
         Some(Command::Events(options)) => events::run(&options),
         Some(Command::Blocks(options)) => blocks::run(&options),
         Some(Command::Surfaces(options)) => surfaces::run(&options),
+        Some(Command::Shares(options)) => shares::run(&options),
         None => run::run(arguments.options),
     }
 }

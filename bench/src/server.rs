@@ -33,6 +33,19 @@ impl Process {
         (kib("VmRSS:") / 1024.0, kib("VmHWM:") / 1024.0)
     }
 
+    /// Counts the peak of [`Process::memory_mib`] from now on.
+    pub(crate) fn forget_peak(&self) {
+        std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5").unwrap();
+    }
+
+    /// Time that processors spent on it, in its own code and in the kernel.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        let after_name = stat.rsplit_once(')').unwrap_or_default().1;
+        let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|number| number.parse::<u64>().ok()).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
     /// Resident memory of which a page that is mapped several times counts once, in MiB.
     pub(crate) fn proportional_mib(&self) -> f64 {
         let rollup = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.child.id())).unwrap_or_default();

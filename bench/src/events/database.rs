@@ -1,5 +1,6 @@
 //! What the benchmark asks a server's database itself, since the ledger's own route counts what it lists.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -22,6 +23,22 @@ pub(crate) struct Backlog {
 }
 
 impl Database {
+    /// Of a server on SQLite, beside its own connections.
+    pub(crate) fn file(path: &Path) -> Database {
+        let driver = rusqlite::Connection::open(path).unwrap();
+        driver.busy_timeout(Duration::from_secs(60)).unwrap();
+        Database::Sqlite(driver)
+    }
+
+    /// The id of the newest event.
+    pub(crate) async fn newest_event(&mut self) -> String {
+        const SQL: &str = "SELECT id FROM svc_events ORDER BY seq DESC LIMIT 1";
+        match self {
+            Database::Sqlite(driver) => driver.query_row(SQL, [], |row| row.get(0)).unwrap(),
+            Database::Postgres(connection) => sqlx::query_scalar(SQL).fetch_one(connection).await.unwrap(),
+        }
+    }
+
     /// The first column of each row.
     async fn integers(&mut self, sql: String) -> Vec<Option<i64>> {
         match self {
@@ -37,7 +54,7 @@ impl Database {
         self.integers(sql).await.first().copied().flatten()
     }
 
-    async fn execute(&mut self, sql: String) {
+    pub(crate) async fn execute(&mut self, sql: String) {
         match self {
             Database::Sqlite(driver) => driver.execute_batch(&sql).unwrap(),
             Database::Postgres(connection) => {

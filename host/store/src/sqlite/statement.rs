@@ -133,7 +133,8 @@ const SORTING_STEPS: [&str; 3] = ["TEMP B-TREE", "MATERIALIZE ", "AUTOMATIC "];
 
 /// Whether a statement puts rows into a temporary table, which may become a file. What is bound to it changes nothing of its plan.
 fn sorts(driver: &Driver, sql: &str) -> rusqlite::Result<bool> {
-    let mut plan = driver.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+    // SQLite prepares a kept statement again after the schema has changed.
+    let mut plan = driver.prepare_cached(&format!("EXPLAIN QUERY PLAN {sql}"))?;
     let mut steps = plan.raw_query();
     while let Some(step) = steps.next()? {
         let step = step.get_ref("detail")?.as_str()?;

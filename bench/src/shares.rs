@@ -1,0 +1,73 @@
+//! What one caller can take from everybody else: the same abuse against one build of the server, or two, in one run.
+//!
+//! Each abuse meets a fresh server on a fresh database. Limits are as they are by default, but for the rate limits, which are off: they
+//! bound how often somebody asks, and here it is about what one request, or a few at once, can cost.
+
+mod abuse;
+mod client;
+mod subject;
+
+use std::path::PathBuf;
+
+use crate::Engines;
+use crate::cluster::Cluster;
+use crate::report::Table;
+use crate::run::Engine;
+use abuse::Abuse;
+use subject::Subject;
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// The server's binary
+    #[arg(long, default_value = "target/release/blockbase")]
+    binary: PathBuf,
+    /// The binary of an earlier build, to be shown beside it
+    #[arg(long)]
+    before: Option<PathBuf>,
+    /// The packed block of tests/guests/hostile; the abuse of hooks is left out without it
+    #[arg(long)]
+    block: Option<PathBuf>,
+    /// The database below the servers
+    #[arg(long, value_enum, default_value_t = Engines::Sqlite)]
+    engine: Engines,
+    /// Only what has this in its name
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Prints the tables as Markdown
+    #[arg(long)]
+    markdown: bool,
+}
+
+pub(crate) fn run(options: &Options) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for engine in options.engine.each() {
+        let cluster = (*engine == Engine::Postgres).then(Cluster::start);
+        let table = runtime.block_on(measure(options, cluster.as_ref()));
+        println!("{}{}, what one caller takes\n", if options.markdown { "## " } else { "" }, engine.name());
+        println!("{}", table.text(options.markdown));
+    }
+}
+
+async fn measure(options: &Options, cluster: Option<&Cluster>) -> Table {
+    let mut head = vec!["abuse", "figure"];
+    if options.before.is_some() {
+        head.push("before");
+    }
+    head.push("now");
+    let mut rows = Vec::new();
+    let chosen = Abuse::ALL.iter().filter(|abuse| abuse.name().contains(&options.only));
+    for abuse in chosen.filter(|abuse| options.block.is_some() || !abuse.needs_block()) {
+        let mut found = Vec::new();
+        for binary in options.before.iter().chain([&options.binary]) {
+            let subject = Subject::start(binary, cluster).await;
+            found.push(abuse.figures(&subject, options.block.as_deref()).await);
+            subject.end().await;
+            eprintln!("{:<28} {:?}", abuse.name(), found.last().unwrap());
+        }
+        for (place, (figure, _)) in found[0].iter().enumerate() {
+            let values = found.iter().map(|figures| figures[place].1.clone());
+            rows.push([abuse.name().to_owned(), (*figure).to_owned()].into_iter().chain(values).collect());
+        }
+    }
+    Table { head, rows }
+}
