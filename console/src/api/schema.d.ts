@@ -7860,7 +7860,7 @@ export interface operations {
                 object?: string;
                 /** @description Only those of the record with this id. */
                 record?: string;
-                /** @description Only those older than the event with this id. */
+                /** @description Only those older than the event with this id; 404 where the outbox does not have it or you may not see it. */
                 before?: string;
                 /** @description How many. */
                 limit?: number;

@@ -152,7 +152,7 @@ fn events(paths: &mut Paths) {
         .parameter(query_parameter("topic", topic, json!({ "type": "string" })))
         .parameter(query_parameter("object", "Only those of this object's records.", json!({ "type": "string" })))
         .parameter(query_parameter("record", "Only those of the record with this id.", json!({ "type": "string" })))
-        .parameter(query_parameter("before", "Only those older than the event with this id.", json!({ "type": "string" })))
+        .parameter(query_parameter("before", "Only those older than the event with this id; 404 where the outbox does not have it or you may not see it.", json!({ "type": "string" })))
         .parameter(query_parameter("limit", "How many.", limit))
         .problems(&[400, 404])
         .answers_data(200, "The events.", list_of("SvcEvent"));
