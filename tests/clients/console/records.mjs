@@ -100,8 +100,9 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   await page.keyboard.press("Delete");
   await page.getByText("10 records").waitFor();
   assert.equal(await focused(page), "Filter");
-  await page.getByRole("button", { name: "Clear the search" }).click();
+  await page.getByRole("button", { name: "Clear the field Search Errands" }).click();
   await page.getByText("240 records").waitFor();
+  assert.ok(await page.getByRole("searchbox", { name: "Search Errands" }).evaluate((element) => element === document.activeElement));
 
   await page.getByRole("searchbox", { name: "Search Errands" }).fill("nothing has this");
   await page.getByRole("heading", { name: "No record matches" }).waitFor();

@@ -23,7 +23,7 @@ test("a user is found, gets a role and loses it, sessions end, and a ban holds u
   const page = await open("/admin/users", { as: owner });
   const table = page.getByRole("grid", { name: "Users" });
   await table.getByText(hostile.markup).waitFor();
-  await page.getByLabel("Find users").fill("rita");
+  await page.getByLabel("Find users", { exact: true }).fill("rita");
   await table.getByText(hostile.markup).waitFor({ state: "detached" });
   await table.getByText("Rita Reader").click();
   const pane = details(page);
@@ -53,7 +53,7 @@ test("a user is found, gets a role and loses it, sessions end, and a ban holds u
 
   await page.keyboard.press("Escape");
   await pane.waitFor({ state: "detached" });
-  await page.getByLabel("Find users").fill("nobody at all");
+  await page.getByLabel("Find users", { exact: true }).fill("nobody at all");
   await page.getByText("Nobody matches").waitFor();
 });
 
