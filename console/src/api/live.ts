@@ -2,7 +2,7 @@
  * One event stream for the tab, shared by all screens. It asks for the union of what they want, goes on after the last event it saw
  * (`since`), and waits longer after each failure. Screens get events in batches, one a frame.
  */
-import type { QueryKey } from "@tanstack/react-query";
+import { type QueryKey, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { useAfterAnswers } from "./after-answers";
 import { address } from "./client";
@@ -234,10 +234,11 @@ export interface LiveOptions {
 
 /** Calls `handler` with the events of these topics (patterns), in commit order, each once, while the component is on the page. */
 export function useLive(topics: string[], handler: Handler, { enabled = true, onGap, queries }: LiveOptions = {}): void {
+  const cache = useQueryClient();
   const afterAnswers = useAfterAnswers(queries);
-  const latest = useRef({ handler, onGap });
+  const latest = useRef({ handler, onGap, queries });
   useEffect(() => {
-    latest.current = { handler, onGap };
+    latest.current = { handler, onGap, queries };
   });
   const wanted = topics.join(",");
   useEffect(() => {
@@ -247,10 +248,14 @@ export function useLive(topics: string[], handler: Handler, { enabled = true, on
     const missed = () => {
       if (hasGap) return;
       hasGap = true;
+      let hasWaited = false;
       afterAnswers(() => {
         hasGap = false;
-        if (!isOver) latest.current.onGap?.();
+        // What came was an error: the person reads it, and whoever tries again reads what is newer than the gap.
+        const hasFailed = latest.current.queries?.some((queryKey) => cache.getQueryCache().findAll({ queryKey, predicate: ({ state }) => state.status === "error" }).length > 0) === true;
+        if (!isOver && !(hasWaited && hasFailed)) latest.current.onGap?.();
       });
+      hasWaited = hasGap;
     };
     let early: LiveEvent[] = [];
     const take = (events: LiveEvent[]) => {
@@ -273,7 +278,7 @@ export function useLive(topics: string[], handler: Handler, { enabled = true, on
       isOver = true;
       unsubscribe();
     };
-  }, [afterAnswers, enabled, wanted]);
+  }, [cache, afterAnswers, enabled, wanted]);
 }
 
 export function useLiveState(): LiveState {
