@@ -2,7 +2,9 @@
  * One event stream for the tab, shared by all screens. It asks for the union of what they want, goes on after the last event it saw
  * (`since`), and waits longer after each failure. Screens get events in batches, one a frame.
  */
+import { type QueryKey, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useSyncExternalStore } from "react";
+import { useAfterAnswers } from "./after-answers";
 import { address } from "./client";
 import { parseJson, type JsonValue } from "./json";
 import { isSessionEstablished, signInAgain } from "./session-lost";
@@ -219,20 +221,64 @@ class Feed {
 
 export const feed = new Feed();
 
-/**
- * Calls `handler` with the events of these topics (patterns), in commit order, while the component is on the page. `onGap` is called
- * where events may have been missed: read again then.
- */
-export function useLive(topics: string[], handler: Handler, options: { onGap?: () => void; enabled?: boolean } = {}): void {
-  const { enabled = true, onGap } = options;
-  const latest = useRef(handler);
-  const gap = useRef(onGap);
+export interface LiveOptions {
+  /** Called where events may have been missed: read again then. */
+  onGap?: () => void;
+  enabled?: boolean;
+  /**
+   * The keys of the queries that the handler changes or invalidates. Events that come while one of them is in flight wait for its answer, which may be
+   * older than they are.
+   */
+  queries?: QueryKey[];
+}
+
+/** Calls `handler` with the events of these topics (patterns), in commit order, each once, while the component is on the page. */
+export function useLive(topics: string[], handler: Handler, { enabled = true, onGap, queries }: LiveOptions = {}): void {
+  const cache = useQueryClient();
+  const afterAnswers = useAfterAnswers(queries);
+  const latest = useRef({ handler, onGap, queries });
   useEffect(() => {
-    latest.current = handler;
-    gap.current = onGap;
+    latest.current = { handler, onGap, queries };
   });
   const wanted = topics.join(",");
-  useEffect(() => (enabled && wanted !== "" ? feed.subscribe(wanted.split(","), latest, gap) : undefined), [enabled, wanted]);
+  useEffect(() => {
+    if (!enabled || wanted === "") return undefined;
+    let isOver = false;
+    let hasGap = false;
+    const missed = () => {
+      if (hasGap) return;
+      hasGap = true;
+      let hasWaited = false;
+      afterAnswers(() => {
+        hasGap = false;
+        // What came was an error: the person reads it, and whoever tries again reads what is newer than the gap.
+        const hasFailed = latest.current.queries?.some((queryKey) => cache.getQueryCache().findAll({ queryKey, predicate: ({ state }) => state.status === "error" }).length > 0) === true;
+        if (!isOver && !(hasWaited && hasFailed)) latest.current.onGap?.();
+      });
+      hasWaited = hasGap;
+    };
+    let early: LiveEvent[] = [];
+    const take = (events: LiveEvent[]) => {
+      const isWaiting = early.length > 0;
+      early.push(...events);
+      if (early.length > BATCH_MAX) {
+        // More than is kept: the page reads again, as after any gap.
+        early = early.slice(-BATCH_MAX);
+        missed();
+      }
+      if (isWaiting) return;
+      afterAnswers(() => {
+        const all = early;
+        early = [];
+        if (!isOver) latest.current.handler(all);
+      });
+    };
+    const unsubscribe = feed.subscribe(wanted.split(","), { current: take }, { current: missed });
+    return () => {
+      isOver = true;
+      unsubscribe();
+    };
+  }, [cache, afterAnswers, enabled, wanted]);
 }
 
 export function useLiveState(): LiveState {

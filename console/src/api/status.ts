@@ -1,9 +1,10 @@
 /** What the server says of itself; needs read on `settings`. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
+import { every } from "./poll";
 
 export const statusQuery = queryOptions({
   queryKey: ["status"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/status", { signal })),
-  refetchInterval: 10_000,
+  refetchInterval: every(10_000),
 });

@@ -1,8 +1,9 @@
 import { ActionIcon } from "@mantine/core";
 import { IconArrowDown, IconArrowUp, IconX } from "@tabler/icons-react";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { confirm } from "./confirm-store";
 import { useHotkeys } from "./useHotkeys";
+import { useReturnedFocus } from "./useReturnedFocus";
 import classes from "./Page.module.css";
 
 export interface InspectorProps {
@@ -23,8 +24,7 @@ export interface InspectorProps {
 /** The right pane: one item of the list beside it. `Esc` closes, `J` and `K` move. On narrow screens it covers the list. */
 export function Inspector({ title, onClose: close, isDirty = false, onNext: next, onPrevious: previous, actions, footer, children }: InspectorProps) {
   const pane = useRef<HTMLElement>(null);
-  // What had the focus before: looked up while this is drawn, as a field inside may take it at once.
-  const [before] = useState(() => document.activeElement);
+  useReturnedFocus();
   const asking = (leave: () => void) => async () => {
     if (!isDirty || (await confirm({ title: "Discard what you typed?", children: "It is not saved.", action: "Discard" }))) leave();
   };
@@ -35,11 +35,7 @@ export function Inspector({ title, onClose: close, isDirty = false, onNext: next
   useEffect(() => {
     // On a narrow screen the list is covered, so focus has to come along.
     if (matchMedia("(max-width: 56em)").matches) pane.current?.focus();
-    return () => {
-      const lost = document.activeElement === document.body || document.activeElement === null;
-      if (lost && before instanceof HTMLElement && before.isConnected) before.focus();
-    };
-  }, [before]);
+  }, []);
   return (
     <aside className={classes.inspector} aria-label="Details" ref={pane} tabIndex={-1}>
       <div className={classes.inspectorHead}>

@@ -1,9 +1,12 @@
 import { CloseButton, TextInput, type TextInputProps } from "@mantine/core";
+import { useMergedRef } from "@mantine/hooks";
 import { type Ref, useEffect, useRef, useState } from "react";
 
 const SETTLE_MS = 250;
 
 export interface SettledInputProps extends Omit<TextInputProps, "value" | "onChange"> {
+  /** Names the field, and its button that empties it. */
+  "aria-label": string;
   value: string | undefined;
   onSettled: (value: string | undefined) => void;
   field?: Ref<HTMLInputElement>;
@@ -13,8 +16,10 @@ export interface SettledInputProps extends Omit<TextInputProps, "value" | "onCha
  * A field whose value counts when the person pauses: filters and searches that the address has. An empty one is `undefined`. `Escape` empties it. What the
  * person types stays when the value comes back meanwhile.
  */
-export function SettledInput({ value = "", onSettled, field, ...rest }: SettledInputProps) {
+export function SettledInput({ value = "", onSettled, field, rightSection, onKeyDown, ...rest }: SettledInputProps) {
   const [typed, setTyped] = useState(value);
+  const input = useRef<HTMLInputElement>(null);
+  const ref = useMergedRef(input, field);
   const sent = useRef(value);
   useEffect(() => {
     if (sent.current === value) return;
@@ -34,15 +39,36 @@ export function SettledInput({ value = "", onSettled, field, ...rest }: SettledI
     }, SETTLE_MS);
     return () => clearTimeout(timer);
   }, [typed]);
+  const isClearable = typed !== "";
+  const hasOwn = rightSection !== undefined && rightSection !== null;
   return (
     <TextInput
       {...rest}
-      {...(field === undefined ? {} : { ref: field })}
-      rightSection={typed === "" ? undefined : <CloseButton size="xs" aria-label="Clear the search" onClick={() => setTyped("")} />}
+      ref={ref}
+      {...(isClearable && hasOwn ? { rightSectionWidth: "auto" } : {})}
+      rightSection={
+        isClearable ? (
+          <>
+            <CloseButton
+              size="xs"
+              aria-label={`Clear the field ${rest["aria-label"]}`}
+              onClick={() => {
+                setTyped("");
+                // The button goes, and would take the focus along.
+                input.current?.focus();
+              }}
+            />
+            {rightSection}
+          </>
+        ) : (
+          rightSection
+        )
+      }
       value={typed}
       onChange={({ currentTarget }) => setTyped(currentTarget.value)}
       onKeyDown={(event) => {
-        if (event.key !== "Escape" || typed === "") return;
+        onKeyDown?.(event);
+        if (event.defaultPrevented || event.key !== "Escape" || typed === "") return;
         event.stopPropagation();
         setTyped("");
       }}

@@ -15,6 +15,15 @@ const ANSWERS = [
 
 const exactly = (asks) => (url) => (asks instanceof RegExp ? asks.test(url.pathname) : url.pathname === asks);
 
+test("every screen has its failures tried, here or on another screen, or says why not", (context) => {
+  const tried = new Set(SCREENS.filter(({ asks }) => asks !== undefined).map(({ name }) => name));
+  for (const { name, asks, failsLike, notTried } of SCREENS) {
+    if (asks !== undefined) continue;
+    assert.ok(tried.has(failsLike) || notTried !== undefined, `${name} has neither asks, nor a screen that it fails like, nor a reason`);
+    context.diagnostic(`${name}: ${notTried ?? `fails like ${failsLike}`}`);
+  }
+});
+
 for (const { name, path, ready, asks } of SCREENS.filter(({ asks }) => asks !== undefined)) {
   test(`${name}: what went wrong is said in its place, and the screen comes back`, async () => {
     const page = await open("/admin/account", { as: owner, expect: [/status of (401|403|429|500)/, /ERR_CONNECTION_REFUSED/] });

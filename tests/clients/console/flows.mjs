@@ -283,7 +283,7 @@ test("users: one is found, and gets a role", async () => {
   const page = await screen("/users");
   const table = page.getByRole("grid", { name: "Users" });
   await table.getByText("Alan Turing").waitFor();
-  await page.getByLabel("Find users").fill("grace");
+  await page.getByLabel("Find users", { exact: true }).fill("grace");
   await table.getByText("Alan Turing").waitFor({ state: "detached" });
   await table.getByText("Grace Hopper").click();
   const pane = details(page);
@@ -294,7 +294,7 @@ test("users: one is found, and gets a role", async () => {
   await pane.getByRole("link", { name: "support" }).waitFor();
   const grace = (await must(owner, "GET", "/api/v1/users?search=grace")).data[0];
   assert.deepEqual((await must(owner, "GET", `/api/v1/users/${grace.id}`)).data.roles.map(({ name }) => name), ["support"]);
-  await page.getByLabel("Find users").fill("");
+  await page.getByLabel("Find users", { exact: true }).fill("");
   await table.getByText("Alan Turing").waitFor();
   await picture(page, "users");
 });

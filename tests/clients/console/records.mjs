@@ -100,8 +100,9 @@ test("the table shows, filters, searches and sorts, and the address says how", a
   await page.keyboard.press("Delete");
   await page.getByText("10 records").waitFor();
   assert.equal(await focused(page), "Filter");
-  await page.getByRole("button", { name: "Clear the search" }).click();
+  await page.getByRole("button", { name: "Clear the field Search Errands" }).click();
   await page.getByText("240 records").waitFor();
+  assert.ok(await page.getByRole("searchbox", { name: "Search Errands" }).evaluate((element) => element === document.activeElement));
 
   await page.getByRole("searchbox", { name: "Search Errands" }).fill("nothing has this");
   await page.getByRole("heading", { name: "No record matches" }).waitFor();
@@ -309,6 +310,44 @@ test("a record that somebody changed meanwhile asks what holds", async () => {
     await must(me, "PATCH", `/api/v1/data/errand/${record.id}`, { n: 1, note: "before" });
     await until("back", async () => (await cellText(page, 0, "n")) === "1");
   }
+});
+
+test("two records in conflict at once are asked for one after the other", async () => {
+  const records = [await fresh("both clash 1", { n: 1 }), await fresh("both clash 2", { n: 1 })];
+  const page = await open(`/admin/data/errand?sort=title&q=${encodeURIComponent("both clash ")}&columns=title,n`, { as: me, expect: [/status of 412/] });
+  await ready(page);
+  let release = () => {};
+  const areBothAsked = new Promise((resolve) => (release = resolve));
+  const changed = new Set();
+  for (const { id } of records)
+    await intercept(page, `/api/v1/data/errand/${id}`, async () => {
+      if (!changed.has(id)) {
+        changed.add(id);
+        await must(me, "PATCH", `/api/v1/data/errand/${id}`, { n: 20 });
+        if (changed.size === records.length) release();
+      }
+      await areBothAsked;
+      return null;
+    });
+  for (const [row, mine] of [[0, "300"], [1, "400"]]) {
+    await editAt(page, row, "n");
+    await page.keyboard.press("Control+a");
+    await page.keyboard.type(mine);
+    await page.keyboard.press("Enter");
+  }
+  const dialog = page.getByRole("dialog", { name: "Somebody changed this record meanwhile" });
+  const field = dialog.getByRole("group", { name: "n", exact: true });
+  await field.waitFor();
+  const isFirst = /300/.test(await field.textContent());
+  await field.getByRole("radio").nth(1).check();
+  await dialog.getByRole("button", { name: "Save mine" }).click();
+  // What was chosen for one record is not chosen for the other.
+  await field.getByText(isFirst ? "400" : "300").waitFor();
+  assert.ok(await field.getByRole("radio").nth(0).isChecked());
+  await dialog.getByRole("button", { name: "Save mine" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  const stored = isFirst ? [20, 400] : [300, 20];
+  await until("each has its own", async () => (await one("both clash 1")).n === stored[0] && (await one("both clash 2")).n === stored[1]);
 });
 
 test("cells are copied and pasted as a table", async () => {

@@ -95,6 +95,32 @@ test("what somebody types is not moved by what others do", async () => {
   await page.keyboard.press("Escape");
 });
 
+test("a change that comes while the rows are read again is shown", async () => {
+  const record = await make({ title: "read again", state: "on", n: 1 });
+  const page = await open("/admin/data/tick", { as: me });
+  await ready(page);
+  await rowOf(page, "read again").waitFor();
+  let asked = () => {};
+  let release = () => {};
+  const isAsked = new Promise((resolve) => (asked = resolve));
+  const isReleased = new Promise((resolve) => (release = resolve));
+  // The rows are of a moment before the change, and come after it.
+  await page.route("**/api/v1/data/tick?*", async (route) => {
+    const answer = await route.fetch();
+    asked();
+    await isReleased;
+    await route.fulfill({ response: answer });
+  });
+  await page.getByRole("button", { name: "More actions" }).click();
+  await page.getByRole("menuitem", { name: "Read again" }).click();
+  await isAsked;
+  await change(record.id, { n: 4711 });
+  // The page has got the event once its other parts know of the change.
+  await page.evaluate((address) => fetch(address), `/api/v1/data/tick/${record.id}`);
+  release();
+  await rowOf(page, "read again").locator('[data-column="n"]').getByText(/^4,?711$/).waitFor();
+});
+
 test("memory is steady under a hundred events a second", async () => {
   const seconds = Number(process.env.STORM_SECONDS ?? 12);
   const page = await open("/admin/data/tick?size=100&sort=n", { as: me, reducedMotion: "no-preference" });

@@ -151,7 +151,7 @@ test("a relation takes the value of a unique field of its target, a column is le
     await page.getByRole("combobox", { name }).click();
     await page.getByRole("option", { name: option, exact: true }).click();
   };
-  await select("What company_id holds", "name of a company");
+  await select("What company_id holds", "company: name");
   await select("Column for Note", "Leave out");
   await run(page);
   await isDone(page);
@@ -186,14 +186,14 @@ test("an export with names comes back by an import, ids where there is no name i
     await page.getByRole("button", { name: "Import, export" }).click();
     await page.getByRole("menuitem", { name: "Export with names…" }).click();
     await page.getByRole("combobox", { name: "What club_id holds" }).click();
-    await page.getByRole("option", { name: `${field} of a club`, exact: true }).click();
+    await page.getByRole("option", { name: `club: ${field}`, exact: true }).click();
     const [given] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export", exact: true }).click()]);
     const text = readFileSync(await given.path(), "utf8");
     assert.match(text, new RegExp(`club\\.${field}`));
     assert.ok(!text.includes(named) && text.includes(nameless), text);
     const other = await begin("coach");
     await choose(other, file("players.csv", text));
-    assert.equal(await other.getByRole("combobox", { name: "What club_id holds" }).inputValue(), `${field} of a club`);
+    assert.equal(await other.getByRole("combobox", { name: "What club_id holds" }).inputValue(), `club: ${field}`);
     await run(other);
     await isDone(other);
     const { data } = await must(me, "GET", "/api/v1/data/coach?sort=name");

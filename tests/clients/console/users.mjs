@@ -23,7 +23,7 @@ test("a user is found, gets a role and loses it, sessions end, and a ban holds u
   const page = await open("/admin/users", { as: owner });
   const table = page.getByRole("grid", { name: "Users" });
   await table.getByText(hostile.markup).waitFor();
-  await page.getByLabel("Find users").fill("rita");
+  await page.getByLabel("Find users", { exact: true }).fill("rita");
   await table.getByText(hostile.markup).waitFor({ state: "detached" });
   await table.getByText("Rita Reader").click();
   const pane = details(page);
@@ -53,7 +53,7 @@ test("a user is found, gets a role and loses it, sessions end, and a ban holds u
 
   await page.keyboard.press("Escape");
   await pane.waitFor({ state: "detached" });
-  await page.getByLabel("Find users").fill("nobody at all");
+  await page.getByLabel("Find users", { exact: true }).fill("nobody at all");
   await page.getByText("Nobody matches").waitFor();
 });
 
@@ -71,11 +71,11 @@ test("a role is made, its grid saved, its effective rights shown, and the consol
   await page.getByRole("heading", { name: "note keepers", level: 1 }).waitFor();
 
   // A column for all objects, a row for all actions, a cell alone.
-  await page.getByRole("button", { name: /^create on \d+ objects$/ }).click();
+  await page.getByRole("button", { name: /^Edit create on \d+ objects$/ }).click();
   await page.getByRole("menuitem", { name: "Own rows" }).click();
   const cells = (name) => page.getByRole("region", { name: "Grants" }).getByRole("row", { name: new RegExp(`^Edit ${name} `) }).getByRole("cell").allInnerTexts();
   assert.deepEqual([(await cells("note"))[1], (await cells("invoice"))[1]], ["own rows", "own rows"]);
-  await page.getByRole("button", { name: /^create on \d+ objects$/ }).click();
+  await page.getByRole("button", { name: /^Edit create on \d+ objects$/ }).click();
   await page.getByRole("menuitem", { name: "Nothing" }).click();
   await button(page, "Edit note").click();
   await button(page, "Read to delete").click();
@@ -84,6 +84,9 @@ test("a role is made, its grid saved, its effective rights shown, and the consol
   await page.getByLabel("read on note").selectOption("all");
   await page.getByLabel("update on note").selectOption("own");
   await look(page, "grants");
+  await button(page, "Done").click();
+  await until("the head of the row has the focus", () => button(page, "Edit note").evaluate((element) => element === document.activeElement));
+  await button(page, "Edit note").click();
   await button(page, "Save role").click();
   await page.getByText("The role note keepers is saved.").waitFor();
   const made = (await must(owner, "GET", "/api/v1/roles")).data.find(({ name }) => name === "note keepers");

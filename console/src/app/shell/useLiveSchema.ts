@@ -8,5 +8,5 @@ export function useLiveSchema(): void {
     void cache.invalidateQueries({ queryKey: ["schema"] });
     void cache.invalidateQueries({ queryKey: ["data-objects"] });
   };
-  useLive(["schema.#"], again, { onGap: again });
+  useLive(["schema.#"], again, { onGap: again, queries: [["schema"], ["data-objects"]] });
 }

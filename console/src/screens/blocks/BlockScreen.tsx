@@ -37,7 +37,7 @@ export function BlockScreen() {
   const params = { path: { block: name } };
   const path = `/api/v1/blocks/${name}`;
   const refresh = () => cache.invalidateQueries({ queryKey: ["blocks"] });
-  useLive(["block.#", "blocks.#"], () => void refresh());
+  useLive(["block.#", "blocks.#"], () => void refresh(), { queries: [["blocks"]] });
   const rollback = useMutation({
     mutationFn: () => ok(api.POST("/api/v1/blocks/{block}/rollback", { params })),
     onSuccess: async ({ data }) => {

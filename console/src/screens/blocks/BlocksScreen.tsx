@@ -25,7 +25,7 @@ export function BlocksScreen() {
   const { data: blocks, error, refetch } = useQuery(blocksQuery);
   const canCreate = useCan("blocks", "create");
   const canUpdate = useCan("blocks", "update");
-  useLive(["block.#", "blocks.#"], () => void cache.invalidateQueries({ queryKey: ["blocks"] }));
+  useLive(["block.#", "blocks.#"], () => void cache.invalidateQueries({ queryKey: ["blocks"] }), { queries: [["blocks"]] });
   const columns = useMemo<Column<Block>[]>(
     () => [
       {

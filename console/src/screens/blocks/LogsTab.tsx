@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { api, ok } from "../../api/client";
+import { every } from "../../api/poll";
 import type { LogLine } from "../../api/types";
 import { ErrorNotice } from "../../components/ErrorState";
 import { SettledInput } from "../../components/SettledInput";
@@ -41,7 +42,7 @@ export function LogsTab({ name }: { name: string }) {
       if (page.missed) setMissed(true);
       return page.cursor;
     },
-    refetchInterval: isFollowing ? FOLLOW_MS : false,
+    refetchInterval: isFollowing ? every(FOLLOW_MS) : false,
     gcTime: 0,
     staleTime: 0,
   });

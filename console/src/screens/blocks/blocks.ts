@@ -1,6 +1,7 @@
 /** Installed blocks, as the API shows them. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
+import { every } from "../../api/poll";
 import type { DataPermission, NewPermissions } from "../../api/types";
 
 export const blocksQuery = queryOptions({
@@ -18,7 +19,7 @@ export const usageQuery = (name: string) =>
   queryOptions({
     queryKey: ["blocks", name, "usage"],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/blocks/{block}/usage", { params: { path: { block: name } }, signal })),
-    refetchInterval: 5_000,
+    refetchInterval: every(5_000),
   });
 
 /** Whether an upgrade asks for anything that the installed version does not have. */

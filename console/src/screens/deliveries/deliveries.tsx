@@ -2,6 +2,7 @@
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { api, dataOf } from "../../api/client";
+import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
 import { StatusBadge } from "../../components/StatusBadge";
@@ -66,5 +67,5 @@ export const countsQuery = (filter: Omit<LedgerFilter, "status">) =>
   queryOptions({
     queryKey: ["deliveries", "counts", filter],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries/counts", { params: { query: parametersOf(filter) }, signal })),
-    refetchInterval: 5_000,
+    refetchInterval: every(5_000),
   });

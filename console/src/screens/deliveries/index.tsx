@@ -6,6 +6,7 @@ import { useEffect, useMemo, useState } from "react";
 import { address, api, dataOf } from "../../api/client";
 import { messageOf } from "../../api/errors";
 import { fromLocal, toLocal } from "../../api/local-time";
+import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import type { Delivery } from "../../api/types";
 import { CopyAs } from "../../components/CopyAs";
@@ -40,12 +41,12 @@ export function DeliveriesScreen() {
     initialPageParam: 0,
     getNextPageParam: (last, pages) => (last.length < PAGE ? undefined : pages.length * PAGE),
     placeholderData: keepPreviousData,
-    refetchInterval: 5_000,
+    refetchInterval: every(5_000),
   });
   const { status: _, ...withoutStatus } = filter;
   // How many dead ones were sent again; what of them still waits says how far they are.
   const [retried, setRetried] = useState<number>();
-  const counts = useQuery({ ...countsQuery(withoutStatus), ...(retried === undefined ? {} : { refetchInterval: 1_000 }) });
+  const counts = useQuery({ ...countsQuery(withoutStatus), ...(retried === undefined ? {} : { refetchInterval: every(1_000) }) });
   const sum = (state: "pending" | "failed" | "dead") => counts.data?.reduce((total, each) => total + each[state], 0);
   const waiting = sum("pending") ?? 0;
   useEffect(() => {

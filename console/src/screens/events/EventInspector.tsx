@@ -2,6 +2,7 @@ import { Button } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { api, dataOf } from "../../api/client";
+import { every } from "../../api/poll";
 import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { Changes } from "../../components/Changes";
@@ -88,7 +89,7 @@ function EventDeliveries({ id }: { id: string }) {
     queryKey: ["deliveries", "of", id],
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { eventId: id, limit: 100 } }, signal })),
     // Deliveries have no event of their own.
-    refetchInterval: ({ state }) => (state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000),
+    refetchInterval: (query) => every(query.state.data?.some((each) => stateOf(each) === "pending") === true ? 2_000 : 15_000)(query),
   });
   const nameOf = useConsumerName();
   if (data === undefined) return error === null ? <SkeletonLines lines={2} /> : <ErrorNotice error={error} title="The deliveries could not be loaded" onRetry={() => void refetch()} />;

@@ -4,6 +4,7 @@ import { type InfiniteData, useInfiniteQuery, useQueryClient } from "@tanstack/r
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
+import { useAfterAnswers } from "../../api/after-answers";
 import { useLive } from "../../api/live";
 import { topicMatches } from "../../api/topics";
 import type { LiveEvent } from "../../api/types";
@@ -31,16 +32,13 @@ export function EventsScreen() {
   const cache = useQueryClient();
   const filter = useMemo(() => ({ topic, object, record }), [topic, object, record]);
   const query = useInfiniteQuery(eventsQuery(filter));
+  const queries = [eventsQuery(filter).queryKey];
   const table = useRef<DataTableHandle>(null);
   // While paused, or scrolled away from the top, what is new waits here.
   const [waiting, setWaiting] = useState<LiveEvent[]>([]);
   const [arrived, setArrived] = useState<ReadonlySet<string>>(new Set());
 
-  // What came while a page was asked for: the answer may be of a moment before it, and takes the place of what is there.
-  const early = useRef<LiveEvent[]>([]);
-
   const put = (events: LiveEvent[]) => {
-    if (cache.getQueryState(eventsQuery(filter).queryKey)?.fetchStatus === "fetching") early.current.push(...events);
     setArrived(new Set(events.map(({ id }) => id)));
     cache.setQueryData<InfiniteData<LiveEvent[], string | undefined>>(eventsQuery(filter).queryKey, (before) => {
       if (before === undefined) return before;
@@ -62,24 +60,15 @@ export function EventsScreen() {
       if (paused === true || table.current?.isAtTop() === false) setWaiting((before) => [...before, ...fresh].slice(-KEPT_MAX / 2));
       else put(fresh);
     },
-    { onGap: () => void query.refetch() },
+    { onGap: () => void query.refetch(), queries },
   );
+  const afterAnswers = useAfterAnswers(queries);
   const showWaiting = () => {
-    put(waiting);
+    afterAnswers(() => put(waiting));
     setWaiting([]);
     table.current?.scrollToTop();
   };
-  useEffect(() => {
-    setWaiting([]);
-    early.current = [];
-  }, [filter]);
-  const putNow = useRef(put);
-  useEffect(() => {
-    putNow.current = put;
-  });
-  useEffect(() => {
-    if (!query.isFetching && early.current.length > 0) putNow.current(early.current.splice(0));
-  }, [query.isFetching]);
+  useEffect(() => setWaiting([]), [filter]);
 
   const rows = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
   const at = rows.findIndex(({ id }) => id === open);

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import { api, dataOf } from "../../api/client";
+import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import { statusQuery } from "../../api/status";
 import { Time } from "../../components/Time";
@@ -12,7 +13,7 @@ import classes from "./Home.module.css";
 const countsQuery = {
   queryKey: ["deliveries", "counts", "home"],
   queryFn: ({ signal }: { signal: AbortSignal }) => dataOf(api.GET("/api/v1/events/deliveries/counts", { signal })),
-  refetchInterval: 30_000,
+  refetchInterval: every(30_000),
 };
 
 /** What somebody should look at: deliveries that failed for good, blocks that fail, checks that are not well. */

@@ -5,6 +5,7 @@ import { Link } from "@tanstack/react-router";
 import { api, dataOf } from "../../api/client";
 import { recordCountQuery } from "../../api/counts";
 import type { KnownObject } from "../../api/objects";
+import { every } from "../../api/poll";
 import { usePreference } from "../../api/preferences";
 import { useCan } from "../../api/session";
 import { CodeBlock } from "../../components/CodeBlock";
@@ -17,7 +18,7 @@ const ASKED_MAX = 12;
 const keysQuery = {
   queryKey: ["api-keys", "used"],
   queryFn: ({ signal }: { signal: AbortSignal }) => dataOf(api.GET("/api/v1/api-keys", { signal })),
-  refetchInterval: 15_000,
+  refetchInterval: every(15_000),
 };
 
 /** What is left of the first steps, until all are done or the person puts them away. */

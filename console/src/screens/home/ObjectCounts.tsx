@@ -2,6 +2,7 @@ import { Button, TextInput } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useRef, useState } from "react";
+import { useAfterAnswers } from "../../api/after-answers";
 import { recordCountQuery, useRecordCount } from "../../api/counts";
 import { useLive } from "../../api/live";
 import type { KnownObject } from "../../api/objects";
@@ -17,13 +18,16 @@ export function ObjectCounts({ objects }: { objects: KnownObject[] }) {
   const [all, setAll] = useState(false);
   const waiting = useRef(new Set<string>());
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const afterAnswers = useAfterAnswers([["data"]]);
   // Many writes together cost one question for each object.
   useLive(["data.*.created", "data.*.deleted"], (events) => {
     for (const { payload } of events) if (typeof payload.object === "string") waiting.current.add(payload.object);
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
-      for (const name of waiting.current) void cache.invalidateQueries({ queryKey: recordCountQuery(name).queryKey });
-      waiting.current.clear();
+      afterAnswers(() => {
+        for (const name of waiting.current) void cache.invalidateQueries({ queryKey: recordCountQuery(name).queryKey });
+        waiting.current.clear();
+      });
     }, AGAIN_AFTER_MS);
   });
   const wanted = query.trim().toLowerCase();

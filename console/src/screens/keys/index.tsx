@@ -36,8 +36,8 @@ export function KeysScreen() {
   const navigate = useNavigate({ from: "/keys" });
   const { data: keys, error, refetch } = useQuery(keysQuery);
   const cache = useQueryClient();
-  const refresh = () => void cache.invalidateQueries({ queryKey: ["api-keys"] });
-  useLive(["auth.key.#", "api_keys.#"], refresh, { onGap: refresh });
+  const refresh = () => void cache.invalidateQueries({ queryKey: keysQuery.queryKey });
+  useLive(["auth.key.#", "api_keys.#"], refresh, { onGap: refresh, queries: [keysQuery.queryKey] });
   const readsRoles = useCan("roles", "read");
   const { data: roles } = useQuery({ ...rolesQuery, enabled: readsRoles });
   const canCreate = useCan("api_keys", "create");

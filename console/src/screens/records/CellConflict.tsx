@@ -1,9 +1,12 @@
 import { ConflictDialog, type ConflictField, conflictFields } from "../../components/ConflictDialog";
+import { useReturnedFocus } from "../../components/useReturnedFocus";
 import type { RecordShape } from "./columns";
 import type { Conflict } from "./useEdits";
 
 /** Somebody changed the record of a cell first. */
-export function CellConflict({ conflict: { row, before, mine, settle }, shape }: { conflict: Conflict; shape: RecordShape }) {
+export function CellConflict({ conflict: { id, row, before, mine, settle }, shape }: { conflict: Conflict; shape: RecordShape }) {
+  // The next conflict has a dialog of its own; after the last one, the focus goes back to where it was before the first.
+  useReturnedFocus();
   const columns = shape.columns.filter(({ isSystem }) => !isSystem).map(({ id: name, label, type }) => ({ name, label, type }));
   const fields = conflictFields(columns, before, row, mine);
   const untouched = Object.keys(mine).filter((name) => !fields.some((field) => field.name === name));
@@ -13,6 +16,7 @@ export function CellConflict({ conflict: { row, before, mine, settle }, shape }:
   };
   return (
     <ConflictDialog
+      key={id}
       fields={fields}
       by={typeof row.updated_by === "string" ? row.updated_by : null}
       at={row.updated_at}

@@ -19,6 +19,8 @@ export type Values = Record<string, JsonValue>;
 
 /** Somebody changed the record first: what is there now, and what this person wanted. */
 export interface Conflict {
+  /** Each one's own: a record can have one after another. */
+  id: number;
   row: RecordRow;
   /** The record as it was shown. */
   before: RecordRow;
@@ -43,6 +45,7 @@ const UNDO_TOAST = "records-undo";
 
 export interface Edits {
   save: (row: RecordRow, values: Values, options?: { quiet?: boolean }) => Promise<Saved>;
+  /** The conflict that is to be settled now; further ones wait. */
   conflict: Conflict | null;
   undo: () => void;
   redo: () => void;
@@ -58,7 +61,8 @@ async function readOne(object: string, id: string): Promise<{ row: RecordRow; et
 
 export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: (changes: Undoable["changes"], label: string) => Promise<void>): Edits {
   const object = shape.name;
-  const [conflict, setConflict] = useState<Conflict | null>(null);
+  const [conflicts, setConflicts] = useState<Conflict[]>([]);
+  const lastConflict = useRef(0);
   const undos = useRef<Undoable[]>([]);
   const redos = useRef<Undoable[]>([]);
   /** Records as the last change of this page left them. */
@@ -148,8 +152,10 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
         for (;;) {
           if (clash !== null) {
             const theirs = clash;
-            const choice = await new Promise<Values | null>((resolve) => setConflict({ row: theirs.row, before: seen, mine: sent, settle: resolve }));
-            setConflict(null);
+            const wanted = sent;
+            const conflict = ++lastConflict.current;
+            const choice = await new Promise<Values | null>((resolve) => setConflicts((all) => [...all, { id: conflict, row: theirs.row, before: seen, mine: wanted, settle: resolve }]));
+            setConflicts((all) => all.filter((each) => each.id !== conflict));
             if (choice === null) {
               settle();
               put(theirs.row);
@@ -276,5 +282,5 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
     },
     [offer, undo],
   );
-  return { save, conflict, undo, redo, remember };
+  return { save, conflict: conflicts[0] ?? null, undo, redo, remember };
 }

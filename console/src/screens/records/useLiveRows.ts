@@ -13,7 +13,7 @@ import { type ListView, filterParameters, isNewestFirst, queryText } from "./lis
 import { useMe } from "../../api/session";
 import type { RecordRow } from "../../api/record-paths";
 import type { LiveEvent } from "../../api/types";
-import { type Rows, changeRows } from "./useRows";
+import { type Rows, changeRows, rowsKey } from "./useRows";
 
 const GLOW_MS = 1_400;
 /** How often marks that are over are taken away. */
@@ -220,7 +220,7 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
     clear();
     refetch();
   }, [clear, refetch]);
-  useLive([`data.${object}.created`, `data.${object}.updated`, `data.${object}.deleted`], take, { enabled, onGap: again });
+  useLive([`data.${object}.created`, `data.${object}.updated`, `data.${object}.deleted`], take, { enabled, onGap: again, queries: [rowsKey(object)] });
 
   return { marks, fresh, mark, markAll, clear };
 }

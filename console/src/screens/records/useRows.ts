@@ -50,11 +50,12 @@ export interface Rows {
   change: (id: string, to: (row: RecordRow) => RecordRow) => void;
 }
 
-const base = (object: string) => ["data", object, "rows"] as const;
+/** The beginning of the keys of all cached pages of an object. */
+export const rowsKey = (object: string) => ["data", object, "rows"] as const;
 
 /** Puts changed rows in all cached pages of an object. */
 export function changeRows(cache: QueryClient, object: string, changes: ReadonlyMap<string, (row: RecordRow) => RecordRow>): void {
-  cache.setQueriesData<RecordsPage>({ queryKey: base(object) }, (page) => {
+  cache.setQueriesData<RecordsPage>({ queryKey: rowsKey(object) }, (page) => {
     if (page === undefined) return undefined;
     let touched = false;
     const data = page.data.map((row) => {
@@ -73,7 +74,7 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
   const parameters = queryText(listParameters(view, shape));
   const filters = queryText(filterParameters(view, shape));
   const isFiltered = filters !== "";
-  const key = useMemo(() => [...base(object), shape.signature, parameters, size, viewAs ?? ""], [object, shape.signature, parameters, size, viewAs]);
+  const key = useMemo(() => [...rowsKey(object), shape.signature, parameters, size, viewAs ?? ""], [object, shape.signature, parameters, size, viewAs]);
   const identity = key.join("\u0000");
 
   const [wanted, setWanted] = useState<{ identity: string; pages: number[] }>({ identity, pages: [startPage] });

@@ -35,6 +35,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
   // Not `*`: what the head of a column changes are the objects that are shown.
   const records = shown.filter((resource) => resource !== "*" && hasRows(resource));
   const mayEdit = onChange !== undefined;
+  const heads = useRef(new Map<string, HTMLButtonElement>());
   return (
     <>
       <TextInput w={260} leftSection={<IconSearch size={14} />} aria-label="Find a resource" placeholder="Find an object or resource" value={q} onChange={({ currentTarget }) => {
@@ -50,7 +51,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
         rowHead={
           mayEdit
             ? (resource) => (
-                <UnstyledButton className={classes.edit} aria-label={`Edit ${resource}`} aria-expanded={edited?.resource === resource} onClick={() => setEdited(edited?.resource === resource ? null : { resource, action: "read" })}>
+                <UnstyledButton ref={(button) => void (button === null ? heads.current.delete(resource) : heads.current.set(resource, button))} className={classes.edit} aria-label={`Edit ${resource}`} aria-expanded={edited?.resource === resource} onClick={() => setEdited(edited?.resource === resource ? null : { resource, action: "read" })}>
                   <bdi className="mono">{resource}</bdi>
                 </UnstyledButton>
               )
@@ -76,7 +77,14 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
               <Button variant="default" size="compact-xs" onClick={() => set([resource], ACTIONS, null)}>
                 Nothing
               </Button>
-              <Button size="compact-xs" onClick={() => setEdited(null)}>
+              <Button
+                size="compact-xs"
+                onClick={() => {
+                  setEdited(null);
+                  // The button goes with the row below.
+                  heads.current.get(resource)?.focus();
+                }}
+              >
                 Done
               </Button>
             </div>
@@ -94,7 +102,7 @@ function ColumnHead({ action, objects, onSet }: { action: Action; objects: numbe
   return (
     <Menu>
       <Menu.Target>
-        <UnstyledButton className={classes.edit} aria-label={`${action} on ${of}`}>
+        <UnstyledButton className={classes.edit} aria-label={`Edit ${action} on ${of}`}>
           {action} <IconChevronDown size={12} aria-hidden="true" />
         </UnstyledButton>
       </Menu.Target>

@@ -28,7 +28,8 @@ export function TasksScreen() {
   const { data: tasks, error, refetch } = useQuery(tasksQuery);
   const canUpdate = useCan("tasks", "update");
   const canCreate = useCan("tasks", "create");
-  useLive(["task.#", "tasks.#"], () => void cache.invalidateQueries({ queryKey: ["tasks"] }), { onGap: () => void cache.invalidateQueries({ queryKey: ["tasks"] }) });
+  const refresh = () => void cache.invalidateQueries({ queryKey: ["tasks"] });
+  useLive(["task.#", "tasks.#"], refresh, { onGap: refresh, queries: [["tasks"]] });
 
   const columns = useMemo<Column<Task>[]>(
     () => [

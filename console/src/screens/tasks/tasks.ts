@@ -3,13 +3,14 @@ import { Cron } from "croner";
 import { toString as cronInWords } from "cronstrue";
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "../../api/client";
+import { every } from "../../api/poll";
 import type { Task } from "../../api/types";
 
 export const tasksQuery = queryOptions({
   queryKey: ["tasks"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tasks", { signal })),
   // Runs that the schedule begins have no event until they end.
-  refetchInterval: 15_000,
+  refetchInterval: every(15_000),
 });
 
 export const RUNS_SHOWN = 25;

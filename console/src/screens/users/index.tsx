@@ -29,7 +29,7 @@ export function UsersScreen() {
   const readsRoles = useCan("roles", "read");
   const query = useQuery({ ...usersQuery({ search: q, role, page }), placeholderData: keepPreviousData });
   const refresh = () => void cache.invalidateQueries({ queryKey: ["users"] });
-  useLive(["auth.user.#"], refresh, { onGap: refresh });
+  useLive(["auth.user.#"], refresh, { onGap: refresh, queries: [["users"]] });
   const roles = useQuery({ ...rolesQuery, enabled: readsRoles });
   const search = useCallback((next: string | undefined) => void navigate({ search: (before) => ({ ...before, q: next, page: undefined }), replace: true }), [navigate]);
   const users = query.data?.data;

@@ -1,6 +1,7 @@
 /** Accounts, as administrators see them. */
 import { queryOptions } from "@tanstack/react-query";
 import { api, dataOf, ok } from "../../api/client";
+import { every } from "../../api/poll";
 
 /** Most sessions of one user, and most on a page. */
 export const SESSIONS_MAX = 100;
@@ -22,7 +23,7 @@ export const rolesQuery = queryOptions({
   queryKey: ["roles"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/roles", { signal })),
   // Roles have no events.
-  refetchInterval: 15_000,
+  refetchInterval: every(15_000),
 });
 
 /** Everybody has these by what they are; they are not given. */

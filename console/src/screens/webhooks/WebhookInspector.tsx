@@ -5,6 +5,7 @@ import { useEffect, useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { sameJson } from "../../api/json";
+import { every } from "../../api/poll";
 import { useCan } from "../../api/session";
 import type { Webhook } from "../../api/types";
 import { CodeBlock } from "../../components/CodeBlock";
@@ -227,7 +228,7 @@ function TestResult({ webhook, eventId }: { webhook: string; eventId: string }) 
   const { data: delivery } = useQuery({
     queryKey: ["deliveries", "test", eventId],
     queryFn: async ({ signal }) => (await dataOf(api.GET("/api/v1/events/deliveries", { params: { query: { eventId, consumer } }, signal })))[0] ?? null,
-    refetchInterval: ({ state }) => (state.data === undefined || state.data === null || stateOf(state.data) === "pending" ? 500 : false),
+    refetchInterval: (query) => (query.state.data === undefined || query.state.data === null || stateOf(query.state.data) === "pending" ? every(500)(query) : false),
   });
   return (
     <section className={classes.handOver} aria-live="polite">

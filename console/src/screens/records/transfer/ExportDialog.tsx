@@ -1,4 +1,5 @@
 import { Button, Group, Modal, Select } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Column, columnLabel } from "../../../api/record-shape";
 import { ErrorNotice } from "../../../components/ErrorState";
@@ -19,20 +20,11 @@ export interface ExportDialogProps {
 export default function ExportDialog({ object, view, references, onClose }: ExportDialogProps) {
   const [format, setFormat] = useState<ExportFormat>("csv");
   const [fields, setFields] = useState<Record<string, Column | undefined>>({});
-  const [error, setError] = useState<unknown>();
   useReturnedFocus();
-  const [isBusy, setBusy] = useState(false);
-  const begin = async () => {
-    setBusy(true);
-    setError(undefined);
-    try {
-      await exportView(object, view, format, references.flatMap((column) => (fields[column.name] === undefined ? [] : [{ column, field: fields[column.name]! }])));
-      onClose();
-    } catch (refusal) {
-      setError(refusal);
-      setBusy(false);
-    }
-  };
+  const begin = useMutation({
+    mutationFn: () => exportView(object, view, format, references.flatMap((column) => (fields[column.name] === undefined ? [] : [{ column, field: fields[column.name]! }]))),
+    onSuccess: onClose,
+  });
   return (
     <Modal opened onClose={onClose} title="Export with names">
       <div className={classes.step}>
@@ -53,9 +45,9 @@ export default function ExportDialog({ object, view, references, onClose }: Expo
           </div>
         ))}
         <p className={classes.hint}>A record that you may not see, or that has no such value, keeps its id. An import reads the names again.</p>
-        {error !== undefined && <ErrorNotice error={error} />}
+        {begin.error !== null && <ErrorNotice error={begin.error} />}
         <Group justify="flex-end">
-          <Button loading={isBusy} onClick={() => void begin()}>
+          <Button loading={begin.isPending} onClick={() => begin.mutate()}>
             Export
           </Button>
         </Group>

@@ -22,7 +22,7 @@ export function NamedBy({ column, value, onChange }: NamedByProps) {
       size="xs"
       mt={4}
       aria-label={`What ${columnLabel(column)} holds`}
-      data={[{ value: "", label: `the id of a ${target}` }, ...unique.map((field) => ({ value: field.name, label: `${columnLabel(field)} of a ${target}` }))]}
+      data={[{ value: "", label: `${target}: id` }, ...unique.map((field) => ({ value: field.name, label: `${target}: ${columnLabel(field)}` }))]}
       value={value?.name ?? ""}
       allowDeselect={false}
       onChange={(name) => onChange(column.name, unique.find((field) => field.name === name))}

@@ -28,7 +28,7 @@ export function TransferMenu({ object, view, isImporting, onImporting, isViewing
   const [isNaming, setNaming] = useState(false);
   const { of } = useShapes();
   // Those whose records have something other than the id to be known by.
-  const selected = [...view].find(([name]) => name === "select")?.[1].split(",");
+  const selected = view.find(([name]) => name === "select")?.[1].split(",");
   const references = (of?.(object)?.columns ?? []).filter(({ name, reference }) => selected?.includes(name) !== false && reference !== undefined && namingColumns(of?.(reference.target)?.columns ?? []).length > 0);
   const save = (format: ExportFormat) => void exportView(object, view, format).catch((error: unknown) => failed("The records were not exported", error));
   const opened = isImporting ?? own;

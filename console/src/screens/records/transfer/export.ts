@@ -4,7 +4,7 @@ import { recordPath } from "../../../api/records";
 
 export type ExportFormat = "csv" | "ndjson";
 /** The list's parameters as the table shows it: filters, `search`, `sort`, `select`; without paging. */
-export type View = Iterable<readonly [string, string]>;
+export type View = readonly (readonly [string, string])[];
 
 const PAGING = new Set(["page", "pageSize", "limit", "offset", "expand", "count"]);
 
