@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tokio::net::TcpStream;
 
 use crate::cluster::Cluster;
 use crate::events::Database;
-use crate::load::request;
+use crate::load::{exchange, request};
 use crate::server::{Process, blockbase};
 use crate::side::Side;
 
@@ -69,6 +70,15 @@ impl<'a> Subject<'a> {
     pub(super) async fn everybody_may(&self, permissions: Value) {
         let change = json!({ "permissions": permissions }).to_string();
         self.admin.send(&request("PATCH", "/api/v1/roles/public", self.admin.token.as_deref(), Some(&change))).await;
+    }
+
+    /// The text that a request is answered with.
+    pub(super) async fn text_of(&self, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(&self.admin.address).await.unwrap();
+        let mut buffer = Vec::new();
+        let (status, body) = exchange(&mut stream, request, &mut buffer).await;
+        assert!((200..300).contains(&status), "{}", String::from_utf8_lossy(&buffer));
+        String::from_utf8_lossy(&buffer[body]).into_owned()
     }
 
     /// Another connection to its database.

