@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 
 use super::{Framing, HEARTBEAT, OPENING, event_stream, of_queue};
@@ -31,6 +31,8 @@ const CONNECTIONS_OF_ONE_MAX: usize = 20;
 /// Operations under way on one connection, and on one that is not open yet.
 const OPERATIONS_MAX: usize = 100;
 const OPERATIONS_BEFORE_MAX: usize = 10;
+/// Results of one connection that are made at a time. What a result takes of the caller's share is known only when it is there.
+const RESULTS_AT_ONCE: usize = 2;
 /// Frames made before the client has taken them.
 const FRAMES_AHEAD: usize = 64;
 /// How often the caller is looked at again.
@@ -48,6 +50,8 @@ struct Connection {
     /// Whose it is: nobody else may use it, whoever learns the token.
     owner: Owner,
     frames: FrameSender,
+    /// Turns of its operations to make a result.
+    results: Arc<Semaphore>,
     /// Until it is opened.
     waiting: Option<Frames>,
     /// Its place among the open streams.
@@ -111,8 +115,8 @@ impl Connections {
         }
         let token = uuid::Uuid::new_v4().to_string();
         let waiting = Some(waiting);
-        let operations = HashMap::new();
-        by_token.insert(token.clone(), Connection { owner, frames, waiting, _place: place, operations });
+        let (results, operations) = (Arc::new(Semaphore::new(RESULTS_AT_ONCE)), HashMap::new());
+        by_token.insert(token.clone(), Connection { owner, frames, results, waiting, _place: place, operations });
         Ok(token)
     }
 
@@ -246,9 +250,9 @@ impl Graphql {
         let begun = self.sse.with(token, &owner, |connection| {
             // One that was stopped meanwhile has no place any more, and does not begin.
             let slot = connection.operations.get_mut(&id).filter(|slot| slot.number() == number)?;
-            let frames = connection.frames.clone();
+            let (frames, results) = (connection.frames.clone(), Arc::clone(&connection.results));
             let running = tokio::spawn(async move {
-                graphql.feed(operation, &key, &frames).await;
+                graphql.feed(operation, &key, &frames, &results).await;
                 graphql.sse.release(&whose, &key, number);
             });
             *slot = Slot::Running(number, running.abort_handle());
@@ -262,7 +266,7 @@ impl Graphql {
     }
 
     /// Sends an operation's results to its connection.
-    async fn feed(&self, operation: Operation, id: &str, frames: &FrameSender) {
+    async fn feed(&self, operation: Operation, id: &str, frames: &FrameSender, results: &Semaphore) {
         let framing = Framing::of_operation(id.to_owned());
         if operation.ty() == OperationType::Subscription {
             match self.subscribe(&operation, &framing, false).await {
@@ -281,11 +285,14 @@ impl Graphql {
             }
         } else {
             // A result is made when those before it have been read, as far as the caller's share goes.
+            let Ok(turn) = results.acquire().await else { return };
             let result = match self.app.response_room(operation.asked.caller.quota_owner()).await {
                 Ok(()) => operation.run().await,
                 Err(error) => crate::error::refused(&[error.into()]),
             };
-            let _ = frames.send(framing.next(&result)).await;
+            let frame = framing.next(&result);
+            drop((result, turn));
+            let _ = frames.send(frame).await;
         }
         let _ = frames.send(framing.complete()).await;
     }

@@ -108,6 +108,45 @@ on_both_engines! {
 }
 
 on_both_engines! {
+    #[ignore = "long: memory, alone"]
+    async fn operations_on_a_stream_that_nobody_reads_take_little_memory(engine: Engine) {
+        const PATH: &str = "/api/v1/graphql";
+        const OPERATIONS: usize = 40;
+        let server = ServerBuilder::new(engine).env("SVC_MAX_ANSWER_BYTES", ANSWER_BYTES_MAX).start().await;
+        let admin = server.admin().await;
+        large_records(&admin).await;
+        let grants = json!([{ "resource": "data", "actions": ["read"] }, { "resource": "doc", "actions": ["read"] }]);
+        let ann = user_with(&admin, "ann", grants).await;
+        let query = format!("{{ doc(limit: {RECORDS}) {{ data {{ body }} }} }}");
+        let read = ann.post(PATH, json!({ "query": query })).await;
+        assert!(read.status == 200 && read.text.len() > RECORDS * TEXT_BYTES, "{}", read.status);
+        drop(read);
+        let token = server.send(ann.request("PUT", PATH)).await.text;
+        let before = reset_peak(&server);
+        let host = server.base.strip_prefix("http://").unwrap();
+        let mut stream = TcpStream::connect(host).await.unwrap();
+        let head = format!(
+            "GET {PATH}?token={token} HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\nAuthorization: Bearer {}\r\n\r\n",
+            ann.token
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut opened = [0; 12];
+        stream.read_exact(&mut opened).await.unwrap();
+        assert_eq!(&opened, b"HTTP/1.1 200");
+        for number in 0..OPERATIONS {
+            let operation = json!({ "query": query, "extensions": { "operationId": number.to_string() } });
+            assert_eq!(ann.post(&format!("{PATH}?token={token}"), operation).await.status, 202);
+        }
+        until("the share is used up", async || ann.get("/api/v1/data/doc?limit=1").await.status == 503).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let grown = memory(&server, "VmHWM") - before;
+        eprintln!("{engine:?}: {OPERATIONS} unread results of 68 MB: {grown} kB more at the peak");
+        // The share, and the two results that may be made at a time, each as a tree and as a frame.
+        assert!(grown < 450_000, "{grown} kB");
+    }
+}
+
+on_both_engines! {
     async fn an_address_has_so_many_connections(engine: Engine) {
         let server = ServerBuilder::new(engine).env("SVC_MAX_CONNECTIONS_PER_ADDRESS", "8").start().await;
         let host = server.base.strip_prefix("http://").unwrap();
