@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_query::Action;
-use blockbase_schema::{Error, Result, time};
+use blockbase_schema::{Error, Resource, Result, time};
 use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, Service};
 use serde_json::{Value, json};
 
-use super::BLOCKS;
 use crate::App;
 use crate::caller::Caller;
 
@@ -99,7 +98,7 @@ impl App {
     /// # Errors
     /// `not_found`; `unavailable` where the caller has too many scans running.
     pub async fn block_logs(&self, caller: &Caller, name: &str, request: LogRequest) -> Result<Value> {
-        caller.require(BLOCKS, Action::Read)?;
+        caller.require(Resource::Blocks, Action::Read)?;
         let block = self.installed(name)?;
         let LogRequest { levels, text, since, after, limit } = request;
         let filter = BlockLogFilter { block: block.name().to_owned(), levels, text, since, after, limit };

@@ -8,17 +8,16 @@ use std::sync::Arc;
 
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_query::{Action, Grant, RowPolicy};
-use blockbase_schema::{Code, Error, Registry, Relationship, Result};
+use blockbase_schema::{Code, Error, Registry, Relationship, Resource, Result};
 use blockbase_store::{Connection, Cost, Read};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
-use crate::blocks::{BLOCKS, InstalledBlock};
+use crate::blocks::InstalledBlock;
 use crate::caller::Caller;
 use crate::identity::grants;
 use crate::persist::{PERSIST_EVENT, PersistConfig};
-use crate::subscriptions::EVENTS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -35,14 +34,14 @@ pub enum DependentKind {
 
 impl DependentKind {
     /// The permission resource whose readers learn of such a thing.
-    fn resource(self) -> &'static str {
+    fn resource(self) -> Resource {
         match self {
-            DependentKind::Relationship | DependentKind::Unique | DependentKind::Index => "objects",
-            DependentKind::Role => "roles",
-            DependentKind::Webhook => "webhooks",
-            DependentKind::Subscription => EVENTS,
-            DependentKind::Block => BLOCKS,
-            DependentKind::Task => "tasks",
+            DependentKind::Relationship | DependentKind::Unique | DependentKind::Index => Resource::Objects,
+            DependentKind::Role => Resource::Roles,
+            DependentKind::Webhook => Resource::Webhooks,
+            DependentKind::Subscription => Resource::Events,
+            DependentKind::Block => Resource::Blocks,
+            DependentKind::Task => Resource::Tasks,
         }
     }
 }
@@ -71,7 +70,7 @@ impl App {
     /// # Errors
     /// `not_found` for an object or a column that there is not.
     pub async fn dependents(&self, caller: &Caller, object: &str, field: Option<&str>) -> Result<(Vec<Dependent>, usize)> {
-        caller.require("objects", Action::Read)?;
+        caller.require(Resource::Objects, Action::Read)?;
         self.on_schema(caller, |registry| {
             let (asker, caller, blocks) = (caller, caller.clone(), Arc::clone(&self.blocks.read()));
             let (name, field) = (object.to_owned(), field.map(str::to_owned));
