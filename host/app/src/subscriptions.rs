@@ -14,6 +14,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
+use crate::stored::Place;
 use crate::webhooks::Webhook;
 
 /// The handler that logs what it gets.
@@ -230,7 +231,7 @@ pub struct Answered {
 
 /// `{ event, consumer, handler, config, perInstance, source, suspended }`.
 fn render(row: &SubscriptionRow) -> Value {
-    let config: Value = serde_json::from_str(&row.config).unwrap_or_default();
+    let config: Value = Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config);
     json!({
         "event": row.topic,
         "consumer": row.consumer,
@@ -288,7 +289,7 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
         may_subscribe(caller, &pattern)?;
     }
-    match PersistConfig::read(&serde_json::from_str(&row.config).unwrap_or_default()) {
+    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)) {
         Ok(config) if row.handler == PERSIST_EVENT => caller.require(&config.object, Action::Create),
         _ => Ok(()),
     }

@@ -13,6 +13,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
 use crate::records::page_json;
+use crate::stored::Place;
 use kind::Kind;
 pub(crate) use runner::RunsUnderWay;
 use schedule::next_run;
@@ -48,7 +49,7 @@ pub struct NewTask {
 
 /// `{ id, name, type, enabled, schedule, config, lastRunAt, lastStatus, nextRunAt, suspended }`.
 fn render(task: &TaskRow) -> Value {
-    let config: Value = serde_json::from_str(&task.config).unwrap_or_default();
+    let config: Value = Place::new("svc_tasks", "config", &task.id).read(&task.config);
     json!({
         "id": task.id,
         "name": task.name,
@@ -65,7 +66,8 @@ fn render(task: &TaskRow) -> Value {
 
 /// `{ id, taskId, trigger, status, startedAt, finishedAt, result, error }`.
 fn render_run(run: &TaskRunRow) -> Value {
-    let result: Value = run.result.as_deref().and_then(|result| serde_json::from_str(result).ok()).unwrap_or_default();
+    let result: Value =
+        run.result.as_deref().map(|result| Place::new("svc_task_runs", "result", &run.id).read(result)).unwrap_or_default();
     json!({
         "id": run.id,
         "taskId": run.task_id,

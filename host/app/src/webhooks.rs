@@ -17,6 +17,7 @@ use url::Url;
 use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
+use crate::stored::Place;
 use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
 pub(crate) use headers::HIDDEN;
 use headers::Headers;
@@ -116,13 +117,15 @@ pub struct WebhookChanges {
 
 /// `{ id, name, url, topics, headers, enabled, source, createdAt, updatedAt, suspended }`.
 fn render(row: &WebhookRow) -> Value {
-    let document = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let headers = Headers::read(&row.headers)
+        .unwrap_or_else(|_| Place::new("svc_webhooks", "headers", &row.id).damaged("it holds no headers by name"));
+    let topics: Value = Place::new("svc_webhooks", "topics", &row.id).read(&row.topics);
     json!({
         "id": row.id,
         "name": row.name,
         "url": row.url,
-        "topics": document(&row.topics),
-        "headers": Headers::read(&row.headers).unwrap_or_default().shown(),
+        "topics": topics,
+        "headers": headers.shown(),
         "enabled": row.enabled,
         "source": row.source,
         "createdAt": time::format_datetime(row.created_at),

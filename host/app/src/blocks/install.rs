@@ -17,6 +17,7 @@ use crate::caller::Caller;
 use crate::makers::keep_maker;
 use crate::manifest::Manifest;
 use crate::platform_event::PlatformEvent;
+use crate::stored::Place;
 use crate::subscriptions::is_built_in;
 use crate::webhooks::{NewWebhook, insert};
 
@@ -304,7 +305,10 @@ pub(super) fn check_beside_others(
         return Err(Error::new(Code::MissingRequirement, message));
     }
     for other in installed.iter().filter(|other| other.name != name) {
-        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires).unwrap_or_default();
+        let requires = match serde_json::from_str::<Manifest>(&other.manifest) {
+            Ok(manifest) => manifest.requires,
+            Err(error) => Place::new("svc_blocks", "manifest", &other.name).unreadable(&error),
+        };
         let of_this = requires.handlers.iter().filter_map(|handler| handler.split_once('.')).filter(|(block, _)| *block == name);
         if let Some((_, handler)) = of_this.into_iter().find(|(_, handler)| !manifest.declares(handler)) {
             let message =

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::App;
 use crate::caller::Caller;
+use crate::stored::Place;
 
 /// The levels of log lines, the gravest first.
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -146,7 +147,8 @@ impl Drop for WatchedCall {
 
 /// `{ at, level, message, fields, callId }`.
 fn render(line: BlockLogRow) -> Value {
-    let fields: Value = line.fields.and_then(|fields| serde_json::from_str(&fields).ok()).unwrap_or_default();
+    let fields: Value =
+        line.fields.map(|fields| Place::new("svc_block_logs", "fields", &line.call_id).read(&fields)).unwrap_or_default();
     json!({
         "at": time::format_datetime(line.logged_at),
         "level": line.level,

@@ -18,6 +18,7 @@ use crate::blocks::InstalledBlock;
 use crate::caller::Caller;
 use crate::identity::grants;
 use crate::persist::{PERSIST_EVENT, PersistConfig};
+use crate::stored::Place;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -188,7 +189,7 @@ impl<'a> Dependents<'a> {
 
     async fn add_webhooks(&mut self, connection: &mut Connection) -> Result<()> {
         for row in connection.webhooks().await? {
-            let topics: Vec<String> = serde_json::from_str(&row.topics).unwrap_or_default();
+            let topics: Vec<String> = Place::new("svc_webhooks", "topics", &row.id).read(&row.topics);
             let named: Vec<&str> = topics.iter().map(String::as_str).filter(|topic| self.is_named_by(topic)).collect();
             if !named.is_empty() {
                 let detail = format!("sends {}{}", named.join(", "), declared_by(row.source.as_deref()));
@@ -201,7 +202,7 @@ impl<'a> Dependents<'a> {
     async fn add_subscriptions(&mut self, connection: &mut Connection) -> Result<()> {
         for row in connection.subscriptions().await? {
             let mut ways = Vec::new();
-            let config: Value = serde_json::from_str(&row.config).unwrap_or_default();
+            let config: Value = Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config);
             let writes = match row.handler == PERSIST_EVENT {
                 true => PersistConfig::read(&config).ok().filter(|config| config.object == self.object),
                 false => None,
@@ -261,7 +262,7 @@ impl<'a> Dependents<'a> {
             return Ok(());
         }
         for task in connection.tasks().await? {
-            let config: Value = serde_json::from_str(&task.config).unwrap_or_default();
+            let config: Value = Place::new("svc_tasks", "config", &task.id).read(&task.config);
             let called = (config["block"].as_str(), config["action"].as_str());
             if let (Some(block), Some(action)) = called
                 && blocks.contains(block)
