@@ -2,7 +2,7 @@
 
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result, time};
 use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey};
 use serde_json::{Value, json};
 
@@ -12,8 +12,6 @@ use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, render_mak
 use crate::platform_event::Announcer;
 use crate::users::unknown_role;
 
-const API_KEYS: &str = "api_keys";
-const USERS: &str = "users";
 /// Longest name of a key in characters.
 const NAME_CHARS_MAX: usize = 200;
 /// Most keys that act as one user.
@@ -89,7 +87,7 @@ impl App {
     /// # Errors
     /// `forbidden`; `answer_too_large`.
     pub async fn list_api_keys(&self, caller: &Caller) -> Result<Vec<Value>> {
-        let only = caller.access(API_KEYS, Action::Read)?.only().map(str::to_owned);
+        let only = caller.access(Resource::ApiKeys, Action::Read)?.only().map(str::to_owned);
         let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
         let keys = self
             .scan(caller, move |connection| {
@@ -114,7 +112,7 @@ impl App {
     /// what changing that user needs, and a grant for own rows, which are that user's, has to be held for all. `conflict` where
     /// the user has as many keys as one may have.
     pub async fn create_api_key(&self, caller: &Caller, new: NewKey) -> Result<(Value, ApiKey)> {
-        let access = caller.access(API_KEYS, Action::Create)?;
+        let access = caller.access(Resource::ApiKeys, Action::Create)?;
         let length = new.name.chars().count();
         if !(1..=NAME_CHARS_MAX).contains(&length) || new.name.contains('\0') {
             let message = format!("`name` holds 1 to {NAME_CHARS_MAX} characters, and no NUL.");
@@ -133,7 +131,7 @@ impl App {
         }
         let is_own = own.as_ref() == Some(&user_id);
         if !is_own {
-            caller.require(USERS, Action::Update)?;
+            caller.require(Resource::Users, Action::Update)?;
         }
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
         let key = ApiKey::random().map_err(Error::internal)?;
@@ -189,7 +187,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the key carries more than the caller holds; nothing changes then.
     pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<Value> {
-        let access = caller.access(API_KEYS, Action::Update)?;
+        let access = caller.access(Resource::ApiKeys, Action::Update)?;
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         let row = self
@@ -200,7 +198,7 @@ impl App {
                     let holder = within(connection, &access, &id).await?;
                     if caller.actor_id() != Some(holder.user.id.as_str()) {
                         // As when a key is made for another user.
-                        caller.require(USERS, Action::Update)?;
+                        caller.require(Resource::Users, Action::Update)?;
                         app.require_strength_over_user(connection, &caller, &holder.user).await?;
                     }
                     caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)?;
@@ -229,7 +227,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the key is stronger than the caller.
     pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
-        let access = caller.access(API_KEYS, Action::Delete)?;
+        let access = caller.access(Resource::ApiKeys, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts_by(caller.judged.clone(), move |connection| {

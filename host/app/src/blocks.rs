@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result, time};
 use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Made, Maker, Suspension};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -260,9 +260,6 @@ impl InstalledBlock {
     }
 }
 
-/// The permission resource of blocks.
-pub(crate) const BLOCKS: &str = "blocks";
-
 impl App {
     pub(crate) fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
         self.blocks.read().get(name).cloned().ok_or_else(|| {
@@ -287,7 +284,7 @@ impl App {
     }
 
     pub async fn list_blocks(&self, caller: &Caller) -> Result<Vec<Value>> {
-        caller.require(BLOCKS, Action::Read)?;
+        caller.require(Resource::Blocks, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let suspended =
             self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) })).await?;
@@ -295,7 +292,7 @@ impl App {
     }
 
     pub async fn block(&self, caller: &Caller, name: &str) -> Result<Value> {
-        caller.require(BLOCKS, Action::Read)?;
+        caller.require(Resource::Blocks, Action::Read)?;
         self.shown_block(caller, name).await
     }
 
@@ -311,7 +308,7 @@ impl App {
 
     /// Declared actions and hooks of all blocks, and all registered handlers.
     pub fn declared_actions(&self, caller: &Caller) -> Result<Value> {
-        caller.require(BLOCKS, Action::Read)?;
+        caller.require(Resource::Blocks, Action::Read)?;
         let blocks = self.blocks.read();
         let mut actions = Vec::new();
         let mut hooks = Vec::new();
@@ -337,7 +334,7 @@ impl App {
 
     /// Changes enablement or configuration; `None` leaves it as it is.
     pub async fn update_block(&self, caller: &Caller, name: &str, enabled: Option<bool>, config: Option<Value>) -> Result<Value> {
-        caller.require(BLOCKS, Action::Update)?;
+        caller.require(Resource::Blocks, Action::Update)?;
         let block = self.installed(name)?;
         let config = match config {
             // What is stored is what was set: a later version's defaults hold for the rest.
@@ -367,7 +364,7 @@ impl App {
 
     /// Removes a block with its subscriptions; the data stays.
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
-        caller.require(BLOCKS, Action::Delete)?;
+        caller.require(Resource::Blocks, Action::Delete)?;
         let block = self.installed(name)?;
         let event = self.block_event(caller, "uninstalled", name, &block.manifest.version);
         let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());

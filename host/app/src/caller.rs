@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Code, Error, Object, Registry, Relation, Result, json};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result, json};
 
 use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
 use crate::makers::key_suspended;
@@ -145,7 +145,8 @@ impl Caller {
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
-    pub fn access(&self, resource: &str, action: Action) -> Result<Access> {
+    pub fn access(&self, resource: impl AsRef<str>, action: Action) -> Result<Access> {
+        let resource = resource.as_ref();
         self.decide(resource, action).ok_or_else(|| self.denied(resource, action))
     }
 
@@ -167,13 +168,14 @@ impl Caller {
     ///
     /// # Errors
     /// `unauthorized` for callers without a credential, `forbidden` for others.
-    pub fn require(&self, resource: &str, action: Action) -> Result<()> {
+    pub fn require(&self, resource: impl AsRef<str>, action: Action) -> Result<()> {
+        let resource = resource.as_ref();
         if self.holds(resource, action) { Ok(()) } else { Err(self.denied(resource, action)) }
     }
 
     /// Whether the caller has a right on a resource that has no rows of its own.
-    pub fn holds(&self, resource: &str, action: Action) -> bool {
-        self.decide(resource, action).is_some_and(|access| *access.scope() == Scope::All)
+    pub fn holds(&self, resource: impl AsRef<str>, action: Action) -> bool {
+        self.decide(resource.as_ref(), action).is_some_and(|access| *access.scope() == Scope::All)
     }
 
     /// The resources that the caller's grants name.
@@ -182,15 +184,15 @@ impl Caller {
     }
 
     /// Whether the caller has a right on some rows at least.
-    pub fn may(&self, resource: &str, action: Action) -> bool {
-        self.decide(resource, action).is_some()
+    pub fn may(&self, resource: impl AsRef<str>, action: Action) -> bool {
+        self.decide(resource.as_ref(), action).is_some()
     }
 
     /// Whether the caller may know of an object: those who may read `objects` know every one, others those that they have a right to.
     pub(crate) fn knows(&self, object: &str) -> bool {
         let holds_any =
             || [Action::Read, Action::Create, Action::Update, Action::Delete].into_iter().any(|action| self.may(object, action));
-        self.holds("objects", Action::Read) || holds_any()
+        self.holds(Resource::Objects, Action::Read) || holds_any()
     }
 
     /// Demands that the caller holds every right of `grants`: nobody gives more than they hold.
@@ -202,7 +204,7 @@ impl Caller {
         match grants.iter().find(|grant| !held.covers(grant)) {
             None => Ok(()),
             // Which rights a role has is for those who may read roles.
-            Some(grant) if self.holds("roles", Action::Read) => {
+            Some(grant) if self.holds(Resource::Roles, Action::Read) => {
                 let actions: Vec<&str> = grant.actions.iter().map(|action| action.name()).collect();
                 let message = format!("You cannot give what you do not hold: {} on `{}`.", actions.join(", "), grant.resource);
                 Err(Error::new(Code::Forbidden, message))
@@ -251,7 +253,7 @@ impl Caller {
         match (object, self.decide(name, action)) {
             (Some(object), Some(access)) => Ok((Arc::clone(object), access)),
             (None, Some(_)) => Err(Error::unknown_object(name)),
-            (None, None) if self.holds("objects", Action::Read) => Err(Error::unknown_object(name)),
+            (None, None) if self.holds(Resource::Objects, Action::Read) => Err(Error::unknown_object(name)),
             (_, None) => Err(self.denied(name, action)),
         }
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use blockbase_query::plan::{Assignment, Change, RecordPlan, Stamp};
 use blockbase_query::{Action, Scope, sql};
-use blockbase_schema::{Code, Error, Object, OnDelete, Result, Value};
+use blockbase_schema::{Code, Error, Object, OnDelete, Resource, Result, Value};
 use blockbase_store::{Connection, DbError, Record, Row};
 use uuid::Uuid;
 
@@ -261,7 +261,7 @@ async fn check_restrictions(
         };
         if found {
             // Who refers to it is told to those who may know of that object.
-            let knows = context.caller.may(holder, Action::Read) || context.caller.holds("objects", Action::Read);
+            let knows = context.caller.may(holder, Action::Read) || context.caller.holds(Resource::Objects, Action::Read);
             return Err(still_referenced(&if knows { format!(" by `{holder}` (`{}`)", known.name) } else { String::new() }));
         }
     }

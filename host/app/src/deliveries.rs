@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::{Action, Paging};
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result, time};
 use blockbase_store::{
     AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow,
     Outcome, QueueDepth, ReadCost, Service, VisibleEvents,
@@ -18,7 +18,7 @@ use crate::caller::Caller;
 use crate::feed::{TopicFilter, may_see};
 use crate::quota::ScanPermit;
 use crate::records::page_json;
-use crate::subscriptions::{EVENTS, Subscription, WEBHOOK_CONSUMER};
+use crate::subscriptions::{Subscription, WEBHOOK_CONSUMER};
 
 /// Attempts that a delivery has.
 pub const ATTEMPTS_MAX: i64 = 5;
@@ -249,7 +249,7 @@ impl App {
     /// # Errors
     /// `invalid_request` for a status that there is not.
     pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
-        caller.require(EVENTS, Action::Read)?;
+        caller.require(Resource::Events, Action::Read)?;
         let filter = self.ledger_filter(caller, request)?;
         let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
         let (limit, offset) = (bound(paging.limit), bound(paging.offset));
@@ -265,7 +265,7 @@ impl App {
     /// # Errors
     /// `forbidden` without read on `events`.
     pub async fn delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Option<Value>> {
-        caller.require(EVENTS, Action::Read)?;
+        caller.require(Resource::Events, Action::Read)?;
         let (event_id, consumer) = (event_id.to_ascii_lowercase(), consumer.to_owned());
         let found = self
             .look_up(caller, move |connection| {
@@ -311,7 +311,7 @@ impl App {
     /// # Errors
     /// As for the list.
     pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<Value>> {
-        caller.require(EVENTS, Action::Read)?;
+        caller.require(Resource::Events, Action::Read)?;
         let filter = self.ledger_filter(caller, request)?;
         let counts =
             self.scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger_counts(&filter).await?) })).await?;
@@ -354,9 +354,9 @@ impl App {
     /// `not_found` where there is none that the caller may see, or its group is no more; `forbidden` where the caller does not hold
     /// the rights that the group carries; `conflict` where it did not fail.
     pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Value> {
-        caller.require(EVENTS, Action::Update)?;
+        caller.require(Resource::Events, Action::Update)?;
         // The answer shows the entry.
-        caller.require(EVENTS, Action::Read)?;
+        caller.require(Resource::Events, Action::Read)?;
         let missing = || Error::new(Code::NotFound, "There is no such delivery, or its consumer group is no more.");
         if !self.settings.events_enabled {
             return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
@@ -399,8 +399,8 @@ impl App {
     /// or suspended.
     pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
         self.recheck(caller).await?;
-        caller.require(EVENTS, Action::Update)?;
-        caller.require(EVENTS, Action::Read)?;
+        caller.require(Resource::Events, Action::Update)?;
+        caller.require(Resource::Events, Action::Read)?;
         if !self.settings.events_enabled {
             return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
         }

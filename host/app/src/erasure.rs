@@ -7,7 +7,7 @@
 mod records;
 
 use blockbase_query::{Action, ddl};
-use blockbase_schema::{Error, Result, Retry};
+use blockbase_schema::{Error, Resource, Result, Retry};
 use blockbase_store::ReadCost;
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ const STAMPS_AT_ONCE: usize = 2_000;
 impl App {
     /// Demands what an erasure needs: to delete users and events, all of them.
     pub(crate) fn require_erasure(&self, caller: &Caller) -> Result<()> {
-        caller.require("users", Action::Delete)?;
-        caller.require("events", Action::Delete)
+        caller.require(Resource::Users, Action::Delete)?;
+        caller.require(Resource::Events, Action::Delete)
     }
 
     /// Erases a user: `{ user, recordsDeleted, recordsUnstamped, events, eventsWaiting, logLines, taskRuns }`.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicPattern};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter, TopicMatch};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -321,7 +321,7 @@ pub(crate) fn event_shows(caller: &Caller, event: &CommittedEvent) -> bool {
 pub(crate) fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> bool {
     match object {
         Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(owner)),
-        None => caller.holds("events", Action::Read),
+        None => caller.holds(Resource::Events, Action::Read),
     }
 }
 
@@ -367,7 +367,7 @@ impl App {
     /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
     /// it.
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
-        caller.require("events", Action::Read)?;
+        caller.require(Resource::Events, Action::Read)?;
         Ok(self.visible_event(caller, id).await?.map(|event| event.envelope().to_owned()))
     }
 
@@ -394,7 +394,7 @@ impl App {
     /// `not_found` where the event that they are to be older than is not there any more, or the caller may not see it;
     /// `answer_too_large`.
     pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
-        caller.require("events", Action::Read)?;
+        caller.require(Resource::Events, Action::Read)?;
         let EventsRequest { topic, object, record, before } = request;
         let record_id = match record.as_deref().map(record_id) {
             // No event is of a record with this id.

@@ -43,6 +43,7 @@ mod sized;
 mod stamps;
 mod standing;
 mod status;
+mod stored;
 mod stream;
 mod strength;
 mod subscriptions;

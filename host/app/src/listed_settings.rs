@@ -3,14 +3,11 @@
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::Result;
+use blockbase_schema::{Resource, Result};
 use serde::Serialize;
 
 use crate::App;
 use crate::caller::Caller;
-
-/// The resource of what the server is configured with, and of how it is.
-pub(crate) const SETTINGS: &str = "settings";
 
 /// Where a setting has its value from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -43,7 +40,7 @@ impl App {
     /// # Errors
     /// `unauthorized`, `forbidden`.
     pub fn listed_settings(&self, caller: &Caller) -> Result<Arc<[ListedSetting]>> {
-        caller.require(SETTINGS, Action::Read)?;
+        caller.require(Resource::Settings, Action::Read)?;
         Ok(Arc::clone(&self.settings.listed))
     }
 }

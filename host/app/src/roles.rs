@@ -3,7 +3,7 @@
 mod effective;
 
 use blockbase_query::{Action, Grant, Permissions};
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result, time};
 use blockbase_store::RoleRow;
 use serde_json::{Value, json};
 
@@ -13,7 +13,6 @@ use crate::api_keys::keys_are_gone;
 use crate::caller::Caller;
 use crate::identity::grants;
 
-const ROLES: &str = "roles";
 /// Longest name of a role in characters.
 const NAME_CHARS_MAX: usize = 64;
 /// Longest description in characters.
@@ -117,7 +116,7 @@ impl App {
     /// # Errors
     /// `forbidden`; `answer_too_large`.
     pub async fn list_roles(&self, caller: &Caller) -> Result<Vec<Value>> {
-        caller.require(ROLES, Action::Read)?;
+        caller.require(Resource::Roles, Action::Read)?;
         let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
         let roles = self
             .scan(caller, move |connection| {
@@ -135,7 +134,7 @@ impl App {
 
     /// A role by its id or its name.
     pub async fn role(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
-        caller.require(ROLES, Action::Read)?;
+        caller.require(Resource::Roles, Action::Read)?;
         render(&self.find_role(caller, id_or_name).await?)
     }
 
@@ -149,7 +148,7 @@ impl App {
     /// `forbidden` where a grant gives more than the caller holds; `unique_violation` where the name is taken; `conflict` where
     /// there are as many roles as there may be.
     pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<Value> {
-        caller.require(ROLES, Action::Create)?;
+        caller.require(Resource::Roles, Action::Create)?;
         let name = changes.name.ok_or_else(|| Error::new(Code::NotNullViolation, "`name` is required.").with_field("name"))?;
         let (description, permissions) = (changes.description.flatten(), changes.permissions.unwrap_or_default());
         check_name(&name)?;
@@ -185,7 +184,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the role, somebody who has it or a new grant gives more than the caller holds; `conflict` where the service needs it as it is.
     pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<Value> {
-        caller.require(ROLES, Action::Update)?;
+        caller.require(Resource::Roles, Action::Update)?;
         if let Some(name) = &changes.name {
             check_name(name)?;
         }
@@ -247,7 +246,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the role, or somebody who has it, holds more than the caller; `conflict` for a role that the service needs.
     pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
-        caller.require(ROLES, Action::Delete)?;
+        caller.require(Resource::Roles, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
         self.change_accounts_by(caller.judged.clone(), move |connection| {

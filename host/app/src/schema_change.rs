@@ -16,7 +16,7 @@ use std::sync::Arc;
 use blockbase_query::{Action, ddl};
 use blockbase_schema::json::Members;
 use blockbase_schema::{
-    Code, Constraints, Error, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Result, StoredObject,
+    Code, Constraints, Error, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Resource, Result, StoredObject,
     check_object_name, json as json_text,
 };
 use blockbase_store::{Connection, SchemaChangeRow, Service};
@@ -193,7 +193,7 @@ impl App {
 
     /// The whole schema, as one document.
     pub fn schema(&self, caller: &Caller) -> Result<SchemaDocument> {
-        caller.require("objects", Action::Read)?;
+        caller.require(Resource::Objects, Action::Read)?;
         let registry = self.registry();
         Ok(SchemaDocument {
             version: registry.version,
@@ -203,7 +203,7 @@ impl App {
     }
 
     pub fn object(&self, caller: &Caller, name: &str) -> Result<ObjectDefinition> {
-        caller.require("objects", Action::Read)?;
+        caller.require(Resource::Objects, Action::Read)?;
         let registry = self.registry();
         registry.object(name).map(|object| object.definition.clone()).ok_or_else(|| Error::unknown_object(name))
     }
@@ -224,7 +224,7 @@ impl App {
         definition: ObjectDefinition,
         mode: Mode,
     ) -> Result<Change<ObjectDefinition>> {
-        caller.require("objects", Action::Create)?;
+        caller.require(Resource::Objects, Action::Create)?;
         let keys: Vec<u32> = (1..).take(definition.fields.len()).collect();
         // Whatever is wrong with the definition by itself is said before anything waits for the writer.
         let alone = StoredObject { id: 0, revision: 1, definition: definition.clone(), keys: keys.clone() };
@@ -261,7 +261,7 @@ impl App {
         changes: ObjectChanges,
         mode: Mode,
     ) -> Result<Change<ObjectDefinition>> {
-        caller.require("objects", Action::Update)?;
+        caller.require(Resource::Objects, Action::Update)?;
         let name = name.to_owned();
         self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {
@@ -282,7 +282,7 @@ impl App {
     /// # Errors
     /// `object_in_use` where a relationship of another object needs it.
     pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool, mode: Mode) -> Result<Change<()>> {
-        caller.require("objects", Action::Delete)?;
+        caller.require(Resource::Objects, Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;
         let name = name.to_owned();
         self.change_schema(caller, mode, vec![name.clone()], move |mut draft| {
@@ -324,7 +324,7 @@ impl App {
 
     /// The schema's history, newest first: the whole of it, or what is asked for.
     pub async fn schema_changes(&self, caller: &Caller, asked: HistoryRequest) -> Result<Vec<SchemaChangeRow>> {
-        caller.require("objects", Action::Read)?;
+        caller.require(Resource::Objects, Action::Read)?;
         let (before, limit) = (asked.before.unwrap_or(i64::MAX), asked.limit.unwrap_or(i64::MAX));
         self.scan(caller, move |connection| {
             Box::pin(async move { Ok(connection.schema_changes(asked.object, before, limit).await?) })

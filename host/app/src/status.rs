@@ -8,16 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_query::{Action, Dialect};
-use blockbase_schema::{Result, time};
+use blockbase_schema::{Resource, Result, time};
 use blockbase_store::{InstanceRow, Made, OutboxSize, ReadCost, Room, Suspension};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use crate::App;
-use crate::blocks::BLOCKS;
 use crate::caller::Caller;
 use crate::instance::{Process, VERSION};
-use crate::listed_settings::SETTINGS;
 
 /// How long what was read is shown.
 const READ_EVERY: Duration = Duration::from_secs(3);
@@ -71,7 +69,7 @@ impl App {
     /// # Errors
     /// `unauthorized`, `forbidden`, `unavailable` where the database does not answer.
     pub async fn status(&self, caller: &Caller) -> Result<Value> {
-        caller.require(SETTINGS, Action::Read)?;
+        caller.require(Resource::Settings, Action::Read)?;
         let reading = self.reading().await?;
         let Reading { engine_version, instances, outbox, deliveries, suspended, room } = reading.as_ref();
         let (now, Process { started_at, .. }) = (self.clock.now(), &self.process);
@@ -79,7 +77,7 @@ impl App {
         let (open, most) = self.streams_open_and_max();
         let failing = self.failing_blocks(suspended);
         let health = self.health(&reading, failing.len());
-        let shown_failing = if caller.holds(BLOCKS, Action::Read) { failing } else { Vec::new() };
+        let shown_failing = if caller.holds(Resource::Blocks, Action::Read) { failing } else { Vec::new() };
         Ok(json!({
             "version": VERSION,
             "engine": self.engine_name(),

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use blockbase_query::{Action, Permissions};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, KeyHolder, RoleRow, UserRow};
 
 use crate::App;
@@ -22,7 +22,7 @@ impl Caller {
     /// `forbidden`.
     fn require_as_strong(&self, as_what: &str, rights: &Permissions) -> Result<()> {
         let Some(missing) = self.rights().first_not_held(rights) else { return Ok(()) };
-        let message = match self.holds("roles", Action::Read) {
+        let message = match self.holds(Resource::Roles, Action::Read) {
             true => {
                 let action = missing.actions.first().map_or("", |action| action.name());
                 format!("{as_what} holds more than you do: {action} on `{}`.", missing.resource)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicPattern};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, Service, SubscriptionRow};
 use parking_lot::RwLock;
 use serde_json::{Map, Value, json};
@@ -14,6 +14,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
+use crate::stored::Place;
 use crate::webhooks::Webhook;
 
 /// The handler that logs what it gets.
@@ -32,8 +33,6 @@ const TOPICS_REMEMBERED: usize = 10_000;
 const CONSUMER_BYTES_MAX: usize = 100;
 /// Most subscriptions that are made over the API.
 const SUBSCRIPTIONS_MAX: usize = 1000;
-/// Permission resource of events, their subscriptions and their deliveries.
-pub(crate) const EVENTS: &str = "events";
 
 /// Built-in handlers that `requires.handlers` and subscriptions may name.
 pub(crate) const BUILT_IN_HANDLERS: [&str; 2] = [LOG_EVENT, PERSIST_EVENT];
@@ -232,7 +231,7 @@ pub struct Answered {
 
 /// `{ event, consumer, handler, config, perInstance, source, suspended }`.
 fn render(row: &SubscriptionRow) -> Value {
-    let config: Value = serde_json::from_str(&row.config).unwrap_or_default();
+    let config: Value = Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config);
     json!({
         "event": row.topic,
         "consumer": row.consumer,
@@ -275,7 +274,7 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
 pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<()> {
     match pattern.reach() {
         Reach::Object(object) => caller.require(object, Action::Read),
-        Reach::Platform => caller.require(EVENTS, Action::Read),
+        Reach::Platform => caller.require(Resource::Events, Action::Read),
         // Objects that are still to come match as well.
         Reach::Everything => caller.require("*", Action::Read),
     }
@@ -290,7 +289,7 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
         may_subscribe(caller, &pattern)?;
     }
-    match PersistConfig::read(&serde_json::from_str(&row.config).unwrap_or_default()) {
+    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)) {
         Ok(config) if row.handler == PERSIST_EVENT => caller.require(&config.object, Action::Create),
         _ => Ok(()),
     }
@@ -319,7 +318,7 @@ impl App {
 
     /// All stored subscriptions but those of webhooks.
     pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<Value>> {
-        caller.require(EVENTS, Action::Read)?;
+        caller.require(Resource::Events, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await?;
         Ok(rows.iter().map(render).collect())
@@ -340,7 +339,7 @@ impl App {
     /// `invalid_value` naming what does not fit; `unique_violation` where the group exists; `forbidden` where the caller may not
     /// read what it would get, or not write where it would go.
     pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered> {
-        caller.require(EVENTS, Action::Create)?;
+        caller.require(Resource::Events, Action::Create)?;
         let warnings = self.warnings_of_topics([&new.event]);
         check_consumer(&new.consumer)?;
         let pattern = TopicPattern::parse(&new.event).map_err(|error| refused("event", error.message))?;
@@ -405,7 +404,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the caller does not hold the rights that it carries; `conflict` for one that a block declared.
     pub async fn delete_subscription(&self, caller: &Caller, consumer: &str) -> Result<()> {
-        caller.require(EVENTS, Action::Delete)?;
+        caller.require(Resource::Events, Action::Delete)?;
         let (consumer, caller) = (consumer.to_owned(), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {

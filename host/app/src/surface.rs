@@ -1,7 +1,7 @@
 //! What every surface needs besides the operations themselves.
 
 use blockbase_query::Action;
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Error, Resource, Result};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
@@ -35,9 +35,6 @@ impl IncomingBody {
     }
 }
 
-/// The platform data resource: whoever is signed in needs read on it to use GraphQL or MCP.
-const PLATFORM: &str = "data";
-
 /// Writes to the log what the answer does not say.
 pub fn log_cause(error: &Error) {
     if let Some(cause) = &error.cause {
@@ -54,7 +51,7 @@ impl Caller {
     /// `forbidden`.
     pub fn require_platform(&self) -> Result<()> {
         match self.is_known() {
-            true => self.require(PLATFORM, Action::Read),
+            true => self.require(Resource::Data, Action::Read),
             false => Ok(()),
         }
     }

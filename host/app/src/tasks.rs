@@ -5,7 +5,7 @@ mod runner;
 mod schedule;
 
 use blockbase_query::{Action, Paging};
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result, time};
 use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 
@@ -13,11 +13,11 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
 use crate::records::page_json;
+use crate::stored::Place;
 use kind::Kind;
 pub(crate) use runner::RunsUnderWay;
 use schedule::next_run;
 
-pub(crate) const TASKS: &str = "tasks";
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 64;
 /// Most tasks, those of the service among them.
@@ -49,7 +49,7 @@ pub struct NewTask {
 
 /// `{ id, name, type, enabled, schedule, config, lastRunAt, lastStatus, nextRunAt, suspended }`.
 fn render(task: &TaskRow) -> Value {
-    let config: Value = serde_json::from_str(&task.config).unwrap_or_default();
+    let config: Value = Place::new("svc_tasks", "config", &task.id).read(&task.config);
     json!({
         "id": task.id,
         "name": task.name,
@@ -66,7 +66,8 @@ fn render(task: &TaskRow) -> Value {
 
 /// `{ id, taskId, trigger, status, startedAt, finishedAt, result, error }`.
 fn render_run(run: &TaskRunRow) -> Value {
-    let result: Value = run.result.as_deref().and_then(|result| serde_json::from_str(result).ok()).unwrap_or_default();
+    let result: Value =
+        run.result.as_deref().map(|result| Place::new("svc_task_runs", "result", &run.id).read(result)).unwrap_or_default();
     json!({
         "id": run.id,
         "taskId": run.task_id,
@@ -100,7 +101,7 @@ fn check_name(name: &str) -> Result<()> {
 
 impl App {
     pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<Value>> {
-        caller.require(TASKS, Action::Read)?;
+        caller.require(Resource::Tasks, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let tasks = self.scan(caller, |connection| Box::pin(async move { Ok(connection.tasks().await?) })).await?;
         Ok(tasks.iter().map(|task| self.render_to(caller, task)).collect())
@@ -108,7 +109,7 @@ impl App {
 
     /// A task by its id or its name.
     pub async fn task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
-        caller.require(TASKS, Action::Read)?;
+        caller.require(Resource::Tasks, Action::Read)?;
         self.shown_task(caller, id_or_name).await
     }
 
@@ -143,7 +144,7 @@ impl App {
     /// `forbidden` where the caller may not do that, or holds less than the user to erase; `unique_violation` where the name is
     /// taken.
     pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<Value> {
-        caller.require(TASKS, Action::Create)?;
+        caller.require(Resource::Tasks, Action::Create)?;
         check_name(&new.name)?;
         if !kind::MADE.contains(&new.kind.as_str()) {
             let message = format!("`type`: {} can be made; the others come with the service.", kind::MADE.join(" and "));
@@ -199,7 +200,7 @@ impl App {
     /// `forbidden` where the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
     /// or would erase, or changes how guests are deleted and may not delete users.
     pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<Value> {
-        caller.require(TASKS, Action::Update)?;
+        caller.require(Resource::Tasks, Action::Update)?;
         let known = self.find_task(caller, id_or_name).await?;
         self.may_act_on_task(caller, &known)?;
         let config = changes.config.as_ref().map(|config| self.task_config(caller, &known.kind, config)).transpose()?;
@@ -252,7 +253,7 @@ impl App {
     /// `forbidden` where the caller may not call its action, or holds less than the user whom it erases; `conflict` for those that
     /// come with the service, which can be disabled.
     pub async fn delete_task(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
-        caller.require(TASKS, Action::Delete)?;
+        caller.require(Resource::Tasks, Action::Delete)?;
         let task = self.find_task(caller, id_or_name).await?;
         if !kind::MADE.contains(&task.kind.as_str()) {
             return Err(Error::new(Code::Conflict, "This task comes with the service. Disable it instead."));
@@ -274,7 +275,7 @@ impl App {
 
     /// Runs of a task, the newest first: `{ data, pagination }`. What a block's action answered shows to those alone who may call it.
     pub async fn task_runs(&self, caller: &Caller, id_or_name: &str, paging: Paging) -> Result<String> {
-        caller.require(TASKS, Action::Read)?;
+        caller.require(Resource::Tasks, Action::Read)?;
         let task = self.find_task(caller, id_or_name).await?;
         let shows_outcome = self.may_act_on_task(caller, &task).is_ok();
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
@@ -396,7 +397,7 @@ impl App {
 /// # Errors
 /// `forbidden`.
 fn may_delete_guests(caller: &Caller) -> Result<()> {
-    caller.require("users", Action::Delete).map_err(|error| error.within("The task deletes guests"))
+    caller.require(Resource::Users, Action::Delete).map_err(|error| error.within("The task deletes guests"))
 }
 
 /// Demands that a task is one that somebody made.

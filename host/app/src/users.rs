@@ -3,7 +3,7 @@
 mod sessions;
 
 use blockbase_query::{Access, Action, Paging};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
 use serde_json::{Value, json};
 
@@ -16,7 +16,6 @@ use crate::makers::{owns_things, raise_versions_of, settle};
 use crate::platform_event::Announcer;
 use crate::records::page_json;
 
-const USERS: &str = "users";
 /// Most roles of one user.
 const ROLES_OF_USER_MAX: i64 = 100;
 
@@ -93,7 +92,7 @@ pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announc
 impl App {
     /// A page of users, the newest first: those whom the search is for.
     pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
-        let only = caller.access(USERS, Action::Read)?.only().map(str::to_owned);
+        let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
         let (limit, offset) = (paging.limit as i64, paging.offset as i64);
         let (users, total) = self
             .scan(caller, move |connection| {
@@ -112,7 +111,7 @@ impl App {
     }
 
     pub async fn user(&self, caller: &Caller, id: &str) -> Result<Value> {
-        let only = caller.access(USERS, Action::Read)?.only().map(str::to_owned);
+        let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
         let missing = || Error::not_found("user");
         if only.is_some_and(|only| only != id) {
             return Err(missing());
@@ -133,7 +132,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the user holds more than the caller; `conflict` where it would ban the last admin.
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<Value> {
-        let access = caller.access(USERS, Action::Update)?;
+        let access = caller.access(Resource::Users, Action::Update)?;
         if changes.name.as_deref().is_some_and(|name| check_name(name).is_err()) {
             return Err(Error::new(Code::InvalidValue, "`name` holds 200 characters at most, and no NUL.").with_field("name"));
         }
@@ -168,7 +167,7 @@ impl App {
     /// may not update the heir or holds less than the heir; `owns_things` where the user made something and nothing says what
     /// becomes of it; `conflict` where it is the last admin.
     pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
-        let access = caller.access(USERS, Action::Delete)?;
+        let access = caller.access(Resource::Users, Action::Delete)?;
         if on_deletion == OnDeletion::HandOver(id.to_owned()) {
             return Err(Error::invalid_request("`handOverTo` is the user who is to be deleted."));
         }
@@ -214,7 +213,7 @@ impl App {
     ) -> Result<()> {
         let is_to_oneself = caller.is_session_of(heir);
         if !is_to_oneself {
-            caller.require(USERS, Action::Update).map_err(|error| error.within("`handOverTo`"))?;
+            caller.require(Resource::Users, Action::Update).map_err(|error| error.within("`handOverTo`"))?;
         }
         let unknown = || Error::new(Code::ForeignKeyViolation, "`handOverTo`: there is no such user.").with_field("handOverTo");
         if !connection.keep_user(heir).await? {
@@ -253,7 +252,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the role gives more than the caller holds, or the user holds more; `conflict` where the user has 100 roles.
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<Value> {
-        caller.require(USERS, Action::Update)?;
+        caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
@@ -279,7 +278,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the user holds more than the caller; `not_found` where they do not have the role; `conflict` for the last admin, and for the role that makes a guest one.
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
-        caller.require(USERS, Action::Update)?;
+        caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
@@ -305,7 +304,7 @@ impl App {
 
 /// A body names a role that there is not. Whoever may not read roles is told what they are told of one that gives too much.
 pub(crate) fn unknown_role(caller: &Caller) -> Error {
-    match caller.holds("roles", Action::Read) {
+    match caller.holds(Resource::Roles, Action::Read) {
         true => Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId"),
         false => Error::new(Code::Forbidden, "You cannot give what you do not hold."),
     }

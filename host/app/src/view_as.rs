@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use blockbase_query::{Action, Permissions};
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Error, Resource, Result};
 
 use crate::App;
 use crate::caller::{Authority, Caller};
@@ -25,7 +25,7 @@ impl App {
                 "`x-svc-view-as` needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything.",
             ));
         }
-        caller.require("roles", Action::Read)?;
+        caller.require(Resource::Roles, Action::Read)?;
         let rights = match self.identities.view(role, caller.rights(), self.clock.now()) {
             Some(rights) => rights,
             None => self.cut_to_role(&caller, role).await?,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::Registry;
+use blockbase_schema::{Registry, Resource};
 
 use crate::App;
 use crate::blocks::InstalledBlock;
@@ -38,7 +38,7 @@ impl App {
             .filter(|object| caller.knows(object.name()))
             .map(|object| (object.name().to_owned(), caller.may(object.name(), Action::Read)))
             .collect();
-        let reads_blocks = caller.holds("blocks", Action::Read);
+        let reads_blocks = caller.holds(Resource::Blocks, Action::Read);
         let mut actions = Vec::new();
         for block in blocks.values().filter(|block| block.enabled) {
             for (place, declared) in block.manifest.actions.iter().enumerate() {

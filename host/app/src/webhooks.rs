@@ -9,7 +9,7 @@ use std::time::Duration;
 use blockbase_auth::{Sealed, SecretBox, Unsealed, new_webhook_secret};
 use blockbase_query::Action;
 use blockbase_query::topic::TopicPattern;
-use blockbase_schema::{Code, Error, Result, is_url, time};
+use blockbase_schema::{Code, Error, Resource, Result, is_url, time};
 use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, WebhookRow};
 use serde_json::{Map, Value, json};
 use url::Url;
@@ -17,12 +17,11 @@ use url::Url;
 use crate::App;
 use crate::caller::Caller;
 use crate::makers::{keep_maker, render_suspension};
+use crate::stored::Place;
 use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
 pub(crate) use headers::HIDDEN;
 use headers::Headers;
 
-/// Permission resource.
-pub(crate) const WEBHOOKS: &str = "webhooks";
 /// How long a secret signs beside the one that replaced it.
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
 const WEBHOOKS_MAX: i64 = 1000;
@@ -118,13 +117,15 @@ pub struct WebhookChanges {
 
 /// `{ id, name, url, topics, headers, enabled, source, createdAt, updatedAt, suspended }`.
 fn render(row: &WebhookRow) -> Value {
-    let document = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let headers = Headers::read(&row.headers)
+        .unwrap_or_else(|_| Place::new("svc_webhooks", "headers", &row.id).damaged("it holds no headers by name"));
+    let topics: Value = Place::new("svc_webhooks", "topics", &row.id).read(&row.topics);
     json!({
         "id": row.id,
         "name": row.name,
         "url": row.url,
-        "topics": document(&row.topics),
-        "headers": Headers::read(&row.headers).unwrap_or_default().shown(),
+        "topics": topics,
+        "headers": headers.shown(),
         "enabled": row.enabled,
         "source": row.source,
         "createdAt": time::format_datetime(row.created_at),
@@ -202,14 +203,14 @@ impl App {
 
     /// All webhooks, the newest first.
     pub async fn list_webhooks(&self, caller: &Caller) -> Result<Vec<Value>> {
-        caller.require(WEBHOOKS, Action::Read)?;
+        caller.require(Resource::Webhooks, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.webhooks().await?) })).await?;
         Ok(rows.iter().map(render).collect())
     }
 
     pub async fn webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
-        caller.require(WEBHOOKS, Action::Read)?;
+        caller.require(Resource::Webhooks, Action::Read)?;
         self.shown_webhook(caller, id).await
     }
 
@@ -232,7 +233,7 @@ impl App {
     /// # Errors
     /// `invalid_value` naming what does not fit; `forbidden` where the caller may not read what it would send.
     pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered, String)> {
-        caller.require(WEBHOOKS, Action::Create)?;
+        caller.require(Resource::Webhooks, Action::Create)?;
         let warnings = self.warnings_of_topics(&new.topics);
         let (row, secret) = self.new_webhook(caller, new, None)?;
         let answer = Answered { thing: render(&row), warnings };
@@ -286,7 +287,7 @@ impl App {
     /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`; `forbidden` where the caller may not read what it sends; `conflict` for anything but `enabled` of
     /// one that a block declared.
     pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered> {
-        caller.require(WEBHOOKS, Action::Update)?;
+        caller.require(Resource::Webhooks, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;
         if let Some(url) = &changes.url {
             self.check_url(url)?;
@@ -354,7 +355,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the caller may not read what it sends; `conflict` for one that a block declared.
     pub async fn delete_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
-        caller.require(WEBHOOKS, Action::Delete)?;
+        caller.require(Resource::Webhooks, Action::Delete)?;
         let (id, caller) = (id.to_owned(), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {
@@ -380,7 +381,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the caller may not read what it sends: whoever has the secret can pass for the service.
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
-        caller.require(WEBHOOKS, Action::Update)?;
+        caller.require(Resource::Webhooks, Action::Update)?;
         let (id, caller) = (id.to_owned(), caller.clone());
         let (secret, stored) = self.new_secret(&id)?;
         let now = self.clock.now();
@@ -406,7 +407,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the caller may not read what it sends; `conflict` where it is disabled, or events are off.
     pub async fn test_webhook(&self, caller: &Caller, id: &str) -> Result<String> {
-        caller.require(WEBHOOKS, Action::Update)?;
+        caller.require(Resource::Webhooks, Action::Update)?;
         let actor = caller.actor_json();
         if let Some(subscription) = self.subscription(&format!("{WEBHOOK_CONSUMER}{id}"))
             && let Some(why) = self.why_stopped(&subscription).await?

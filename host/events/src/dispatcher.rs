@@ -19,8 +19,8 @@ use crate::pace::Pace;
 const WAKE_STEP: Duration = Duration::from_millis(20);
 /// Calls without an answer after which an endpoint counts as away.
 const UNANSWERED_MAX: u32 = 3;
-/// Calls of blocks' handlers at a time, so that actions find a place as well.
-const BLOCK_CALLS_MAX: usize = 32;
+/// Calls of the handlers of all blocks together under way at a time, so that actions find a place as well.
+const INSTANCE_BLOCK_CALLS_MAX: usize = 32;
 
 /// Serves consumer groups side by side; one that is slow holds none of the others.
 pub(crate) struct Dispatcher {
@@ -84,7 +84,7 @@ impl Dispatcher {
             pace: Pace::new(&app),
             app,
             settings,
-            block_calls: Arc::new(Semaphore::new(BLOCK_CALLS_MAX)),
+            block_calls: Arc::new(Semaphore::new(INSTANCE_BLOCK_CALLS_MAX)),
             groups: Mutex::default(),
             planned: Mutex::default(),
             unanswered: Mutex::default(),

@@ -21,8 +21,8 @@ use crate::dispatcher::{Dispatcher, Running};
 
 /// Deliveries of a webhook under way at a time; one alone while its endpoint does not answer.
 const WEBHOOK_CALLS_MAX: usize = 16;
-/// Deliveries of a block's handler under way at a time.
-const BLOCK_CALLS_MAX: usize = 8;
+/// Deliveries of one consumer group of a block's handler under way at a time.
+const GROUP_BLOCK_CALLS_MAX: usize = 8;
 /// Deliveries claimed for each one that can be under way.
 const CLAIMED_AHEAD: usize = 4;
 /// Deliveries that a built-in handler gets at once.
@@ -356,7 +356,7 @@ impl Group {
             // An endpoint that is away is not knocked at by many at a time.
             Target::Webhook(_) if is_away => Manner { slots: 1, claimed: 1, timeout: settings.webhook_timeout },
             Target::Webhook(_) => of(WEBHOOK_CALLS_MAX, settings.webhook_timeout),
-            Target::Block { .. } | Target::Broken(_) => of(BLOCK_CALLS_MAX, settings.handler_timeout),
+            Target::Block { .. } | Target::Broken(_) => of(GROUP_BLOCK_CALLS_MAX, settings.handler_timeout),
         }
     }
 }

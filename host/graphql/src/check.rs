@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use async_graphql::parser::types::{ExecutableDocument, Field, OperationDefinition, OperationType, Selection, SelectionSet};
 use async_graphql::{Name, Pos, Positioned};
-use blockbase_app::schema::{Code, Error, Object, pascal_case};
+use blockbase_app::schema::{Code, Error, Object, Resource, pascal_case};
 use blockbase_app::{Action, Caller};
 
 use crate::coerce::{Arguments, Variables, write_literal};
@@ -33,7 +33,7 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     pub(crate) fn of(caller: &Caller) -> Viewer {
-        Viewer { reads_schema: caller.holds("objects", Action::Read), is_known: caller.is_known() }
+        Viewer { reads_schema: caller.holds(Resource::Objects, Action::Read), is_known: caller.is_known() }
     }
 
     /// The error for something that is not there, or not for the caller.

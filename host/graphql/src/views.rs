@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use blockbase_app::schema::Resource;
 use blockbase_app::{Action, App, Authority, Caller, CallerPermissions};
 use parking_lot::Mutex;
 
@@ -54,7 +55,7 @@ impl Views {
             Authority::Own(rights) => Some(rights),
             Authority::Block { .. } => None,
         };
-        let sees_all = caller.holds("objects", Action::Read) && caller.holds("blocks", Action::Read);
+        let sees_all = caller.holds(Resource::Objects, Action::Read) && caller.holds(Resource::Blocks, Action::Read);
         {
             let mut known = self.known.lock();
             known.move_to(version);

@@ -9,7 +9,7 @@ mod schemas;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use blockbase_app::schema::Error;
+use blockbase_app::schema::{Error, Resource};
 use blockbase_app::{Action, App, Caller, InstalledBlock};
 
 /// Why a tool gives no document.
@@ -110,7 +110,7 @@ fn may_all(caller: &Caller, resource: &str, needed: &[Action]) -> bool {
 /// Whether a tool may be used on objects that there are not yet, so that it is shown where there is none.
 fn reaches_every_object(caller: &Caller, tool: Tool) -> bool {
     match tool.needs() {
-        [] => caller.holds("objects", Action::Read),
+        [] => caller.holds(Resource::Objects, Action::Read),
         needed => may_all(caller, EVERY_OBJECT, needed),
     }
 }

@@ -7,8 +7,10 @@
 
 mod address;
 mod client;
+mod headers;
 mod resolver;
 mod tls;
 
 pub use address::{AddressPolicy, Refused};
 pub use client::{Answer, Client, Failure, Request};
+pub use headers::{is_reserved, is_reserved_of_messages};

@@ -17,7 +17,8 @@ pub enum Action {
 }
 
 impl Action {
-    const ALL: [Action; 5] = [Action::Create, Action::Read, Action::Update, Action::Delete, Action::Manage];
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Action; 5] = [Action::Create, Action::Read, Action::Update, Action::Delete, Action::Manage];
 
     pub fn name(self) -> &'static str {
         match self {

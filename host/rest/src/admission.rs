@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use blockbase_app::schema::Error;
+use blockbase_app::schema::{Error, Resource};
 use blockbase_app::{Action, Caller, Credentials, QuotaOwner};
 
 use crate::AppState;
@@ -105,11 +105,11 @@ impl FromRequestParts<AppState> for Claiming {
     }
 }
 
-/// A resource of the platform.
-pub(crate) trait Resource {
-    const NAME: &'static str;
-    /// Whether a grant for own rows is one: there are rows that belong to callers.
-    const HAS_OWN_ROWS: bool = false;
+/// What an operation is about: a resource of the platform.
+pub(crate) trait Gated {
+    const RESOURCE: Resource;
+    /// Whether a grant for own rows is enough.
+    const ADMITS_OWN_ROWS: bool = Self::RESOURCE.has_own_rows();
 }
 
 /// One of the actions on it.
@@ -118,27 +118,22 @@ pub(crate) trait Right {
 }
 
 macro_rules! resources {
-    ($($marker:ident: $name:literal $(, own rows: $own:literal)?;)+) => {$(
+    ($($marker:ident)+) => {$(
         pub(crate) struct $marker;
-        impl Resource for $marker {
-            const NAME: &'static str = $name;
-            $(const HAS_OWN_ROWS: bool = $own;)?
+        impl Gated for $marker {
+            const RESOURCE: Resource = Resource::$marker;
         }
     )+};
 }
 
-resources! {
-    Objects: "objects";
-    Events: "events";
-    Blocks: "blocks";
-    Roles: "roles";
-    Users: "users", own rows: true;
-    // Nobody gives roles to themselves by a grant for their own row.
-    RolesOfUsers: "users";
-    ApiKeys: "api_keys", own rows: true;
-    Webhooks: "webhooks";
-    Tasks: "tasks";
-    Settings: "settings";
+resources! { Objects Events Blocks Roles Users ApiKeys Webhooks Tasks Settings }
+
+/// Nobody gives roles to themselves by a grant for their own row.
+pub(crate) struct RolesOfUsers;
+
+impl Gated for RolesOfUsers {
+    const RESOURCE: Resource = Resource::Users;
+    const ADMITS_OWN_ROWS: bool = false;
 }
 
 macro_rules! rights {
@@ -153,11 +148,11 @@ macro_rules! rights {
 rights! { Create Read Update Delete Manage }
 
 /// An action on a resource of the platform.
-impl<S: Resource, R: Right> Demand for (S, R) {
+impl<S: Gated, R: Right> Demand for (S, R) {
     async fn check(caller: &Caller, _parts: &mut Parts, _state: &AppState) -> Result<(), ApiError> {
-        match S::HAS_OWN_ROWS {
-            true => caller.access(S::NAME, R::ACTION).map(drop)?,
-            false => caller.require(S::NAME, R::ACTION)?,
+        match S::ADMITS_OWN_ROWS {
+            true => caller.access(S::RESOURCE, R::ACTION).map(drop)?,
+            false => caller.require(S::RESOURCE, R::ACTION)?,
         }
         Ok(())
     }

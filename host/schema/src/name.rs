@@ -3,6 +3,7 @@
 use crate::code::Code;
 use crate::column::system;
 use crate::error::{Error, Result};
+use crate::resource::Resource;
 
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 48;
@@ -13,10 +14,6 @@ const RESERVED_PREFIXES: [&str; 3] = ["svc_", "sqlite_", "pg_"];
 /// Names of the engines' own columns and table functions.
 const ENGINE_COLUMNS: [&str; 9] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "rowid", "oid", "_rowid_"];
 const ENGINE_TABLES: [&str; 3] = ["json_each", "json_tree", "excluded"];
-
-/// Permission resources of the platform, so never names of objects.
-pub const PLATFORM_RESOURCES: [&str; 10] =
-    ["data", "objects", "events", "blocks", "users", "roles", "api_keys", "webhooks", "tasks", "settings"];
 
 /// Whether `text` matches `^[a-z][a-z0-9_]{0,47}$`.
 pub fn is_name(text: &str) -> bool {
@@ -54,7 +51,7 @@ pub fn check_object_name(name: &str) -> Result<()> {
             format!("`{name}` is a name of the database engines; choose another object name."),
         ));
     }
-    if PLATFORM_RESOURCES.contains(&name) {
+    if Resource::named(name).is_some() {
         return Err(Error::new(
             Code::InvalidSchema,
             format!("`{name}` is a permission resource of the service; choose another object name."),

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use blockbase_query::Action;
 use blockbase_schema::json::parse_unique;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 
-use super::{ActionCall, ActionOutcome, BLOCKS, HandlerKind, HookCall, HookRequest, HookResponse, InstalledBlock};
+use super::{ActionCall, ActionOutcome, HandlerKind, HookCall, HookRequest, HookResponse, InstalledBlock};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::manifest::ActionDeclaration;
@@ -22,9 +22,11 @@ impl App {
     pub(crate) fn callable(&self, caller: &Caller, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
         match self.declared(block, action) {
             Ok((block, place)) if self.may_call(caller, &block.manifest.actions[place]) => Ok((block, place)),
-            Err(missing) if caller.holds(BLOCKS, Action::Read) || caller.holds(BLOCKS, Action::Update) => Err(missing),
+            Err(missing) if caller.holds(Resource::Blocks, Action::Read) || caller.holds(Resource::Blocks, Action::Update) => {
+                Err(missing)
+            }
             _ if caller.is_known() => Err(Error::new(Code::Forbidden, "There is no such action, or you may not call it.")),
-            _ => Err(caller.require(BLOCKS, Action::Update).err().unwrap_or_else(|| Error::not_found("action"))),
+            _ => Err(caller.require(Resource::Blocks, Action::Update).err().unwrap_or_else(|| Error::not_found("action"))),
         }
     }
 
@@ -55,7 +57,7 @@ impl App {
         let block = self.blocks.read().get(block).cloned();
         match block.as_ref().and_then(|block| block.manifest.actions.iter().find(|declared| declared.name == action)) {
             Some(declared) => self.may_call(caller, declared),
-            None => caller.holds(BLOCKS, Action::Update),
+            None => caller.holds(Resource::Blocks, Action::Update),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use serde_json::{Map, Value, json};
 
 use crate::App;
@@ -128,7 +128,7 @@ impl App {
     /// Nobody lets a block have events that they may not read, or write records that they may not make.
     pub(crate) fn check_subscriptions(&self, caller: &Caller, manifest: &Manifest) -> Result<()> {
         if !manifest.webhooks.is_empty() {
-            caller.require("webhooks", Action::Create)?;
+            caller.require(Resource::Webhooks, Action::Create)?;
         }
         for declared in &manifest.subscriptions {
             let within = |error: Error| error.within(format_args!("Subscription `{}`", declared.consumer));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::consent::additions;
 use super::differences::differences;
 use super::install::{check_beside_others, check_secrets};
 use super::names::check_actions;
-use super::{BLOCKS, InstalledBlock, PreparedBlock};
+use super::{InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
 use crate::manifest::Manifest;
@@ -52,7 +52,7 @@ impl App {
     /// `invalid_block` for a file that is no block of this server.
     pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes) -> Result<Value> {
         self.recheck(caller).await?;
-        caller.require(BLOCKS, Action::Create)?;
+        caller.require(Resource::Blocks, Action::Create)?;
         let size = file.len();
         let prepared = self.runtime()?.prepare(file).await;
         let PreparedBlock { manifest, digest, kept } = prepared.inspect_err(|_| self.retain_installed())?;
@@ -61,7 +61,7 @@ impl App {
         let present = self.blocks.read().get(&manifest.name).cloned();
         let problems = self.problems_of(caller, &manifest, &digest, present.as_ref()).await?;
         // What serves is for those who may read blocks; what is asked for beyond it, an install tells its caller anyway.
-        let may_read = caller.holds(BLOCKS, Action::Read);
+        let may_read = caller.holds(Resource::Blocks, Action::Read);
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest));
         let changes = match (&present, &added) {
             (Some(present), Some(added)) => differences(&present.manifest, &manifest, added, may_read),

@@ -4,19 +4,20 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Issue, Result};
+use blockbase_schema::{Code, Error, Issue, Resource, Result};
 use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::consent::{additions, parts_asked_for};
 use super::names::check_actions;
-use super::{BLOCKS, InstalledBlock, PreparedBlock};
+use super::{InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
 use crate::makers::keep_maker;
 use crate::manifest::Manifest;
 use crate::platform_event::PlatformEvent;
+use crate::stored::Place;
 use crate::subscriptions::is_built_in;
 use crate::webhooks::{NewWebhook, insert};
 
@@ -72,7 +73,7 @@ impl App {
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
         // Before the file is compiled, which may have come in slowly.
         self.recheck(caller).await?;
-        caller.require(BLOCKS, Action::Create)?;
+        caller.require(Resource::Blocks, Action::Create)?;
         let installed = self.try_install(caller, file, options).await;
         if !matches!(installed, Ok(Installed { block: Some(_), .. })) {
             // What was compiled for nothing is not kept.
@@ -140,7 +141,7 @@ impl App {
     /// # Errors
     /// `conflict` where there is no version before; `forbidden` where that one holds more than the caller.
     pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<Value> {
-        caller.require(BLOCKS, Action::Create)?;
+        caller.require(Resource::Blocks, Action::Create)?;
         let present = self.installed(name)?;
         let serving = present.versions.iter().position(|(version, _)| *version == present.manifest.version);
         let before = serving.and_then(|place| present.versions.get(place + 1));
@@ -281,7 +282,9 @@ impl App {
 pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Option<&InstalledBlock>) -> Result<()> {
     let is_set = |name: &String| present.is_some_and(|present| present.secrets.contains_key(name));
     match manifest.permissions.secrets.iter().any(is_set) {
-        true => caller.require(BLOCKS, Action::Manage).map_err(|error| error.within("The block has secrets that are set")),
+        true => {
+            caller.require(Resource::Blocks, Action::Manage).map_err(|error| error.within("The block has secrets that are set"))
+        }
         false => Ok(()),
     }
 }
@@ -302,7 +305,10 @@ pub(super) fn check_beside_others(
         return Err(Error::new(Code::MissingRequirement, message));
     }
     for other in installed.iter().filter(|other| other.name != name) {
-        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires).unwrap_or_default();
+        let requires = match serde_json::from_str::<Manifest>(&other.manifest) {
+            Ok(manifest) => manifest.requires,
+            Err(error) => Place::new("svc_blocks", "manifest", &other.name).unreadable(&error),
+        };
         let of_this = requires.handlers.iter().filter_map(|handler| handler.split_once('.')).filter(|(block, _)| *block == name);
         if let Some((_, handler)) = of_this.into_iter().find(|(_, handler)| !manifest.declares(handler)) {
             let message =

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_query::Action;
-use blockbase_schema::{Error, Result, time};
+use blockbase_schema::{Error, Resource, Result, time};
 use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, Service};
 use serde_json::{Value, json};
 
-use super::BLOCKS;
 use crate::App;
 use crate::caller::Caller;
+use crate::stored::Place;
 
 /// The levels of log lines, the gravest first.
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];
@@ -99,7 +99,7 @@ impl App {
     /// # Errors
     /// `not_found`; `unavailable` where the caller has too many scans running.
     pub async fn block_logs(&self, caller: &Caller, name: &str, request: LogRequest) -> Result<Value> {
-        caller.require(BLOCKS, Action::Read)?;
+        caller.require(Resource::Blocks, Action::Read)?;
         let block = self.installed(name)?;
         let LogRequest { levels, text, since, after, limit } = request;
         let filter = BlockLogFilter { block: block.name().to_owned(), levels, text, since, after, limit };
@@ -147,7 +147,8 @@ impl Drop for WatchedCall {
 
 /// `{ at, level, message, fields, callId }`.
 fn render(line: BlockLogRow) -> Value {
-    let fields: Value = line.fields.and_then(|fields| serde_json::from_str(&fields).ok()).unwrap_or_default();
+    let fields: Value =
+        line.fields.map(|fields| Place::new("svc_block_logs", "fields", &line.call_id).read(&fields)).unwrap_or_default();
     json!({
         "at": time::format_datetime(line.logged_at),
         "level": line.level,

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::ClaimedEvent;
 use serde_json::{Value, json};
 
-use super::{BLOCKS, InstalledBlock};
+use super::InstalledBlock;
 use crate::App;
 use crate::caller::Caller;
-use crate::subscriptions::{EVENTS, Subscription, Target, is_built_in};
+use crate::subscriptions::{Subscription, Target, is_built_in};
 
 /// What is to be handed over.
 #[derive(Clone, Debug)]
@@ -34,8 +34,8 @@ impl App {
     /// # Errors
     /// `unauthorized`, `forbidden`.
     pub fn may_replay(&self, caller: &Caller) -> Result<()> {
-        caller.require(BLOCKS, Action::Update)?;
-        caller.require(EVENTS, Action::Read)
+        caller.require(Resource::Blocks, Action::Update)?;
+        caller.require(Resource::Events, Action::Read)
     }
 
     /// Hands an event of the outbox to a handler of a block, and says how that ended: `{ ok, error, durationMs, callId, consumer,
@@ -105,7 +105,7 @@ impl App {
             Err(error) => error.envelope(),
         };
         // What a block logs is for those who may read blocks.
-        let logs = caller.holds(BLOCKS, Action::Read).then(|| watched.lines());
+        let logs = caller.holds(Resource::Blocks, Action::Read).then(|| watched.lines());
         Ok(json!({
             "ok": error.is_null(),
             "error": error,

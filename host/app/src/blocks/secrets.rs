@@ -2,11 +2,11 @@
 
 use blockbase_auth::{Sealed, Unsealed};
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result, time};
 use blockbase_store::BlockSecretRow;
 use serde_json::{Value, json};
 
-use super::{BLOCKS, InstalledBlock};
+use super::InstalledBlock;
 use crate::App;
 use crate::caller::Caller;
 
@@ -25,7 +25,7 @@ fn shown(name: &str, row: Option<&BlockSecretRow>) -> Value {
 impl App {
     /// The secrets that a block asks for, and whether they are set, then those that an earlier version left; never what they are.
     pub fn block_secrets(&self, caller: &Caller, block: &str) -> Result<Vec<Value>> {
-        caller.require(BLOCKS, Action::Manage)?;
+        caller.require(Resource::Blocks, Action::Manage)?;
         let block = self.installed(block)?;
         let asked = &block.manifest.permissions.secrets;
         let mut kept: Vec<&String> = block.secrets.keys().filter(|name| !asked.contains(name)).collect();
@@ -38,7 +38,7 @@ impl App {
     /// # Errors
     /// `invalid_value` for a name that it does not ask for, or a value that is empty or too long.
     pub async fn set_block_secret(&self, caller: &Caller, block: &str, name: &str, value: &str) -> Result<Value> {
-        caller.require(BLOCKS, Action::Manage)?;
+        caller.require(Resource::Blocks, Action::Manage)?;
         let block = self.installed(block)?;
         let asked = &block.manifest.permissions.secrets;
         if !asked.iter().any(|known| known == name) {
@@ -71,7 +71,7 @@ impl App {
 
     /// Forgets a secret.
     pub async fn delete_block_secret(&self, caller: &Caller, block: &str, name: &str) -> Result<()> {
-        caller.require(BLOCKS, Action::Manage)?;
+        caller.require(Resource::Blocks, Action::Manage)?;
         let (block, name) = (self.installed(block)?.name().to_owned(), name.to_owned());
         self.store
             .write(self.by(caller), move |connection| {

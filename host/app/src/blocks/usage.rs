@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
-use blockbase_schema::{Result, time};
+use blockbase_schema::{Resource, Result, time};
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
 
-use super::{BLOCKS, InstalledBlock};
+use super::InstalledBlock;
 use crate::App;
 use crate::caller::Caller;
 use crate::subscriptions::is_built_in;
@@ -199,7 +199,7 @@ impl App {
     /// # Errors
     /// `not_found`.
     pub fn block_usage(&self, caller: &Caller, name: &str) -> Result<Value> {
-        caller.require(BLOCKS, Action::Read)?;
+        caller.require(Resource::Blocks, Action::Read)?;
         let block = self.installed(name)?;
         let (manifest, usage) = (&block.manifest, &block.usage);
         let mut handlers: Vec<&str> = Vec::new();

@@ -3,18 +3,15 @@
 use std::collections::BTreeSet;
 
 use blockbase_query::{Action, Permissions, Scope};
-use blockbase_schema::{Error, PLATFORM_RESOURCES, Registry, Result};
+use blockbase_schema::{Error, Registry, Resource, Result};
 use serde_json::{Value, json};
 
-use super::ROLES;
 use crate::App;
 use crate::caller::Caller;
 use crate::identity::{grants, public_role};
 
 /// Stands for whoever has the role, so that a grant for own rows has an owner.
 const SOMEBODY: &str = "somebody";
-/// Resources of the platform whose rows belong to callers.
-const WITH_OWN_ROWS: [&str; 2] = ["users", "api_keys"];
 
 impl App {
     /// What a session of somebody with this role may do: `{ roleId, name, resources: [{ resource, create, read, update, delete,
@@ -23,7 +20,7 @@ impl App {
     /// # Errors
     /// `not_found`.
     pub async fn role_permissions(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
-        caller.require(ROLES, Action::Read)?;
+        caller.require(Resource::Roles, Action::Read)?;
         let key = id_or_name.to_owned();
         let (role, public) = self
             .look_up(caller, move |connection| {
@@ -40,7 +37,7 @@ impl App {
         let held = Permissions::new(all, Some(SOMEBODY.to_owned()));
         let registry = self.registry();
         let mut resources = vec!["*".to_owned()];
-        resources.extend(PLATFORM_RESOURCES.map(str::to_owned));
+        resources.extend(Resource::ALL.iter().map(|resource| resource.name().to_owned()));
         resources.extend(self.further_resources(caller, &registry, &held));
         let resources: Vec<Value> = resources.iter().map(|resource| rendered(&held, &registry, resource)).collect();
         Ok(json!({ "roleId": role.id, "name": role.name, "resources": resources }))
@@ -49,24 +46,25 @@ impl App {
     /// Objects, and what blocks declare, as far as the caller may know of them, and what the grants themselves name.
     fn further_resources(&self, caller: &Caller, registry: &Registry, held: &Permissions) -> BTreeSet<String> {
         let mut resources: BTreeSet<String> = held.named_resources().map(str::to_owned).collect();
-        let knows_all = caller.holds("objects", Action::Read);
+        let knows_all = caller.holds(Resource::Objects, Action::Read);
         let objects = registry.objects().map(|object| object.name());
         resources.extend(objects.filter(|name| knows_all || caller.may(name, Action::Read)).map(str::to_owned));
-        if caller.holds("blocks", Action::Read) {
+        if caller.holds(Resource::Blocks, Action::Read) {
             let blocks = self.blocks.read();
             let declared = blocks.values().flat_map(|block| &block.manifest.resources);
             resources.extend(declared.map(|resource| resource.name.clone()));
         }
-        resources.retain(|name| !PLATFORM_RESOURCES.contains(&name.as_str()));
+        resources.retain(|name| Resource::named(name).is_none());
         resources
     }
 }
 
 fn rendered(held: &Permissions, registry: &Registry, resource: &str) -> Value {
     // What is neither the platform's nor a block's is an object, perhaps one that is still to be made.
-    let has_rows = registry.object(resource).is_some()
-        || WITH_OWN_ROWS.contains(&resource)
-        || !(PLATFORM_RESOURCES.contains(&resource) || resource.contains(':'));
+    let has_rows = match Resource::named(resource) {
+        Some(platform) => platform.has_own_rows(),
+        None => registry.object(resource).is_some() || !resource.contains(':'),
+    };
     let right = |action: Action| match held.decide(resource, action).as_ref().map(|access| access.scope()) {
         Some(Scope::All) => json!("all"),
         // On a resource without rows, a grant for own rows is none.

@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_query::{Action, Grant, RowPolicy};
-use blockbase_schema::{Code, Error, Registry, Relationship, Result};
+use blockbase_schema::{Code, Error, Registry, Relationship, Resource, Result};
 use blockbase_store::{Connection, Cost, Read};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
-use crate::blocks::{BLOCKS, InstalledBlock};
+use crate::blocks::InstalledBlock;
 use crate::caller::Caller;
 use crate::identity::grants;
 use crate::persist::{PERSIST_EVENT, PersistConfig};
-use crate::subscriptions::EVENTS;
+use crate::stored::Place;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -35,14 +35,14 @@ pub enum DependentKind {
 
 impl DependentKind {
     /// The permission resource whose readers learn of such a thing.
-    fn resource(self) -> &'static str {
+    fn resource(self) -> Resource {
         match self {
-            DependentKind::Relationship | DependentKind::Unique | DependentKind::Index => "objects",
-            DependentKind::Role => "roles",
-            DependentKind::Webhook => "webhooks",
-            DependentKind::Subscription => EVENTS,
-            DependentKind::Block => BLOCKS,
-            DependentKind::Task => "tasks",
+            DependentKind::Relationship | DependentKind::Unique | DependentKind::Index => Resource::Objects,
+            DependentKind::Role => Resource::Roles,
+            DependentKind::Webhook => Resource::Webhooks,
+            DependentKind::Subscription => Resource::Events,
+            DependentKind::Block => Resource::Blocks,
+            DependentKind::Task => Resource::Tasks,
         }
     }
 }
@@ -71,7 +71,7 @@ impl App {
     /// # Errors
     /// `not_found` for an object or a column that there is not.
     pub async fn dependents(&self, caller: &Caller, object: &str, field: Option<&str>) -> Result<(Vec<Dependent>, usize)> {
-        caller.require("objects", Action::Read)?;
+        caller.require(Resource::Objects, Action::Read)?;
         self.on_schema(caller, |registry| {
             let (asker, caller, blocks) = (caller, caller.clone(), Arc::clone(&self.blocks.read()));
             let (name, field) = (object.to_owned(), field.map(str::to_owned));
@@ -189,7 +189,7 @@ impl<'a> Dependents<'a> {
 
     async fn add_webhooks(&mut self, connection: &mut Connection) -> Result<()> {
         for row in connection.webhooks().await? {
-            let topics: Vec<String> = serde_json::from_str(&row.topics).unwrap_or_default();
+            let topics: Vec<String> = Place::new("svc_webhooks", "topics", &row.id).read(&row.topics);
             let named: Vec<&str> = topics.iter().map(String::as_str).filter(|topic| self.is_named_by(topic)).collect();
             if !named.is_empty() {
                 let detail = format!("sends {}{}", named.join(", "), declared_by(row.source.as_deref()));
@@ -202,7 +202,7 @@ impl<'a> Dependents<'a> {
     async fn add_subscriptions(&mut self, connection: &mut Connection) -> Result<()> {
         for row in connection.subscriptions().await? {
             let mut ways = Vec::new();
-            let config: Value = serde_json::from_str(&row.config).unwrap_or_default();
+            let config: Value = Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config);
             let writes = match row.handler == PERSIST_EVENT {
                 true => PersistConfig::read(&config).ok().filter(|config| config.object == self.object),
                 false => None,
@@ -262,7 +262,7 @@ impl<'a> Dependents<'a> {
             return Ok(());
         }
         for task in connection.tasks().await? {
-            let config: Value = serde_json::from_str(&task.config).unwrap_or_default();
+            let config: Value = Place::new("svc_tasks", "config", &task.id).read(&task.config);
             let called = (config["block"].as_str(), config["action"].as_str());
             if let (Some(block), Some(action)) = called
                 && blocks.contains(block)

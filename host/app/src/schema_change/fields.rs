@@ -2,7 +2,7 @@
 
 use blockbase_query::Action;
 use blockbase_schema::json::{Members, parse_members, strict_from_str};
-use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Result};
+use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Resource, Result};
 use serde_json::value::RawValue;
 
 use super::{Change, Edited, FieldChanges, Mode, entry, not_a_definition, stored};
@@ -27,7 +27,7 @@ impl App {
     /// # Errors
     /// `invalid_schema`; `invalid_schema_change` for a required field without default on an object that has rows.
     pub async fn add_field(&self, caller: &Caller, object: &str, body: &str, mode: Mode) -> Result<Change<Field>> {
-        caller.require("objects", Action::Update)?;
+        caller.require(Resource::Objects, Action::Update)?;
         let field: Field = strict_from_str(body).map_err(|misfit| not_a_definition("a field", &misfit))?;
         let name = object.to_owned();
         self.change_schema(caller, mode, vec![name.clone()], move |draft| {
@@ -60,7 +60,7 @@ impl App {
         changes: FieldChanges,
         mode: Mode,
     ) -> Result<Change<Field>> {
-        caller.require("objects", Action::Update)?;
+        caller.require(Resource::Objects, Action::Update)?;
         let (name, field) = (object.to_owned(), field.to_owned());
         self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {
@@ -96,7 +96,7 @@ impl App {
     /// # Errors
     /// `not_found`; `invalid_schema_change` where a group of columns names it.
     pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str, mode: Mode) -> Result<Change<()>> {
-        caller.require("objects", Action::Delete)?;
+        caller.require(Resource::Objects, Action::Delete)?;
         let (name, field) = (object.to_owned(), field.to_owned());
         self.change_schema(caller, mode, vec![name.clone()], move |draft| {
             Box::pin(async move {

@@ -2,7 +2,7 @@
 
 use blockbase_query::Action;
 use blockbase_schema::json::strict_from_str;
-use blockbase_schema::{Error, Relationship, RelationshipDefinition, Result};
+use blockbase_schema::{Error, Relationship, RelationshipDefinition, Resource, Result};
 
 use super::fields::check_groups;
 use super::{Change, Edited, Mode, entry, not_a_definition, stored};
@@ -20,7 +20,7 @@ impl App {
     /// # Errors
     /// `invalid_schema` naming what clashes; `invalid_schema_change` where it is required and the object has rows.
     pub async fn create_relationship(&self, caller: &Caller, body: &str, mode: Mode) -> Result<Change<Relationship>> {
-        caller.require("objects", Action::Create)?;
+        caller.require(Resource::Objects, Action::Create)?;
         let definition: RelationshipDefinition =
             strict_from_str(body).map_err(|misfit| not_a_definition("a relationship", &misfit))?;
         let definition = definition.checked()?;
@@ -41,7 +41,7 @@ impl App {
     /// # Errors
     /// `not_found`; `invalid_schema_change` where a group of columns names its column.
     pub async fn delete_relationship(&self, caller: &Caller, id: &str, mode: Mode) -> Result<Change<()>> {
-        caller.require("objects", Action::Delete)?;
+        caller.require(Resource::Objects, Action::Delete)?;
         let id: i64 = id.parse().map_err(|_| Error::not_found("relationship"))?;
         let registry = self.registry();
         let known = registry.relationships().iter().find(|relationship| relationship.id == id);

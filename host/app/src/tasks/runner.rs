@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Result, Retry};
+use blockbase_schema::{Code, Error, Resource, Result, Retry};
 use blockbase_store::{ReadCost, Service, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::kind::{ANONYMOUS_CLEANUP, BLOCK_ACTION, Kind};
-use super::{TASKS, may_delete_guests, next_run, render_run};
+use super::{may_delete_guests, next_run, render_run};
 use crate::App;
 use crate::caller::Caller;
 use crate::platform_event::PlatformEvent;
@@ -153,7 +153,7 @@ impl App {
     /// caller holds less than the user whom it erases, and where it deletes guests and the caller may not delete users;
     /// `conflict` where a run of it is under way.
     pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<Value> {
-        caller.require(TASKS, Action::Update)?;
+        caller.require(Resource::Tasks, Action::Update)?;
         let task = self.find_task(caller, id_or_name).await?;
         self.may_act_on_task(caller, &task)?;
         if task.kind == ANONYMOUS_CLEANUP {

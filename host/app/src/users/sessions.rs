@@ -1,11 +1,11 @@
 //! Sessions of a user as those see and end them who look after users.
 
 use blockbase_query::{Action, Paging};
-use blockbase_schema::{Error, Result, time};
+use blockbase_schema::{Error, Resource, Result, time};
 use blockbase_store::SessionRow;
 use serde_json::{Value, json};
 
-use super::{USERS, within};
+use super::within;
 use crate::App;
 use crate::caller::Caller;
 use crate::records::page_json;
@@ -29,7 +29,7 @@ impl App {
     /// # Errors
     /// `not_found` for a user whom the caller may not see.
     pub async fn user_sessions(&self, caller: &Caller, id: &str, paging: Paging) -> Result<String> {
-        let access = caller.access(USERS, Action::Read)?;
+        let access = caller.access(Resource::Users, Action::Read)?;
         let missing = || Error::not_found("user");
         if access.only().is_some_and(|only| only != id) {
             return Err(missing());
@@ -57,7 +57,7 @@ impl App {
     /// # Errors
     /// `not_found`; `forbidden` where the user holds more than the caller.
     pub async fn end_user_sessions(&self, caller: &Caller, id: &str) -> Result<u64> {
-        let access = caller.access(USERS, Action::Update)?;
+        let access = caller.access(Resource::Users, Action::Update)?;
         let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
         let now = self.clock.now();
         self.change_accounts_by(caller.judged.clone(), move |connection| {
@@ -79,7 +79,7 @@ impl App {
     /// # Errors
     /// `not_found` for a user or a session that is not there; `forbidden` where the user holds more than the caller.
     pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
-        let access = caller.access(USERS, Action::Update)?;
+        let access = caller.access(Resource::Users, Action::Update)?;
         let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use blockbase_auth::{Sealed, SecretBox, Unsealed};
+use blockbase_outbound::is_reserved_of_messages;
 use blockbase_schema::{Code, Error, Result};
 use serde_json::{Map, Value, json};
 
@@ -16,27 +17,6 @@ const HEADERS_MAX: usize = 50;
 const HEADERS_BYTES_MAX: usize = 8 * 1024;
 /// Bytes that sealing adds to a value: the nonce and the tag.
 const SEAL_BYTES: usize = 40;
-/// Headers that the service sets itself, or that belong to the connection.
-const HEADERS_RESERVED: [&str; 18] = [
-    "host",
-    "content-length",
-    "content-type",
-    "content-encoding",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authorization",
-    "proxy-authenticate",
-    "te",
-    "trailer",
-    "trailers",
-    "upgrade",
-    "expect",
-    "accept-encoding",
-    "range",
-    "http2-settings",
-];
 /// Prefix of the service's own headers.
 const HEADER_PREFIX: &str = "x-svc-";
 
@@ -186,7 +166,7 @@ fn check(headers: &Map<String, Value>) -> Result<()> {
         if name.is_empty() || !name.bytes().all(is_token) {
             return Err(refused(format!("{name:?} is no name of a header.")));
         }
-        if HEADERS_RESERVED.contains(&lower.as_str()) || lower.starts_with(HEADER_PREFIX) {
+        if is_reserved_of_messages(&lower) || lower.starts_with(HEADER_PREFIX) {
             return Err(refused(format!("The header `{name}` is set by the service and cannot be given.")));
         }
         if !seen.insert(lower) {

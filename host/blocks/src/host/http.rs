@@ -1,7 +1,7 @@
 //! `http`: whole requests to the origins that were granted.
 
 use blockbase_app::schema::{Code, Error};
-use blockbase_outbound::{Failure, Request};
+use blockbase_outbound::{Failure, Request, is_reserved};
 use bytes::Bytes;
 use http::Method;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
@@ -20,25 +20,6 @@ use crate::origins::AllowedOrigin;
 pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Names and values of a request's headers together.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
-/// Headers that belong to the connection, or that the client sets.
-const HEADERS_RESERVED: [&str; 11] = [
-    "host",
-    "content-length",
-    "transfer-encoding",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "proxy-authorization",
-    "te",
-    "trailer",
-    "upgrade",
-    "expect",
-];
-
-/// Whether a guest may not set a header of its requests.
-pub(crate) fn is_reserved(name: &HeaderName) -> bool {
-    HEADERS_RESERVED.contains(&name.as_str())
-}
 
 /// Demands that the block may call a URL.
 ///
@@ -81,7 +62,7 @@ fn checked(request: GuestRequest, granted: &[String], remaining: Duration) -> Re
             return Err(too_many());
         }
         let header = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused(format!("{name:?} is no name of a header.")))?;
-        if is_reserved(&header) {
+        if is_reserved(header.as_str()) {
             return Err(refused(format!("The header `{header}` is set by the service and cannot be given.")));
         }
         let value = HeaderValue::from_bytes(&value)

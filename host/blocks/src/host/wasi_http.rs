@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
-use blockbase_outbound::{Client, Failure, Request};
+use blockbase_outbound::{Client, Failure, Request, is_reserved};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use url::Url;
 use wasmtime_wasi_http::{Error, RequestOptions, Result, WasiBody, WasiHttpCtxView, WasiHttpHooks, WasiHttpView};
 
-use super::http::{BODY_BYTES_MAX, check_granted, is_reserved};
+use super::http::{BODY_BYTES_MAX, check_granted};
 use crate::call::{CallState, Service};
 use crate::lanes::Lanes;
 use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
@@ -52,7 +52,7 @@ impl Outgoing {
         }
         check_granted(self.service.as_ref().map_or(&[][..], |service| &service.block.manifest.permissions.http), &url)
             .map_err(|_| Error::HttpRequestDenied)?;
-        let headers = parts.headers.iter().filter(|(name, _)| !is_reserved(name));
+        let headers = parts.headers.iter().filter(|(name, _)| !is_reserved(name.as_str()));
         Ok(Request {
             method: parts.method.clone(),
             url,

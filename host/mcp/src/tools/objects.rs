@@ -1,6 +1,6 @@
 //! Tells of objects: which there are for the caller, and what one is made of.
 
-use blockbase_app::schema::{Error, Object, Registry, RelationShape, Result};
+use blockbase_app::schema::{Error, Object, Registry, RelationShape, Resource, Result};
 use blockbase_app::{Action, App, Caller};
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     let is_visible = visible.objects.iter().any(|(known, _)| known == name);
     let object = visible.registry.object(name).filter(|_| is_visible);
     let Some(object) = object else {
-        if !caller.holds("objects", Action::Read) {
+        if !caller.holds(Resource::Objects, Action::Read) {
             caller.access(name, Action::Read)?;
         }
         return Err(Error::unknown_object(name));

@@ -1,13 +1,12 @@
 //! Roles, users, API keys.
 
+use blockbase_app::Action;
+use blockbase_app::schema::Resource;
 use serde_json::{Value, json};
 
 use super::components::{exact_object, instant, schema};
 use super::filters::paging_parameters;
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
-
-/// How an action of a grant may be named.
-pub(super) const ACTIONS: [&str; 5] = ["create", "read", "update", "delete", "manage"];
 
 /// Which rows an action reaches.
 fn reach() -> Value {
@@ -72,7 +71,7 @@ pub(super) fn schemas() -> Value {
                 },
                 "actions": {
                     "type": "array",
-                    "items": { "type": "string", "enum": ACTIONS },
+                    "items": { "type": "string", "enum": Action::ALL },
                     "minItems": 1,
                     "uniqueItems": true,
                     "description": "`manage` stands for all of them.",
@@ -156,11 +155,6 @@ pub(super) fn schemas() -> Value {
     })
 }
 
-fn operation(resource: &str, verb: &str, summary: &str) -> Operation {
-    let tag = if resource == "api_keys" { "apiKeys" } else { resource };
-    Operation::new(format!("{tag}.{verb}"), tag, summary).describe(format!("{summary}. Needs the permission on `{resource}`."))
-}
-
 pub(super) fn describe(paths: &mut Paths) {
     roles(paths);
     users(paths);
@@ -168,12 +162,12 @@ pub(super) fn describe(paths: &mut Paths) {
 }
 
 fn roles(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::Roles, "roles", verb, summary);
     let role = || path_parameter("id", "The role's id, or its name.", json!({ "type": "string" }));
     let base = "/api/v1/roles";
-    let list =
-        operation("roles", "list", "List the roles").problems(&[400]).answers_data(200, "The roles.", list_of(schema("SvcRole")));
+    let list = operation("list", "List the roles").problems(&[400]).answers_data(200, "The roles.", list_of(schema("SvcRole")));
     paths.add("get", base, list);
-    let create = operation("roles", "create", "Make a role")
+    let create = operation("create", "Make a role")
         .describe(
             "A grant that the caller does not hold is 403: nobody gives more than they hold. There are 1000 roles at most: 409.",
         )
@@ -182,9 +176,9 @@ fn roles(paths: &mut Paths) {
         .answers_data(201, "The new role.", schema("SvcRole"));
     paths.add("post", base, create);
     let base = "/api/v1/roles/{id}";
-    let get = operation("roles", "get", "Get a role").parameter(role()).problems(&[400, 404]);
+    let get = operation("get", "Get a role").parameter(role()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The role.", schema("SvcRole")));
-    let permissions = operation("roles", "getPermissions", "Get what a role gives in effect")
+    let permissions = operation("getPermissions", "Get what a role gives in effect")
         .describe(
             "What a session of somebody who has the role may do: its own grants, those on `*`, and those of the role `public`. Objects that \
              the caller may not know of are left out. Needs read on `roles`.",
@@ -193,7 +187,7 @@ fn roles(paths: &mut Paths) {
         .problems(&[400, 404])
         .answers_data(200, "The rights by resource and action.", schema("SvcRolePermissions"));
     paths.add("get", "/api/v1/roles/{id}/permissions", permissions);
-    let update = operation("roles", "update", "Change a role")
+    let update = operation("update", "Change a role")
         .describe(
             "`permissions` replaces the list. The caller has to hold what the role gives before and after, and what the users hold who have it: else 403.",
         )
@@ -202,7 +196,7 @@ fn roles(paths: &mut Paths) {
         .problems(&[404, 409])
         .answers_data(200, "The role as it is now.", schema("SvcRole"));
     paths.add("patch", base, update);
-    let delete = operation("roles", "delete", "Delete a role")
+    let delete = operation("delete", "Delete a role")
         .describe(
             "Nobody has it any more, and its API keys are gone. The roles that come with the service stay: 409. A role that gives more than the caller holds, or that somebody has who holds more, stays: 403.",
         )
@@ -213,6 +207,7 @@ fn roles(paths: &mut Paths) {
 }
 
 fn users(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::Users, "users", verb, summary);
     let user = || path_parameter("id", "The user's id.", json!({ "type": "string" }));
     let search = query_parameter(
         "search",
@@ -225,7 +220,7 @@ fn users(paths: &mut Paths) {
         "required": ["data", "pagination"],
         "additionalProperties": false,
     });
-    let list = operation("users", "list", "List the users, newest first")
+    let list = operation("list", "List the users, newest first")
         .parameter(search)
         .parameter(query_parameter("role", "Only users who have the role of this id or name.", json!({ "type": "string" })))
         .parameters(paging_parameters())
@@ -233,7 +228,7 @@ fn users(paths: &mut Paths) {
         .answers(200, "A page of users.", page);
     paths.add("get", "/api/v1/users", list);
     let base = "/api/v1/users/{id}";
-    let get = operation("users", "get", "Get a user").parameter(user()).problems(&[400, 404]);
+    let get = operation("get", "Get a user").parameter(user()).problems(&[400, 404]);
     paths.add("get", base, get.answers_data(200, "The user.", schema("SvcManagedUser")));
     let changes = json!({
         "type": "object",
@@ -243,14 +238,14 @@ fn users(paths: &mut Paths) {
         },
         "additionalProperties": false,
     });
-    let update = operation("users", "update", "Change or ban a user")
+    let update = operation("update", "Change or ban a user")
         .describe("A user who holds more than the caller, also by an API key that acts as them, is 403. What a banned user made is suspended.")
         .parameter(user())
         .json_body(changes)
         .problems(&[404, 409])
         .answers_data(200, "The user as they are now.", schema("SvcManagedUser"));
     paths.add("patch", base, update);
-    let delete = operation("users", "delete", "Delete a user")
+    let delete = operation("delete", "Delete a user")
         .describe(
             "Their sessions, roles and the keys that act as them go along; records keep their stamps. The last admin stays: 409. A user who made API keys, webhooks, subscriptions, tasks or blocks is 409 `owns_things`, with the list as `things`, unless a parameter says what becomes of them. A user who holds more than the caller is 403.",
         )
@@ -276,13 +271,13 @@ fn users(paths: &mut Paths) {
         "required": ["data", "pagination"],
         "additionalProperties": false,
     });
-    let list = operation("users", "listSessions", "List a user's sessions, newest first")
+    let list = operation("listSessions", "List a user's sessions, newest first")
         .parameter(user())
         .parameters(paging_parameters())
         .problems(&[400, 404])
         .answers(200, "A page of the sessions that have not expired. A user has 100 at most.", page);
     paths.add("get", sessions, list);
-    let end_all = operation("users", "endSessions", "End all sessions of a user")
+    let end_all = operation("endSessions", "End all sessions of a user")
         .describe(
             "The caller's own too, where it is one of them. Open streams end with them. Needs update on `users`; a user who holds more than \
              the caller is 403.",
@@ -291,14 +286,14 @@ fn users(paths: &mut Paths) {
         .problems(&[400, 404])
         .answers_data(200, "How many ended.", exact_object(json!({ "count": { "type": "integer", "format": "int64" } })));
     paths.add("delete", sessions, end_all);
-    let end = operation("users", "endSession", "End a session of a user")
+    let end = operation("endSession", "End a session of a user")
         .describe("Open streams end with it. Needs update on `users`; a user who holds more than the caller is 403.")
         .parameters([user(), path_parameter("session", "The session's id.", json!({ "type": "string" }))])
         .problems(&[400, 404])
         .answers_nothing(204, "The session has ended.");
     paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
     let role_id = json!({ "type": "string", "description": "The role's id, or its name." });
-    let give = operation("users", "giveRole", "Give a user a role")
+    let give = operation("giveRole", "Give a user a role")
         .describe("Needs update on `users`, every right that the role gives, and every right that the user holds. A user has 100 roles at most: 409.")
         .parameter(user())
         .json_body(exact_object(json!({ "roleId": role_id })))
@@ -306,7 +301,7 @@ fn users(paths: &mut Paths) {
         .answers_data(200, "The user with their roles.", schema("SvcManagedUser"));
     paths.add("post", "/api/v1/users/{id}/roles", give);
     let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
-    let take = operation("users", "takeRole", "Take a role away from a user")
+    let take = operation("takeRole", "Take a role away from a user")
         .describe("Needs update on `users`, and every right that the user holds.")
         .parameters([user(), role])
         .problems(&[400, 404, 409])
@@ -315,8 +310,9 @@ fn users(paths: &mut Paths) {
 }
 
 fn api_keys(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::ApiKeys, "apiKeys", verb, summary);
     let base = "/api/v1/api-keys";
-    let list = operation("api_keys", "list", "List the API keys, newest first").problems(&[400]);
+    let list = operation("list", "List the API keys, newest first").problems(&[400]);
     paths.add("get", base, list.answers_data(200, "The keys.", list_of(schema("SvcApiKey"))));
     let body = json!({
         "type": "object",
@@ -333,7 +329,7 @@ fn api_keys(paths: &mut Paths) {
         "data": schema("SvcApiKey"),
         "key": { "type": "string", "description": "The key itself, shown this once.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
     }));
-    let create = operation("api_keys", "create", "Make an API key")
+    let create = operation("create", "Make an API key")
         .describe(
             "It acts as its user with the rights of its role alone, cut to what its maker, the caller, holds at each use. A role that gives more than the caller holds is 403. A key for another user needs update on `users`, and every right that the user holds. A user has 1000 keys at most: 409.",
         )
@@ -342,7 +338,7 @@ fn api_keys(paths: &mut Paths) {
         .answers(201, "The new key.", made);
     paths.add("post", base, create);
     let key = || path_parameter("id", "The key's id.", json!({ "type": "string" }));
-    let adopt = operation("api_keys", "adopt", "Become the maker of an API key")
+    let adopt = operation("adopt", "Become the maker of an API key")
         .describe(
             "The key is cut to what the caller holds from then on, and is suspended no more. Needs update on `api_keys` and every right that the key carries: else 403, and nothing changes. A key that acts as another user needs what making it would need.",
         )
@@ -350,7 +346,7 @@ fn api_keys(paths: &mut Paths) {
         .problems(&[400, 404, 409])
         .answers_data(200, "The key as it is now.", schema("SvcApiKey"));
     paths.add("post", "/api/v1/api-keys/{id}/adopt", adopt);
-    let delete = operation("api_keys", "delete", "Delete an API key")
+    let delete = operation("delete", "Delete an API key")
         .describe("A key that may do more than the caller is 403, unless it acts as the caller.")
         .parameter(key())
         .problems(&[400, 404])

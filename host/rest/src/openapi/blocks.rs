@@ -1,8 +1,10 @@
 //! The paths that manage blocks.
 
+use blockbase_app::Action;
+use blockbase_app::schema::Resource;
 use serde_json::{Value, json};
 
-use super::accounts::{ACTIONS, suspended};
+use super::accounts::suspended;
 use super::components::{exact_object, instant, members, schema};
 use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
@@ -12,7 +14,7 @@ pub(super) fn schemas() -> Value {
     let strings = json!({ "type": "array", "items": { "type": "string" } });
     let list = |item: Value| json!({ "type": "array", "items": item });
     let text = json!({ "type": "string" });
-    let rbac = exact_object(json!({ "resource": text, "action": { "type": "string", "enum": ACTIONS } }));
+    let rbac = exact_object(json!({ "resource": text, "action": { "type": "string", "enum": Action::ALL } }));
     let webhook = json!({ "name": text, "url": text, "topics": strings });
     let declared_webhook = json!({
         "name": text, "url": text, "topics": strings,
@@ -34,7 +36,7 @@ pub(super) fn schemas() -> Value {
         })),
         "SvcDataPermission": members(&["resource", "actions"], json!({
             "resource": text,
-            "actions": list(json!({ "type": "string", "enum": ACTIONS })),
+            "actions": list(json!({ "type": "string", "enum": Action::ALL })),
             "rowPolicy": { "type": "string", "enum": ["own"], "description": "Only rows that whoever calls the block owns." },
             "as": { "type": "string", "enum": ["caller"], "description": "Whoever calls the block has to hold it too." },
         })),
@@ -69,7 +71,7 @@ pub(super) fn schemas() -> Value {
                 "permissions": schema("SvcBlockPermissions"),
                 "config": { "description": "JSON Schema of the configuration." },
                 "resources": list(exact_object(json!({
-                    "name": text, "actions": list(json!({ "type": "string", "enum": ACTIONS })),
+                    "name": text, "actions": list(json!({ "type": "string", "enum": Action::ALL })),
                 }))),
             })),
         ),
@@ -218,7 +220,7 @@ fn described_as(description: &str, mut schema: Value) -> Value {
 }
 
 fn operation(verb: &str, summary: &str) -> Operation {
-    Operation::new(format!("blocks.{verb}"), "blocks", summary).describe(format!("{summary}. Needs the permission on `blocks`."))
+    Operation::gated(Resource::Blocks, "blocks", verb, summary)
 }
 
 pub(super) fn describe(paths: &mut Paths) {

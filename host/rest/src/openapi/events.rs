@@ -1,6 +1,7 @@
 //! The stream, recent events, deliveries, subscriptions, webhooks.
 
 use blockbase_app::ATTEMPTS_KEPT;
+use blockbase_app::schema::Resource;
 use serde_json::{Value, json};
 
 use super::accounts::suspended;
@@ -141,7 +142,7 @@ fn stream(paths: &mut Paths) {
 }
 
 fn operation(verb: &str, summary: &str) -> Operation {
-    Operation::new(format!("events.{verb}"), "events", summary).describe(format!("{summary}. Needs the permission on `events`."))
+    Operation::gated(Resource::Events, "events", verb, summary)
 }
 
 fn events(paths: &mut Paths) {
@@ -278,10 +279,7 @@ fn subscriptions(paths: &mut Paths) {
 }
 
 fn webhooks(paths: &mut Paths) {
-    let operation = |verb: &str, summary: &str| {
-        let described = format!("{summary}. Needs the permission on `webhooks`.");
-        Operation::new(format!("webhooks.{verb}"), "webhooks", summary).describe(described)
-    };
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::Webhooks, "webhooks", verb, summary);
     let webhook = || path_parameter("id", "The webhook's id.", json!({ "type": "string" }));
     let base = "/api/v1/webhooks";
     paths.add(

@@ -1,5 +1,6 @@
 //! One operation of the document, put together piece by piece, and the paths that operations stand under.
 
+use blockbase_app::schema::Resource;
 use serde_json::{Map, Value, json};
 
 use super::components::{reference, response_name, schema};
@@ -36,6 +37,12 @@ impl Operation {
         members.insert("summary".to_owned(), json!(summary.into()));
         let operation = Operation { caller: Caller::Known, members, parameters: Vec::new(), responses: Map::new() };
         operation.problems(&[401, 403, 429, 500, 503])
+    }
+
+    /// One that needs a permission on a resource of the platform, as its description says.
+    pub(super) fn gated(resource: Resource, tag: &str, verb: &str, summary: &str) -> Operation {
+        let described = format!("{summary}. Needs the permission on `{}`.", resource.name());
+        Operation::new(format!("{tag}.{verb}"), tag, summary).describe(described)
     }
 
     pub(super) fn describe(mut self, text: impl Into<String>) -> Operation {

@@ -1,6 +1,6 @@
 //! The paths under which objects, fields and relationships are defined.
 
-use blockbase_app::schema::FieldType;
+use blockbase_app::schema::{FieldType, Resource};
 use serde_json::{Map, Value, json};
 
 use super::components::{exact_object, instant, members, schema};
@@ -175,7 +175,7 @@ fn or_plan(thing: &str) -> Value {
 const PLANNED: &str = "With `dryRun`: what the change would do.";
 
 fn operation(verb: &str, summary: &str) -> Operation {
-    Operation::new(format!("schema.{verb}"), "schema", summary).describe(format!("{summary}. Needs the permission on `objects`."))
+    Operation::gated(Resource::Objects, "schema", verb, summary)
 }
 
 fn list(of: &str) -> Value {

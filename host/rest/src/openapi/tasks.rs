@@ -1,5 +1,6 @@
 //! Scheduled tasks and their runs.
 
+use blockbase_app::schema::Resource;
 use serde_json::{Value, json};
 
 use super::accounts::suspended;
@@ -42,7 +43,7 @@ pub(super) fn schemas() -> Value {
 }
 
 fn operation(verb: &str, summary: &str) -> Operation {
-    Operation::new(format!("tasks.{verb}"), "tasks", summary).describe(format!("{summary}. Needs the permission on `tasks`."))
+    Operation::gated(Resource::Tasks, "tasks", verb, summary)
 }
 
 pub(super) fn describe(paths: &mut Paths) {

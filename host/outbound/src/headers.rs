@@ -1,0 +1,58 @@
+//! Headers of a request that nobody who makes one may set: the one list of them.
+
+/// Headers that belong to the connection, or that the client sets itself, in lower case.
+const RESERVED: [&str; 11] = [
+    "host",
+    "content-length",
+    "transfer-encoding",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "upgrade",
+    "expect",
+];
+
+/// Headers of a whole message that the service composes, beside the reserved ones: the form of its body, what the sender makes of
+/// its answer, and what else belongs to the connection.
+const RESERVED_OF_MESSAGES: [&str; 7] =
+    ["content-type", "content-encoding", "proxy-authenticate", "trailers", "accept-encoding", "range", "http2-settings"];
+
+/// Whether whoever makes a request may not set the header of this name, which is in lower case.
+pub fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
+/// Whether a header of this name, which is in lower case, cannot be added to a message that the service composes itself.
+pub fn is_reserved_of_messages(name: &str) -> bool {
+    is_reserved(name) || RESERVED_OF_MESSAGES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_of_the_connection_is_reserved_everywhere() {
+        for (name, of_requests, of_messages) in [
+            ("host", true, true),
+            ("transfer-encoding", true, true),
+            ("content-type", false, true),
+            ("range", false, true),
+            ("authorization", false, false),
+        ] {
+            assert_eq!((is_reserved(name), is_reserved_of_messages(name)), (of_requests, of_messages), "{name}");
+        }
+    }
+
+    #[test]
+    fn each_name_stands_once_in_lower_case() {
+        let names: Vec<&str> = RESERVED.into_iter().chain(RESERVED_OF_MESSAGES).collect();
+        for (place, name) in names.iter().enumerate() {
+            assert_eq!(*name, name.to_ascii_lowercase());
+            assert!(!names[..place].contains(name), "{name} stands twice");
+        }
+    }
+}
