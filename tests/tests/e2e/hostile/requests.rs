@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server};
+use blockbase_tests::{Admin, Answer, Engine, Receiver, Reply, Server, ServerBuilder};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -25,8 +25,10 @@ async fn install_with_origins(admin: &Admin<'_>, origins: &[String]) {
     install(admin, "", json!({ "permissions": { "http": origins } })).await;
 }
 
+/// Its calls have the time that a slow machine needs for megabytes.
 async fn local_server() -> Server {
-    impatient(Engine::Sqlite).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await
+    let patient = ServerBuilder::new(Engine::Sqlite).env("SVC_ACTION_TIMEOUT_MS", "60000");
+    patient.env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await
 }
 
 async fn send(admin: &Admin<'_>, way: &str, url: &str, more: Value) -> Answer {
