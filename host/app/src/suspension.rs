@@ -20,7 +20,9 @@ use crate::makers::{MakerRights, explain, keep_maker, suspend};
 use crate::manifest::Manifest;
 use crate::platform_event::Announcer;
 use crate::recheck::Consent;
-use crate::subscriptions::Subscription;
+use crate::subscriptions::{Subscription, SubscriptionAnswer};
+use crate::tasks::TaskAnswer;
+use crate::webhooks::WebhookAnswer;
 use crate::{subscriptions, webhooks};
 
 /// When suspensions were looked after last, and in which state of what they depend on.
@@ -318,7 +320,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
+    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         caller.require(Resource::Webhooks, Action::Update)?;
         self.adopt(caller, Made::Webhook, id).await?;
         self.shown_webhook(caller, id).await
@@ -328,7 +330,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<Value> {
+    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         caller.require(Resource::Events, Action::Update)?;
         self.adopt(caller, Made::Subscription, consumer).await?;
         self.shown_subscription(caller, consumer).await
@@ -338,7 +340,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
-    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let id = self.find_task(caller, id_or_name).await?.id;
         self.adopt(caller, Made::Task, &id).await?;

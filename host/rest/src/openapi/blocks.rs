@@ -1,10 +1,10 @@
 //! The paths that manage blocks.
 
-use blockbase_app::Action;
 use blockbase_app::schema::Resource;
+use blockbase_app::{Action, SuspensionAnswer};
 use serde_json::{Value, json};
 
-use super::accounts::suspended;
+use super::answers::of;
 use super::components::{exact_object, instant, members, schema};
 use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
@@ -99,7 +99,7 @@ pub(super) fn schemas() -> Value {
             "installedAt": instant(),
             "installedBy": { "type": ["string", "null"] },
             "versions": strings,
-            "suspended": suspended(),
+            "suspended": of::<Option<SuspensionAnswer>>(),
         }))),
         "SvcInstallReport": {
             "type": "object",

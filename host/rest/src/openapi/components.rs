@@ -111,6 +111,11 @@ pub(super) fn members(required: &[&str], properties: Value) -> Value {
     schema
 }
 
+/// A list of such things.
+pub(super) fn list_of(item: Value) -> Value {
+    json!({ "type": "array", "items": item })
+}
+
 /// An instant as answers show it.
 pub(super) fn instant() -> Value {
     json!({ "type": "string", "format": "date-time" })
@@ -199,6 +204,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         "SvcIgnored": { "description": "A system column: whatever is sent for it is ignored." },
     });
     let mut schemas = schemas.as_object().cloned().unwrap_or_default();
+    schemas.extend(super::answers::schemas());
     for more in [
         super::filters::schemas(),
         super::schema_api::schemas(),
@@ -206,8 +212,6 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         super::auth::schemas(),
         super::accounts::schemas(),
         super::events::schemas(),
-        super::tasks::schemas(),
-        super::settings::schemas(),
     ] {
         schemas.extend(more.as_object().cloned().unwrap_or_default());
     }
