@@ -88,8 +88,9 @@ pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
 pub use blockbase_store::{ATTEMPTS_KEPT, Incomplete, SpoolReader};
 pub use blocks::{
-    ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions,
-    Installed, InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,
+    ActionCall, ActionOutcome, BlockAnswer, BlockRuntime, BlockSecretAnswer, BlockUsageAnswer, DeclaredActions, EventCall,
+    HandlerUsage, HookCall, HookRequest, HookResponse, Inspection, InstallOptions, InstallReport, Installed, InstalledBlock,
+    KeptLine, LogPage, LogRequest, NewPermissions, PreparedBlock, ReplayRequest, Replayed, TOOLS,
 };
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;

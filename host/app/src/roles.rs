@@ -2,12 +2,10 @@
 
 mod effective;
 
-use std::borrow::Cow;
-
 use blockbase_query::{Action, Grant, Permissions};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::RoleRow;
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -53,7 +51,7 @@ pub struct RoleAnswer {
     id: String,
     name: String,
     description: Option<String>,
-    #[schemars(with = "Vec<GrantReference>")]
+    #[schemars(with = "Vec<Grant>")]
     permissions: Value,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -73,23 +71,6 @@ impl TryFrom<&RoleRow> for RoleAnswer {
             created_at: Timestamp(role.created_at),
             updated_at: Timestamp(role.updated_at),
         })
-    }
-}
-
-/// The schema of a grant, which bodies have as well as answers.
-struct GrantReference;
-
-impl JsonSchema for GrantReference {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> Cow<'static, str> {
-        "SvcGrant".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        Schema::new_ref("#/components/schemas/SvcGrant".to_owned())
     }
 }
 

@@ -10,10 +10,9 @@ use std::sync::Arc;
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{BlockRow, Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
-use serde_json::Value;
 
 use crate::App;
-use crate::blocks::InstalledBlock;
+use crate::blocks::{BlockAnswer, InstalledBlock};
 use crate::caller::{Authority, Caller};
 use crate::identity::KEPT_MS;
 use crate::makers::{MakerRights, explain, keep_maker, suspend};
@@ -351,7 +350,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds.
-    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<Value> {
+    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         self.installed(name)?;
         self.adopt(caller, Made::Block, name).await?;

@@ -1,7 +1,7 @@
 //! Roles, users, API keys.
 
 use blockbase_app::schema::Resource;
-use blockbase_app::{Action, ApiKeyAnswer, ManagedUserAnswer, RoleAnswer, RolePermissions, UserSessionAnswer};
+use blockbase_app::{ApiKeyAnswer, Grant, ManagedUserAnswer, RoleAnswer, RolePermissions, UserSessionAnswer};
 use serde_json::{Value, json};
 
 use super::answers::of;
@@ -13,7 +13,7 @@ pub(super) fn schemas() -> Value {
     let role_members = json!({
         "name": { "type": "string", "pattern": "^[A-Za-z]([A-Za-z0-9_. \\-]*[A-Za-z0-9_.\\-])?$", "maxLength": 64 },
         "description": { "type": ["string", "null"], "maxLength": 1000 },
-        "permissions": { "type": "array", "maxItems": 1000, "items": schema("SvcGrant") },
+        "permissions": { "type": "array", "maxItems": 1000, "items": of::<Grant>() },
     });
     let optional = |schema: &Value| {
         let mut optional = schema.clone();
@@ -21,27 +21,6 @@ pub(super) fn schemas() -> Value {
         optional
     };
     json!({
-        "SvcGrant": {
-            "type": "object",
-            "properties": {
-                "resource": {
-                    "type": "string",
-                    "description": "An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all.",
-                    "pattern": "^(\\*|[a-z][a-z0-9_\\-]*(:[a-z][a-z0-9_\\-]*)?)$",
-                    "maxLength": 128,
-                },
-                "actions": {
-                    "type": "array",
-                    "items": { "type": "string", "enum": Action::ALL },
-                    "minItems": 1,
-                    "uniqueItems": true,
-                    "description": "`manage` stands for all of them.",
-                },
-                "rowPolicy": { "type": ["string", "null"], "enum": ["own", null], "description": "`own`: only rows that the caller created." },
-            },
-            "required": ["resource", "actions"],
-            "additionalProperties": false,
-        },
         "SvcNewRole": {
             "type": "object",
             "properties": {

@@ -1,9 +1,10 @@
 //! Schemas of answers, derived from the structs that `app` answers with: their members, types and doc comments.
 
 use blockbase_app::{
-    ApiKeyAnswer, AttemptAnswer, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, InstanceAnswer, ListedSession,
-    ListedSetting, ManagedUserAnswer, MeAnswer, RoleAnswer, RolePermissions, SessionAnswer, StatusAnswer, SubscriptionAnswer,
-    TaskAnswer, TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer,
+    ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, DeclaredActions, DeliveryAnswer,
+    DeliveryCounts, DeliveryWithHistory, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine, ListedSession,
+    ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, Replayed, RoleAnswer, RolePermissions, SessionAnswer,
+    StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer,
 };
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
@@ -37,6 +38,16 @@ pub(super) fn schemas() -> Map<String, Value> {
         InstanceAnswer,
         ListedSetting,
         StatusAnswer,
+        Grant,
+        BlockAnswer,
+        DeclaredActions,
+        BlockSecretAnswer,
+        BlockUsageAnswer,
+        KeptLine,
+        Inspection,
+        NewPermissions,
+        InstallReport,
+        Replayed,
     ];
     generator.take_definitions(true)
 }
@@ -65,5 +76,7 @@ impl Transform for Plain {
         {
             schema.remove("format");
         }
+        // Of members that bodies may leave out; an answer has no defaults.
+        schema.remove("default");
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
+use blockbase_app::NewPermissions;
 use blockbase_app::limits::PAGE_SIZE_MAX;
 use serde_json::{Map, Value, json};
 
+use super::answers::of;
 use super::operation::{VIEW_AS_PARAMETER, headers, view_as};
 
 /// The reusable parts of the document.
@@ -156,7 +158,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
                         })),
                     ] },
                 },
-                "newPermissions": { "allOf": [schema("SvcNewPermissions")], "description": "With `new_permissions`." },
+                "newPermissions": { "allOf": [of::<NewPermissions>()], "description": "With `new_permissions`." },
                 "things": {
                     "type": "array",
                     "description": "With `owns_things`: what the user made, the first hundred.",
@@ -208,7 +210,6 @@ pub(super) fn shared(cookie_name: &str) -> Components {
     for more in [
         super::filters::schemas(),
         super::schema_api::schemas(),
-        super::blocks::schemas(),
         super::auth::schemas(),
         super::accounts::schemas(),
         super::events::schemas(),
