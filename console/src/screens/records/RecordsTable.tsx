@@ -26,7 +26,7 @@ import { copyCells, pasteCells } from "./clipboard";
 import { type RecordColumn, type RecordShape, hiddenAtFirst } from "./columns";
 import { copiesOf } from "./copies";
 import type { After } from "./editors/CellEditor";
-import type { Draft } from "./editors/ValueInput";
+import type { DraftValue } from "../record/draft";
 import { type CellAt, type CellRange, Grid, type GridHandle } from "./grid/Grid";
 import type { GridLayout } from "./grid/geometry";
 import { useEdits } from "./useEdits";
@@ -57,7 +57,7 @@ const PLACEHOLDERS = 20;
 
 interface Editing extends CellAt {
   record: RecordRow;
-  draft?: Draft;
+  draft?: DraftValue;
   problem?: string;
 }
 
@@ -205,7 +205,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     const next = after === "stay" ? from.column : shown[index + (after === "right" ? 1 : -1)]?.id;
     grid.current?.goTo(from.row, next ?? from.column);
   };
-  const save = async (from: Editing, value: JsonValue, draft: Draft, after: After) => {
+  const save = async (from: Editing, value: JsonValue, after: After) => {
     leave(from, after);
     const record = rowAt(from.row)?.id === from.record.id ? from.record : (rows.loaded().find(({ id }) => id === from.record.id) ?? from.record);
     const saved = await edits.save(record, { [from.column]: value });
@@ -216,7 +216,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
         failed(`${shape.byId.get(from.column)?.label ?? from.column} was not saved`, new Error(saved.message));
         return now;
       }
-      return { ...from, record, draft, problem: saved.message };
+      return { ...from, record, draft: value, problem: saved.message };
     });
   };
   const clearCells = (range: CellRange) => {
@@ -467,7 +467,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
                             value={editing.record[editing.column]}
                             draft={editing.draft}
                             problem={editing.problem}
-                            onSave={(value, draft, after) => void save(editing, value, draft, after)}
+                            onSave={(value, after) => void save(editing, value, after)}
                             onCancel={(after) => leave(editing, after)}
                           />
                         ),
