@@ -5,6 +5,7 @@ import { isApiError } from "../../../api/errors";
 import { type JsonValue, isJsonObject, parseJson, printJson } from "../../../api/json";
 import type { RecordRow } from "../../../api/record-paths";
 import { updateRecord } from "../../../api/records";
+import { useViewAs } from "../../../api/view-as";
 import { confirm } from "../../../components/confirm-store";
 import { later, useEver } from "../../../components/later";
 import { failed, told, undoable } from "../../../components/toast";
@@ -40,7 +41,6 @@ export interface SelectionOptions {
   view: ListView;
   rows: Rows;
   live: Live;
-  viewAs: string | undefined;
   remember: RefObject<Remember>;
 }
 
@@ -64,7 +64,7 @@ export interface Selection {
 
 const plural = (count: number) => `${NUMBER.format(count)} ${count === 1 ? "record" : "records"}`;
 
-export function useSelection({ shape, view, rows, live, viewAs, remember }: SelectionOptions): Selection {
+export function useSelection({ shape, view, rows, live, remember }: SelectionOptions): Selection {
   const object = shape.name;
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isAll, setIsAll] = useState(false);
@@ -72,11 +72,12 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
   const job = useJob();
   const rest = useRef<Rest | null>(null);
   const filters = queryText(filterParameters(view, shape));
-  // Another filter: what was selected may not be in view any more.
+  const viewed = useViewAs();
+  // Another filter, other rights: what was selected may not be in view any more.
   useEffect(() => {
     setSelected(new Set());
     setIsAll(false);
-  }, [filters, viewAs]);
+  }, [filters, viewed]);
 
   const select = useCallback((next: Set<string>) => {
     setSelected(next);
