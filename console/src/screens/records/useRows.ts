@@ -101,6 +101,7 @@ export function useRows({ object, shape, view, size, startPage, isLive }: RowsSo
     enabled: isFiltered,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
+    // A count that a server or a proxy gives up is not asked for again by itself: it costs as much each time.
     retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
   });
 

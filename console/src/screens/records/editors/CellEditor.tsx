@@ -2,6 +2,7 @@
 import { Button } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { type JsonValue, sameJson } from "../../../api/json";
+import { readerZone } from "../../../api/local-time";
 import { Ticked } from "../../../components/Ticked";
 import { useDescription } from "../../../components/useDescription";
 import { type DraftValue, Unreadable } from "../../record/draft";
@@ -125,7 +126,7 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
       <div className={classes.foot} id={messageId} onKeyDown={keyDown}>
         <span>
           {isChoice(column) ? "Esc cancels" : `${saves} · Esc cancels`}
-          {column.type === "datetime" && ` · ${Intl.DateTimeFormat().resolvedOptions().timeZone}`}
+          {column.type === "datetime" && ` · ${readerZone}`}
         </span>
         <span className={classes.buttons}>
           {!column.required && (
