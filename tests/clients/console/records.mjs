@@ -192,6 +192,12 @@ test("a cell of each type is edited in place", async () => {
   await page.keyboard.press("Control+Enter");
   await until("meta is stored", async () => (await one("types")).meta?.a?.length === 2);
   await until("meta is shown", async () => (await cellText(page, 0, "meta")).includes('"a":[1,2]'));
+  // A text is JSON too, and stays one.
+  await editAt(page, 0, "meta");
+  await editor.waitFor();
+  await editor.fill('"12"');
+  await page.keyboard.press("Control+Enter");
+  await until("meta is a text", async () => (await one("types")).meta === "12");
 
   await editAt(page, 0, "owner_id");
   const picker = page.getByRole("dialog", { name: "Edit owner", exact: true }).getByRole("combobox");

@@ -1,7 +1,18 @@
 /** Values as people type and read them: between a record's JSON and the text of a field, in the reader's time zone. */
-import { type JsonValue, isLosslessNumber, parseJson, printJson, readNumber } from "../../api/json";
+import { type JsonObject, type JsonValue, isLosslessNumber, parseJson, printJson, readNumber } from "../../api/json";
 import { fromLocal } from "../../api/local-time";
-import type { RecordColumn } from "./columns";
+import { wireValue } from "../../api/records";
+import type { RecordColumn, RecordShape } from "./columns";
+
+/** Values of columns as the API takes them in a body. */
+export function wireValues({ byId }: RecordShape, values: Record<string, JsonValue>): JsonObject {
+  const wired = (id: string, value: JsonValue) => {
+    const column = byId.get(id);
+    // A column that is gone is the server's to refuse.
+    return column === undefined ? value : wireValue(column, value);
+  };
+  return Object.fromEntries(Object.entries(values).map(([id, value]) => [id, wired(id, value)]));
+}
 
 /** A cell as text for the clipboard: what another program can read back. `null` is empty. */
 export function copyText(value: unknown): string {

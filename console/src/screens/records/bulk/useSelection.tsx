@@ -14,6 +14,7 @@ import { type ListView, filterParameters, queryText } from "../list-query";
 import type { Live } from "../useLiveRows";
 import type { Rows } from "../useRows";
 import type { Values } from "../useEdits";
+import { wireValues } from "../values";
 import { PIECE } from "./job";
 import { useJob } from "./useJob";
 
@@ -147,7 +148,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
         "Changed",
         {
           ids,
-          call: async (piece) => (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values } }))).ids,
+          call: async (piece) => (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values: wireValues(shape, values) } }))).ids,
           onDone: (done) => {
             put(done, values);
             for (const id of done) changed.push(id);
@@ -163,7 +164,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
         remember.current(`${plural(report.done)} changed.`, back);
       } else if (ids.length <= QUIET_MAX && report.done > 0) told(`${plural(report.done)} changed.`);
     },
-    [job, object, put, rows, remember],
+    [job, object, shape, put, rows, remember],
   );
 
   /** Each record its own values. */
@@ -182,8 +183,8 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
           pieceSize: isSame ? PIECE : 1,
           call: async (piece) => {
             const values = byId.get(piece[0]!)!;
-            if (isSame && piece.length > 1) return (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values } }))).ids;
-            await updateRecord(object, piece[0]!, values, null);
+            if (isSame && piece.length > 1) return (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values: wireValues(shape, values) } }))).ids;
+            await updateRecord(object, piece[0]!, wireValues(shape, values), null);
             return [piece[0]!];
           },
           onDone: (ids) => {
@@ -198,7 +199,7 @@ export function useSelection({ shape, view, rows, live, remember }: SelectionOpt
       rest.current = { kind: "each", changes, title };
       return done;
     },
-    [job, object, rows],
+    [job, object, shape, rows],
   );
 
   const change = useCallback(
