@@ -1767,6 +1767,836 @@ export interface components {
         };
         /** @description There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none. */
         SvcWarnings: string[];
+        /** @description What the service does by itself, on a schedule. */
+        SvcTask: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            type: "anonymous_cleanup" | "event_retention" | "block_action" | "erase_user";
+            enabled: boolean;
+            /** @description Five fields of cron, in UTC. */
+            schedule: string;
+            config: JsonObject;
+            /** Format: date-time */
+            lastRunAt: string | null;
+            /** @enum {string|null} */
+            lastStatus: "running" | "succeeded" | "failed" | null;
+            /** Format: date-time */
+            nextRunAt: string | null;
+            /** @description Why it has no power at the moment, and since when; null while it has. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
+        };
+        /** @description A run of a task. */
+        SvcTaskRun: {
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            taskId: string;
+            /** @enum {string} */
+            trigger: "schedule" | "manual";
+            /** @enum {string} */
+            status: "running" | "succeeded" | "failed";
+            /** Format: date-time */
+            startedAt: string;
+            /** Format: date-time */
+            finishedAt: string | null;
+            /** @description What it did, where it succeeded. */
+            result: JsonValue;
+            error: string | null;
+        };
+        /** @description An entry of the ledger: one event on its way to one consumer group. */
+        SvcDelivery: {
+            /** Format: uuid */
+            eventId: string;
+            topic: string;
+            consumer: string;
+            handler: string;
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            /**
+             * Format: int64
+             * @description Attempts that have ended since the delivery was last tried again by hand.
+             */
+            attempts: number;
+            error: string | null;
+            /** Format: date-time */
+            nextAttemptAt: string | null;
+            /** Format: date-time */
+            deliveredAt: string | null;
+            /** Format: date-time */
+            occurredAt: string;
+            /** @description It failed, and no attempts are left. */
+            dead: boolean;
+            /** @description It was settled without being handed over: the group does not get this event any more. */
+            skipped: boolean;
+        };
+        /** @description An entry of the ledger with its last attempts. */
+        SvcDeliveryWithHistory: {
+            /** Format: uuid */
+            eventId: string;
+            topic: string;
+            consumer: string;
+            handler: string;
+            /** @enum {string} */
+            status: "pending" | "delivered" | "failed";
+            /**
+             * Format: int64
+             * @description Attempts that have ended since the delivery was last tried again by hand.
+             */
+            attempts: number;
+            error: string | null;
+            /** Format: date-time */
+            nextAttemptAt: string | null;
+            /** Format: date-time */
+            deliveredAt: string | null;
+            /** Format: date-time */
+            occurredAt: string;
+            /** @description It failed, and no attempts are left. */
+            dead: boolean;
+            /** @description It was settled without being handed over: the group does not get this event any more. */
+            skipped: boolean;
+            /** @description The last 20 attempts, the last one first. */
+            history: components["schemas"]["SvcDeliveryAttempt"][];
+        };
+        /** @description An attempt to hand an event over. */
+        SvcDeliveryAttempt: {
+            /**
+             * Format: int64
+             * @description It counts on when the delivery is tried again by hand.
+             */
+            number: number;
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            status: "delivered" | "failed";
+            /**
+             * Format: int64
+             * @description Null where nothing was attempted, and for a delivery that succeeded at its first attempt.
+             */
+            durationMs: number | null;
+            error: string | null;
+        };
+        /** @description How many deliveries a consumer group has in each state. */
+        SvcDeliveryCounts: {
+            consumer: string;
+            /**
+             * Format: int64
+             * @description Counted up to 1,000,000.
+             */
+            pending: number;
+            /**
+             * Format: int64
+             * @description Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has no more.
+             */
+            delivered: number;
+            /**
+             * Format: int64
+             * @description They are tried again. Counted up to 1,000,000.
+             */
+            failed: number;
+            /**
+             * Format: int64
+             * @description Counted up to 1,000,000.
+             */
+            dead: number;
+            /**
+             * Format: date-time
+             * @description When the event of the first pending entry happened.
+             */
+            oldestPendingAt: string | null;
+        };
+        /** @description Which events a consumer group gets, and what handles them. */
+        SvcSubscription: {
+            /** @description Topic pattern. */
+            event: string;
+            consumer: string;
+            handler: string;
+            config: JsonObject;
+            perInstance: boolean;
+            /** @description `block:<name>` where a block declared it. */
+            source: string | null;
+            /** @description Why it has no power at the moment, and since when; null while it has. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
+        };
+        /** @description Events sent to another service, signed. */
+        SvcWebhook: {
+            /** Format: uuid */
+            id: string;
+            name: string | null;
+            /** Format: uri */
+            url: string;
+            topics: string[];
+            /** @description Names alone: a value is stored sealed and never shown. */
+            headers: {
+                [key: string]: "***";
+            };
+            enabled: boolean;
+            /** @description `block:<name>` where a block declared it. */
+            source: string | null;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            /** @description Why it has no power at the moment, and since when; null while it has. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
+        };
+        /** @description A named list of what its holders may do. */
+        SvcRole: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            description: string | null;
+            permissions: components["schemas"]["SvcGrant"][];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        /** @description What a role gives on one resource. */
+        SvcGrant: {
+            /** @description An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all. */
+            resource: string;
+            /** @description `manage` stands for all of them. */
+            actions: ("create" | "read" | "update" | "delete" | "manage")[];
+            /**
+             * @description `own`: only rows that the caller created.
+             * @enum {string|null}
+             */
+            rowPolicy?: "own" | null;
+        };
+        /** @description A user as those see them who look after users. */
+        SvcManagedUser: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            email: string;
+            emailVerified: boolean;
+            image: string | null;
+            isAnonymous: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            banned: boolean;
+            roles: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+            }[];
+        };
+        /** @description What a session of somebody who has the role may do. */
+        SvcRolePermissions: {
+            /** Format: uuid */
+            roleId: string;
+            name: string;
+            resources: {
+                resource: string;
+                /** @enum {string|null} */
+                create: "all" | "own" | null;
+                /** @enum {string|null} */
+                read: "all" | "own" | null;
+                /** @enum {string|null} */
+                update: "all" | "own" | null;
+                /** @enum {string|null} */
+                delete: "all" | "own" | null;
+                /** @enum {string|null} */
+                manage: "all" | "own" | null;
+            }[];
+        };
+        /** @description A session of a user, without its token. */
+        SvcUserSession: {
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /**
+             * Format: date-time
+             * @description When it was used last, to within five minutes; null where that is not known.
+             */
+            lastSeenAt: string | null;
+            ipAddress: string | null;
+            userAgent: string | null;
+            /** @description Whether the request came with this session. */
+            current: boolean;
+        };
+        /** @description A key for a program, with the rights of one role. */
+        SvcApiKey: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /** @description The key's first characters. */
+            prefix: string;
+            /** Format: uuid */
+            roleId: string;
+            /** Format: uuid */
+            userId: string;
+            /** Format: date-time */
+            expiresAt: string | null;
+            /** Format: date-time */
+            lastUsedAt: string | null;
+            /** Format: date-time */
+            createdAt: string;
+            /** @description The user who made it, and the API key that they used for it. Both are null where the request had no credential. Null: nobody is recorded, and it keeps its rights. */
+            madeBy: {
+                /** Format: uuid */
+                userId: string | null;
+                /** Format: uuid */
+                apiKeyId: string | null;
+            } | null;
+            /** @description Why it has no power at the moment, and since when; null while it has. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
+        };
+        /** @description A user as every answer shows it. */
+        SvcUser: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            email: string;
+            emailVerified: boolean;
+            image: string | null;
+            isAnonymous: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+        };
+        /** @description The session of a request, as its own user sees it. */
+        SvcSession: {
+            /** Format: uuid */
+            id: string;
+            token: string;
+            /** Format: uuid */
+            userId: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            ipAddress: string | null;
+            userAgent: string | null;
+        };
+        /** @description One of a user's sessions, as they see it themselves. */
+        SvcListedSession: {
+            /** Format: uuid */
+            id: string;
+            /** @description Tokens are not shown. */
+            token: null;
+            /** Format: uuid */
+            userId: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            updatedAt: string;
+            ipAddress: string | null;
+            userAgent: string | null;
+            /** @description Whether it is the session of this request. */
+            current: boolean;
+        };
+        /** @description Who the caller is; the other members are there where `authenticated` is true. */
+        SvcMe: {
+            authenticated: boolean;
+            /** Format: uuid */
+            userId?: string;
+            roles?: string[];
+            user?: components["schemas"]["SvcUser"];
+            /**
+             * Format: uuid
+             * @description The key, where one was sent.
+             */
+            apiKeyId?: string;
+            /** @description Whether the key has no power at the moment: whoever made it is gone or banned. */
+            suspended?: boolean;
+            /** @description Whether this session may claim the account that was made at boot. */
+            pendingClaim?: boolean;
+        };
+        /** @description How people sign in here. */
+        SvcInstance: {
+            /** @description Nobody has signed up yet; the first account becomes admin. */
+            needsAdmin: boolean;
+            /** @description The first sign-up has to send `x-setup-token`. */
+            setupToken: boolean;
+            /** @description People may sign up. */
+            signUp: boolean;
+            /** @description Guests may sign in. */
+            anonymous: boolean;
+            methods: ("password" | "anonymous" | "passkey" | "magic-link" | "email-otp")[];
+            providers: {
+                id: string;
+                name: string;
+            }[];
+        };
+        /** @description A setting of the server, and what holds. Addresses are without what may be a secret. */
+        SvcSetting: {
+            /** @example SVC_LISTEN */
+            name: string;
+            /** @description What holds. Null for a secret, and where nothing holds. Addresses are without what may be a secret. */
+            value: string | null;
+            secret: boolean;
+            /** @description Whether somebody has set it, or a file holds it. */
+            isSet: boolean;
+            /** @enum {string} */
+            source: "default" | "environment" | "file";
+            description: string;
+        };
+        /** @description How the server is: what it takes of the disk, what waits, what fails, which instances there are. */
+        SvcStatus: {
+            version: string;
+            /** @enum {string} */
+            engine: "sqlite" | "postgres";
+            engineVersion: string;
+            /** Format: date-time */
+            startedAt: string;
+            /** Format: date-time */
+            now: string;
+            /** Format: int64 */
+            uptimeSeconds: number;
+            instances: {
+                /** Format: uuid */
+                id: string;
+                version: string;
+                /** Format: date-time */
+                startedAt: string;
+                /** Format: date-time */
+                seenAt: string;
+                /** @description The instance that gave this answer. */
+                isThis: boolean;
+            }[];
+            database: {
+                /** Format: int64 */
+                sizeBytes: number;
+                /** Format: int64 */
+                freeBytes: number | null;
+                /** Format: int64 */
+                totalBytes: number | null;
+            };
+            outbox: {
+                /** Format: int64 */
+                events: number;
+                /** Format: int64 */
+                sizeBytes: number;
+                /**
+                 * Format: int64
+                 * @description Null: no bound.
+                 */
+                maxBytes: number | null;
+            };
+            deliveries: {
+                /**
+                 * Format: int64
+                 * @description Counted up to 100,000 for each consumer.
+                 */
+                pending: number;
+                /**
+                 * Format: int64
+                 * @description To be tried again, of the newest 100,000 that failed.
+                 */
+                failed: number;
+                /**
+                 * Format: int64
+                 * @description Given up, of the newest 100,000 that failed.
+                 */
+                dead: number;
+                /** Format: date-time */
+                oldestPendingAt: string | null;
+            };
+            streams: {
+                /** Format: int64 */
+                open: number;
+                /** Format: int64 */
+                max: number;
+            };
+            blocks: {
+                /** Format: int64 */
+                installed: number;
+                /** @description Blocks that are suspended, or whose last call on this instance failed. Empty without read on `blocks`. */
+                failing: {
+                    name: string;
+                    error: string;
+                    /** Format: date-time */
+                    at: string;
+                }[];
+            };
+            /** @description Of this instance, a number for each minute of the last hour; the last one is the current minute. */
+            activity: {
+                /** Format: date-time */
+                from: string;
+                /**
+                 * Format: int64
+                 * @constant
+                 */
+                stepSeconds: 60;
+                requests: number[];
+                writes: number[];
+                errors: number[];
+            };
+            health: {
+                check: string;
+                ok: boolean;
+                detail: string;
+            }[];
+        };
+        /** @description An installed block: the version that serves. */
+        SvcBlock: {
+            name: string;
+            version: string;
+            /** @description `sha256:` and the digest of the packed file. */
+            digest: string;
+            description: string;
+            enabled: boolean;
+            permissions: components["schemas"]["SvcBlockPermissions"];
+            actions: components["schemas"]["SvcBlockAction"][];
+            hooks: components["schemas"]["SvcBlockHook"][];
+            subscriptions: components["schemas"]["SvcBlockSubscription"][];
+            webhooks: {
+                name: string;
+                url: string;
+                topics: string[];
+                /** @description Values are not shown. */
+                headers: {
+                    [key: string]: "***";
+                };
+            }[];
+            config: JsonObject;
+            /** @description JSON Schema of `config`, from the manifest; null where the block takes no configuration. */
+            configSchema: JsonObject | null;
+            /** Format: date-time */
+            installedAt: string;
+            installedBy: string | null;
+            versions: string[];
+            /** @description Why it has no power at the moment, and since when; null while it has. */
+            suspended: {
+                /** @enum {string} */
+                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
+                /** Format: date-time */
+                since: string;
+            } | null;
+        };
+        /** @description Everything that the installer consents to. */
+        SvcBlockPermissions: {
+            data: components["schemas"]["SvcDataPermission"][];
+            secrets: string[];
+            http: string[];
+        };
+        /** @description What a block may do on one resource. */
+        SvcDataPermission: {
+            resource: string;
+            actions: ("create" | "read" | "update" | "delete" | "manage")[];
+            /**
+             * @description Only rows that whoever calls the block owns.
+             * @enum {string}
+             */
+            rowPolicy?: "own";
+            /**
+             * @description Whoever calls the block has to hold it too.
+             * @enum {string}
+             */
+            as?: "caller";
+        };
+        /** @description A callable operation. */
+        SvcBlockAction: {
+            name: string;
+            description: string;
+            /** @description A JSON Schema. */
+            input: JsonObject;
+            /** @description What calling it needs. Without it, update on `blocks`. */
+            rbac?: {
+                resource: string;
+                /**
+                 * @description What a grant allows. `manage` stands for all of them.
+                 * @enum {string}
+                 */
+                action: "create" | "read" | "update" | "delete" | "manage";
+            };
+            /** Format: int64 */
+            timeoutMs?: number;
+        };
+        /** @description An inbound receiver. */
+        SvcBlockHook: {
+            name: string;
+            description: string;
+        };
+        /** @description Events that the block wants. */
+        SvcBlockSubscription: {
+            /** @description A topic pattern. */
+            event: string;
+            consumer: string;
+            handler: string;
+            config: JsonObject;
+            perInstance: boolean;
+        };
+        /** @description Declared actions and hooks of all blocks, and all handlers. */
+        SvcDeclaredActions: {
+            actions: {
+                block: string;
+                name: string;
+                description: string;
+                /** @description A JSON Schema. */
+                input: JsonValue;
+            }[];
+            hooks: {
+                block: string;
+                name: string;
+                description: string;
+            }[];
+            handlers: {
+                name: string;
+                /** @enum {string} */
+                kind: "action" | "hook" | "subscription";
+                /** @description Null for the service's own. */
+                block: string | null;
+            }[];
+        };
+        /** @description A secret that a block asks for: by name alone. */
+        SvcBlockSecret: {
+            name: string;
+            isSet: boolean;
+            /** Format: date-time */
+            updatedAt: string | null;
+        };
+        /** @description What the calls of one handler used. */
+        SvcHandlerUsage: {
+            name: string;
+            /** Format: int64 */
+            calls: number;
+            /**
+             * Format: int64
+             * @description Calls whose client left are among them.
+             */
+            failed: number;
+            /** Format: double */
+            timeMsTotal: number;
+            /**
+             * Format: double
+             * @description Null while there were no calls.
+             */
+            timeMsP50: number | null;
+            /** Format: double */
+            timeMsP95: number | null;
+            /**
+             * Format: int64
+             * @description The most linear memory of one call.
+             */
+            memoryBytesMax: number;
+        };
+        /** @description A line of a block's log. */
+        SvcBlockLogLine: {
+            /** Format: date-time */
+            at: string;
+            /** @enum {string} */
+            level: "error" | "warn" | "info" | "debug" | "trace";
+            message: string;
+            /** @description What the line says beside its message; null where that is nothing. */
+            fields: JsonValue;
+            callId: string;
+            /** @description Grows from line to line. */
+            id: string;
+        };
+        /** @description What a packed file is, and what installing it would change. */
+        SvcBlockInspection: {
+            manifest: components["schemas"]["SvcBlockManifest"];
+            permissions: components["schemas"]["SvcBlockPermissions"];
+            /** Format: int64 */
+            sizeBytes: number;
+            sha256: string;
+            /** @description The version that serves now; null where the block is not installed. */
+            installed: {
+                version: string;
+                digest: string;
+                /** @description Null without read on `blocks`. */
+                permissions: components["schemas"]["SvcBlockPermissions"] | null;
+            } | null;
+            differences: {
+                /** @enum {string} */
+                part: "version" | "data" | "secrets" | "http" | "actions" | "hooks" | "subscriptions" | "webhooks" | "resources" | "requires" | "config";
+                name: string;
+                /** @enum {string} */
+                change: "added" | "removed" | "changed";
+                /** @description As the installed version has it; null where it has none, and without read on `blocks`. */
+                before: JsonValue;
+                /** @description As the new version has it; null where it has none. */
+                after: JsonValue;
+                /** @description Whether an upgrade needs `allowNewPermissions` for it. */
+                needsConsent: boolean;
+            }[];
+            /** @description Null where no version is installed. */
+            newPermissions: components["schemas"]["SvcNewPermissions"] | null;
+            problems: {
+                error: string;
+                message: string;
+            }[];
+        };
+        /** @description The manifest in the custom section `blockbase:manifest`. */
+        SvcBlockManifest: {
+            name: string;
+            version: string;
+            description: string;
+            authors?: string;
+            license?: string;
+            source?: string;
+            actions: components["schemas"]["SvcBlockAction"][];
+            hooks: components["schemas"]["SvcBlockHook"][];
+            subscriptions: components["schemas"]["SvcBlockSubscription"][];
+            webhooks: {
+                name: string;
+                url: string;
+                topics: string[];
+                /** @description Values are not shown. */
+                headers: {
+                    [key: string]: "***";
+                };
+            }[];
+            /** @description What has to be there for the block to work. */
+            requires: {
+                handlers: string[];
+                /** @description Host interfaces, or names of installed blocks. */
+                plugins: string[];
+            };
+            permissions: components["schemas"]["SvcBlockPermissions"];
+            /** @description JSON Schema of the configuration. */
+            config?: JsonValue;
+            resources: {
+                name: string;
+                actions: ("create" | "read" | "update" | "delete" | "manage")[];
+            }[];
+        };
+        /** @description What a version of a block asks for beyond the installed one. A list is empty where it asks for no more. */
+        SvcNewPermissions: {
+            data: components["schemas"]["SvcDataPermission"][];
+            secrets: string[];
+            http: string[];
+            subscriptions: components["schemas"]["SvcBlockSubscription"][];
+            webhooks: {
+                name: string;
+                url: string;
+                topics: string[];
+            }[];
+            actions: {
+                name: string;
+                /** @description The permission that an action needs instead of update on `blocks`. */
+                rbac: {
+                    resource: string;
+                    /**
+                     * @description What a grant allows. `manage` stands for all of them.
+                     * @enum {string}
+                     */
+                    action: "create" | "read" | "update" | "delete" | "manage";
+                };
+            }[];
+            hooks: {
+                name: string;
+            }[];
+        };
+        /** @description What a block gets by being installed. */
+        SvcInstallReport: {
+            permissions: components["schemas"]["SvcBlockPermissions"];
+            webhooks: {
+                id?: string;
+                name: string;
+                url: string;
+                /** @description The signing secret, shown this once. */
+                secret?: string;
+            }[];
+            /** @description Topics whose object does not exist. */
+            warnings?: string[];
+            /** @description After a dry run of an upgrade. */
+            newPermissions?: components["schemas"]["SvcNewPermissions"];
+        };
+        /** @description How handing an event to a handler once more ended. */
+        SvcReplayed: {
+            ok: boolean;
+            /** @description Why the handler failed. */
+            error: {
+                error: string;
+                message: string;
+            } | null;
+            /** Format: double */
+            durationMs: number;
+            callId: string;
+            /** @description The consumer group whose configuration counted. */
+            consumer: string;
+            /** @description What the call logged; null without read on `blocks`. */
+            logs: {
+                /** Format: date-time */
+                at: string;
+                /** @enum {string} */
+                level: "error" | "warn" | "info" | "debug" | "trace";
+                message: string;
+                /** @description What the line says beside its message; null where that is nothing. */
+                fields: JsonValue;
+                callId: string;
+            }[] | null;
+        };
+        /** @description What a change of the schema would do. */
+        SvcChangePlan: {
+            /** @description Whether it takes a table, a column or links away, whatever they hold. */
+            destructive: boolean;
+            /**
+             * Format: int64
+             * @description The sum of `lost`.
+             */
+            rows: number;
+            lost: {
+                /** @enum {string} */
+                what: "records" | "values" | "links";
+                object: string;
+                /** @description The column whose values go, or the relationship whose links go. */
+                name: string | null;
+                /** Format: int64 */
+                rows: number;
+            }[];
+            /** @description What rows break of the new rules. The change is refused where there is any. */
+            breaking: {
+                /** @description `required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length`: several are separated by commas. */
+                rule: string;
+                object: string;
+                field: string;
+                /** Format: int64 */
+                rows: number;
+                message: string;
+            }[];
+            dependents: components["schemas"]["SvcDependent"][];
+            /**
+             * Format: int64
+             * @description How many dependents there are that the caller may not read.
+             */
+            hidden: number;
+        };
+        /** @description Something that depends on an object or a column. */
+        SvcDependent: {
+            /** @enum {string} */
+            kind: "relationship" | "unique" | "index" | "role" | "webhook" | "subscription" | "block" | "task";
+            name: string;
+            /** @description What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none. */
+            id: string | null;
+            /** @description How it depends on it, for people. */
+            detail: string;
+        };
         SvcField: {
             name: string;
             /** @enum {string} */
@@ -1889,45 +2719,6 @@ export interface components {
             /** @enum {string|null} */
             onDelete?: "restrict" | "cascade" | "set_null" | null;
         };
-        SvcDependent: {
-            /** @enum {string} */
-            kind: "relationship" | "unique" | "index" | "role" | "webhook" | "subscription" | "block" | "task";
-            name: string;
-            /** @description What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none. */
-            id: string | null;
-            /** @description How it depends on it, for people. */
-            detail: string;
-        };
-        SvcChangePlan: {
-            /** @description Whether it takes a table, a column or links away, whatever they hold. */
-            destructive: boolean;
-            /**
-             * Format: int64
-             * @description The sum of `lost`.
-             */
-            rows: number;
-            lost: {
-                /** @enum {string} */
-                what: "records" | "values" | "links";
-                object: string;
-                /** @description The column whose values go, or the relationship whose links go. */
-                name: string | null;
-                /** Format: int64 */
-                rows: number;
-            }[];
-            breaking: {
-                /** @description `required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length`: several are separated by commas. */
-                rule: string;
-                object: string;
-                field: string;
-                /** Format: int64 */
-                rows: number;
-                message: string;
-            }[];
-            dependents: components["schemas"]["SvcDependent"][];
-            /** @description How many dependents there are that the caller may not read. */
-            hidden: number;
-        };
         /** @description `op` and what it changed. */
         SvcSchemaChange: {
             object: components["schemas"]["SvcObject"];
@@ -1978,271 +2769,6 @@ export interface components {
             /** Format: date-time */
             appliedAt: string;
         };
-        SvcBlockPermissions: {
-            data: components["schemas"]["SvcDataPermission"][];
-            secrets: string[];
-            http: string[];
-        };
-        SvcDataPermission: {
-            resource: string;
-            actions: ("create" | "read" | "update" | "delete" | "manage")[];
-            /**
-             * @description Only rows that whoever calls the block owns.
-             * @enum {string}
-             */
-            rowPolicy?: "own";
-            /**
-             * @description Whoever calls the block has to hold it too.
-             * @enum {string}
-             */
-            as?: "caller";
-        };
-        SvcBlockAction: {
-            name: string;
-            description: string;
-            /** @description A JSON Schema. */
-            input: JsonObject;
-            /** @description What calling it needs. Without it, update on `blocks`. */
-            rbac?: {
-                resource: string;
-                /** @enum {string} */
-                action: "create" | "read" | "update" | "delete" | "manage";
-            };
-            /** Format: int64 */
-            timeoutMs?: number;
-        };
-        SvcBlockHook: {
-            name: string;
-            description: string;
-        };
-        SvcBlockSubscription: {
-            /** @description A topic pattern. */
-            event: string;
-            consumer: string;
-            handler: string;
-            config: JsonObject;
-            perInstance: boolean;
-        };
-        SvcBlockManifest: {
-            name: string;
-            version: string;
-            description: string;
-            authors?: string;
-            license?: string;
-            source?: string;
-            requires: {
-                handlers: string[];
-                plugins: string[];
-            };
-            permissions: components["schemas"]["SvcBlockPermissions"];
-            /** @description JSON Schema of the configuration. */
-            config?: JsonValue;
-            resources: {
-                name: string;
-                actions: ("create" | "read" | "update" | "delete" | "manage")[];
-            }[];
-            actions: components["schemas"]["SvcBlockAction"][];
-            hooks: components["schemas"]["SvcBlockHook"][];
-            subscriptions: components["schemas"]["SvcBlockSubscription"][];
-            webhooks: {
-                name: string;
-                url: string;
-                topics: string[];
-                /** @description Values are not shown. */
-                headers: {
-                    [key: string]: "***";
-                };
-            }[];
-        };
-        /** @description What a version of a block asks for beyond the installed one. A list is empty where it asks for no more. */
-        SvcNewPermissions: {
-            data: components["schemas"]["SvcDataPermission"][];
-            secrets: string[];
-            http: string[];
-            subscriptions: components["schemas"]["SvcBlockSubscription"][];
-            webhooks: {
-                name: string;
-                url: string;
-                topics: string[];
-            }[];
-            actions: {
-                name: string;
-                rbac: {
-                    resource: string;
-                    /** @enum {string} */
-                    action: "create" | "read" | "update" | "delete" | "manage";
-                };
-            }[];
-            hooks: {
-                name: string;
-            }[];
-        };
-        SvcBlock: {
-            name: string;
-            version: string;
-            /** @description `sha256:` and the digest of the packed file. */
-            digest: string;
-            description: string;
-            enabled: boolean;
-            permissions: components["schemas"]["SvcBlockPermissions"];
-            config: JsonObject;
-            /** @description JSON Schema of `config`, from the manifest; null where the block takes no configuration. */
-            configSchema: JsonObject | null;
-            /** Format: date-time */
-            installedAt: string;
-            installedBy: string | null;
-            versions: string[];
-            /** @description Why it has no power at the moment, and since when; null while it has. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-            actions: components["schemas"]["SvcBlockAction"][];
-            hooks: components["schemas"]["SvcBlockHook"][];
-            subscriptions: components["schemas"]["SvcBlockSubscription"][];
-            webhooks: {
-                name: string;
-                url: string;
-                topics: string[];
-                /** @description Values are not shown. */
-                headers: {
-                    [key: string]: "***";
-                };
-            }[];
-        };
-        SvcInstallReport: {
-            permissions: components["schemas"]["SvcBlockPermissions"];
-            webhooks: {
-                id?: string;
-                name: string;
-                url: string;
-                /** @description The signing secret, shown this once. */
-                secret?: string;
-            }[];
-            /** @description After a dry run of an upgrade. */
-            newPermissions?: components["schemas"]["SvcNewPermissions"];
-            warnings?: components["schemas"]["SvcWarnings"];
-        };
-        SvcBlockSecret: {
-            name: string;
-            isSet: boolean;
-            /** Format: date-time */
-            updatedAt: string | null;
-        };
-        SvcDeclaredActions: {
-            actions: {
-                block: string;
-                name: string;
-                description: string;
-                /** @description A JSON Schema. */
-                input: JsonValue;
-            }[];
-            hooks: {
-                block: string;
-                name: string;
-                description: string;
-            }[];
-            handlers: {
-                name: string;
-                /** @enum {string} */
-                kind: "subscription" | "action" | "hook";
-                /** @description Null for the service's own. */
-                block: string | null;
-            }[];
-        };
-        SvcBlockLogLine: {
-            /** @description Grows from line to line. */
-            id: string;
-            /** Format: date-time */
-            at: string;
-            /** @enum {string} */
-            level: "error" | "warn" | "info" | "debug" | "trace";
-            message: string;
-            fields: JsonValue;
-            callId: string;
-        };
-        SvcHandlerUsage: {
-            name: string;
-            /** Format: int64 */
-            calls: number;
-            /**
-             * Format: int64
-             * @description Calls whose client left are among them.
-             */
-            failed: number;
-            /** Format: double */
-            timeMsTotal: number;
-            /**
-             * Format: double
-             * @description Null while there were no calls.
-             */
-            timeMsP50: number | null;
-            /** Format: double */
-            timeMsP95: number | null;
-            /**
-             * Format: int64
-             * @description The most linear memory of one call.
-             */
-            memoryBytesMax: number;
-        };
-        SvcBlockInspection: {
-            manifest: components["schemas"]["SvcBlockManifest"];
-            permissions: components["schemas"]["SvcBlockPermissions"];
-            /** Format: int64 */
-            sizeBytes: number;
-            sha256: string;
-            /** @description The version that serves now; null where the block is not installed. */
-            installed: {
-                version: string;
-                digest: string;
-                /** @description Null without read on `blocks`. */
-                permissions: components["schemas"]["SvcBlockPermissions"] | null;
-            } | null;
-            differences: {
-                /** @enum {string} */
-                part: "version" | "data" | "secrets" | "http" | "actions" | "hooks" | "subscriptions" | "webhooks" | "resources" | "requires" | "config";
-                name: string;
-                /** @enum {string} */
-                change: "added" | "removed" | "changed";
-                /** @description As the installed version has it; null where it has none, and without read on `blocks`. */
-                before: JsonValue;
-                /** @description As the new version has it; null where it has none. */
-                after: JsonValue;
-                /** @description Whether an upgrade needs `allowNewPermissions` for it. */
-                needsConsent: boolean;
-            }[];
-            /** @description Null where no version is installed. */
-            newPermissions: components["schemas"]["SvcNewPermissions"] | null;
-            problems: {
-                error: string;
-                message: string;
-            }[];
-        };
-        SvcReplayed: {
-            ok: boolean;
-            /** @description Why the handler failed. */
-            error: {
-                error: string;
-                message: string;
-            } | null;
-            /** Format: double */
-            durationMs: number;
-            callId: string;
-            /** @description The consumer group whose configuration counted. */
-            consumer: string;
-            /** @description What the call logged; null without read on `blocks`. */
-            logs: {
-                /** Format: date-time */
-                at: string;
-                /** @enum {string} */
-                level: "error" | "warn" | "info" | "debug" | "trace";
-                message: string;
-                fields: JsonValue;
-                callId: string;
-            }[] | null;
-        };
         SvcSignUp: {
             /** Format: email */
             email: string;
@@ -2263,90 +2789,6 @@ export interface components {
             /** @description Where the client goes afterwards: a path here, or a URL of a trusted origin. */
             callbackURL?: string | null;
         };
-        SvcListedSession: {
-            /** Format: uuid */
-            id: string;
-            /** @description Tokens are not shown. */
-            token: null;
-            /** Format: uuid */
-            userId: string;
-            /** Format: date-time */
-            expiresAt: string;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            ipAddress: string | null;
-            userAgent: string | null;
-            /** @description Whether it is the session of this request. */
-            current: boolean;
-        };
-        SvcUser: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            email: string;
-            emailVerified: boolean;
-            image: string | null;
-            isAnonymous: boolean;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-        };
-        SvcSession: {
-            /** Format: uuid */
-            id: string;
-            token: string;
-            /** Format: uuid */
-            userId: string;
-            /** Format: date-time */
-            expiresAt: string;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            ipAddress: string | null;
-            userAgent: string | null;
-        };
-        SvcMe: {
-            authenticated: boolean;
-            /** Format: uuid */
-            userId?: string;
-            roles?: string[];
-            user?: components["schemas"]["SvcUser"];
-            /**
-             * Format: uuid
-             * @description The key, where one was sent.
-             */
-            apiKeyId?: string;
-            /** @description Whether the key has no power at the moment: whoever made it is gone or banned. */
-            suspended?: boolean;
-            /** @description Whether this session may claim the account that was made at boot. */
-            pendingClaim?: boolean;
-        };
-        SvcGrant: {
-            /** @description An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all. */
-            resource: string;
-            /** @description `manage` stands for all of them. */
-            actions: ("create" | "read" | "update" | "delete" | "manage")[];
-            /**
-             * @description `own`: only rows that the caller created.
-             * @enum {string|null}
-             */
-            rowPolicy?: "own" | null;
-        };
-        SvcRole: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            description: string | null;
-            permissions: components["schemas"]["SvcGrant"][];
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-        };
         SvcNewRole: {
             name: string;
             description?: string | null;
@@ -2357,91 +2799,6 @@ export interface components {
             description?: string | null;
             permissions?: components["schemas"]["SvcGrant"][];
         };
-        SvcManagedUser: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            email: string;
-            emailVerified: boolean;
-            image: string | null;
-            isAnonymous: boolean;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            banned: boolean;
-            roles: {
-                /** Format: uuid */
-                id: string;
-                name: string;
-            }[];
-        };
-        SvcRolePermissions: {
-            /** Format: uuid */
-            roleId: string;
-            name: string;
-            resources: {
-                resource: string;
-                /** @enum {string|null} */
-                create: "all" | "own" | null;
-                /** @enum {string|null} */
-                read: "all" | "own" | null;
-                /** @enum {string|null} */
-                update: "all" | "own" | null;
-                /** @enum {string|null} */
-                delete: "all" | "own" | null;
-                /** @enum {string|null} */
-                manage: "all" | "own" | null;
-            }[];
-        };
-        SvcUserSession: {
-            /** Format: uuid */
-            id: string;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            expiresAt: string;
-            /**
-             * Format: date-time
-             * @description When it was used last, to within five minutes; null where that is not known.
-             */
-            lastSeenAt: string | null;
-            ipAddress: string | null;
-            userAgent: string | null;
-            /** @description Whether the request came with this session. */
-            current: boolean;
-        };
-        SvcApiKey: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            /** @description The key's first characters. */
-            prefix: string;
-            /** Format: uuid */
-            roleId: string;
-            /** Format: uuid */
-            userId: string;
-            /** Format: date-time */
-            expiresAt: string | null;
-            /** Format: date-time */
-            lastUsedAt: string | null;
-            /** Format: date-time */
-            createdAt: string;
-            /** @description The user who made it, and the API key that they used for it. Both are null where the request had no credential. Null: nobody is recorded, and it keeps its rights. */
-            madeBy: {
-                /** Format: uuid */
-                userId: string | null;
-                /** Format: uuid */
-                apiKeyId: string | null;
-            } | null;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
         SvcEvent: {
             /** Format: uuid */
             id: string;
@@ -2449,262 +2806,6 @@ export interface components {
             payload: JsonObject;
             /** Format: date-time */
             occurredAt: string;
-        };
-        SvcDelivery: {
-            /** Format: uuid */
-            eventId: string;
-            topic: string;
-            consumer: string;
-            handler: string;
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed";
-            /** @description Attempts that have ended since the delivery was last tried again by hand. */
-            attempts: number;
-            error: string | null;
-            /** Format: date-time */
-            nextAttemptAt: string | null;
-            /** Format: date-time */
-            deliveredAt: string | null;
-            /** Format: date-time */
-            occurredAt: string;
-            /** @description It failed, and no attempts are left. */
-            dead: boolean;
-            /** @description It was settled without being handed over: the group does not get this event any more. */
-            skipped: boolean;
-        };
-        SvcDeliveryWithHistory: {
-            /** Format: uuid */
-            eventId: string;
-            topic: string;
-            consumer: string;
-            handler: string;
-            /** @enum {string} */
-            status: "pending" | "delivered" | "failed";
-            /** @description Attempts that have ended since the delivery was last tried again by hand. */
-            attempts: number;
-            error: string | null;
-            /** Format: date-time */
-            nextAttemptAt: string | null;
-            /** Format: date-time */
-            deliveredAt: string | null;
-            /** Format: date-time */
-            occurredAt: string;
-            /** @description It failed, and no attempts are left. */
-            dead: boolean;
-            /** @description It was settled without being handed over: the group does not get this event any more. */
-            skipped: boolean;
-            /** @description The last 20 attempts, the last one first. */
-            history: components["schemas"]["SvcDeliveryAttempt"][];
-        };
-        SvcDeliveryAttempt: {
-            /** @description It counts on when the delivery is tried again by hand. */
-            number: number;
-            /** Format: date-time */
-            at: string;
-            /** @enum {string} */
-            status: "delivered" | "failed";
-            /** @description Null where nothing was attempted, and for a delivery that succeeded at its first attempt. */
-            durationMs: number | null;
-            error: string | null;
-        };
-        SvcDeliveryCounts: {
-            consumer: string;
-            /** @description Counted up to 1,000,000. */
-            pending: number;
-            /** @description Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has no more. */
-            delivered: number;
-            /** @description They are tried again. Counted up to 1,000,000. */
-            failed: number;
-            /** @description Counted up to 1,000,000. */
-            dead: number;
-            /**
-             * Format: date-time
-             * @description When the event of the first pending entry happened.
-             */
-            oldestPendingAt: string | null;
-        };
-        SvcSubscription: {
-            /** @description Topic pattern. */
-            event: string;
-            consumer: string;
-            handler: string;
-            config: JsonObject;
-            perInstance: boolean;
-            /** @description `block:<name>` where a block declared it. */
-            source: string | null;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
-        SvcWebhook: {
-            /** Format: uuid */
-            id: string;
-            name: string | null;
-            /** Format: uri */
-            url: string;
-            topics: string[];
-            /** @description Names alone: a value is stored sealed and never shown. */
-            headers: {
-                [key: string]: "***";
-            };
-            enabled: boolean;
-            /** @description `block:<name>` where a block declared it. */
-            source: string | null;
-            /** Format: date-time */
-            createdAt: string;
-            /** Format: date-time */
-            updatedAt: string;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
-        SvcTask: {
-            /** Format: uuid */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            type: "anonymous_cleanup" | "event_retention" | "block_action" | "erase_user";
-            enabled: boolean;
-            /** @description Five fields of cron, in UTC. */
-            schedule: string;
-            config: JsonObject;
-            /** Format: date-time */
-            lastRunAt: string | null;
-            /** @enum {string|null} */
-            lastStatus: "running" | "succeeded" | "failed" | null;
-            /** Format: date-time */
-            nextRunAt: string | null;
-            /** @description Why it has no power at the moment, and since when; null while it has. */
-            suspended: {
-                /** @enum {string} */
-                reason: "maker_gone" | "maker_banned" | "key_gone" | "key_expired" | "key_suspended" | "rights_lost";
-                /** Format: date-time */
-                since: string;
-            } | null;
-        };
-        SvcTaskRun: {
-            /** Format: uuid */
-            id: string;
-            /** Format: uuid */
-            taskId: string;
-            /** @enum {string} */
-            trigger: "schedule" | "manual";
-            /** @enum {string} */
-            status: "running" | "succeeded" | "failed";
-            /** Format: date-time */
-            startedAt: string;
-            /** Format: date-time */
-            finishedAt: string | null;
-            /** @description What it did, where it succeeded. */
-            result: JsonValue;
-            error: string | null;
-        };
-        SvcInstance: {
-            /** @description Nobody has signed up yet; the first account becomes admin. */
-            needsAdmin: boolean;
-            /** @description The first sign-up has to send `x-setup-token`. */
-            setupToken: boolean;
-            /** @description People may sign up. */
-            signUp: boolean;
-            /** @description Guests may sign in. */
-            anonymous: boolean;
-            methods: ("password" | "anonymous" | "passkey" | "magic-link" | "email-otp")[];
-            providers: {
-                id: string;
-                name: string;
-            }[];
-        };
-        SvcSetting: {
-            /** @example SVC_LISTEN */
-            name: string;
-            /** @description What holds. Null for a secret, and where nothing holds. Addresses are without what may be a secret. */
-            value: string | null;
-            secret: boolean;
-            /** @description Whether somebody has set it, or a file holds it. */
-            isSet: boolean;
-            /** @enum {string} */
-            source: "default" | "environment" | "file";
-            description: string;
-        };
-        SvcStatus: {
-            version: string;
-            /** @enum {string} */
-            engine: "sqlite" | "postgres";
-            engineVersion: string;
-            /** Format: date-time */
-            startedAt: string;
-            /** Format: date-time */
-            now: string;
-            uptimeSeconds: number;
-            instances: {
-                /** Format: uuid */
-                id: string;
-                version: string;
-                /** Format: date-time */
-                startedAt: string;
-                /** Format: date-time */
-                seenAt: string;
-                /** @description The instance that gave this answer. */
-                isThis: boolean;
-            }[];
-            database: {
-                sizeBytes: number;
-                freeBytes: number | null;
-                totalBytes: number | null;
-            };
-            outbox: {
-                events: number;
-                sizeBytes: number;
-                /** @description Null: no bound. */
-                maxBytes: number | null;
-            };
-            deliveries: {
-                /** @description Counted up to 100,000 for each consumer. */
-                pending: number;
-                /** @description To be tried again, of the newest 100,000 that failed. */
-                failed: number;
-                /** @description Given up, of the newest 100,000 that failed. */
-                dead: number;
-                /** Format: date-time */
-                oldestPendingAt: string | null;
-            };
-            streams: {
-                open: number;
-                max: number;
-            };
-            blocks: {
-                installed: number;
-                /** @description Blocks that are suspended, or whose last call on this instance failed. Empty without read on `blocks`. */
-                failing: {
-                    name: string;
-                    error: string;
-                    /** Format: date-time */
-                    at: string;
-                }[];
-            };
-            /** @description Of this instance, a number for each minute of the last hour; the last one is the current minute. */
-            activity: {
-                /** Format: date-time */
-                from: string;
-                /** @constant */
-                stepSeconds: 60;
-                requests: number[];
-                writes: number[];
-                errors: number[];
-            };
-            health: {
-                check: string;
-                ok: boolean;
-                detail: string;
-            }[];
         };
     };
     responses: {
@@ -4078,6 +4179,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": {
+                        /** @description What the calls of a block used on this instance since it started, those that were not called among them. */
                         data: {
                             /** Format: date-time */
                             since: string;

@@ -76,7 +76,7 @@ impl MakerAnswer {
     }
 }
 
-/// Schema of a member that is an object of any members.
+// Schema of a member that is an object of any members. (A doc comment would be that member's description.)
 #[derive(JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct AnyObject {}

@@ -149,6 +149,7 @@ pub(crate) struct LogLine {
     #[schemars(extend("enum" = LEVELS))]
     level: String,
     message: String,
+    /// What the line says beside its message; null where that is nothing.
     fields: Value,
     call_id: String,
 }

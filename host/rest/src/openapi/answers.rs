@@ -65,18 +65,22 @@ fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Takes out the formats that follow from Rust's types: a count is not promised to fit 64 bits, it just is stored so.
+/// Says in the document's words what Rust's types and comments say in their own.
 #[derive(Clone)]
 struct Plain;
 
 impl Transform for Plain {
     fn transform(&mut self, schema: &mut Schema) {
-        if schema
-            .get("format")
-            .and_then(Value::as_str)
-            .is_some_and(|format| format.starts_with("int") || format.starts_with("uint"))
-        {
-            schema.remove("format");
+        match schema.get("format").and_then(Value::as_str) {
+            // OpenAPI's registry knows `int64`; that there are no negative numbers, `minimum` says.
+            Some("uint" | "uint64") => drop(schema.insert("format".to_owned(), "int64".into())),
+            Some("uint8" | "uint16" | "uint32") => drop(schema.remove("format")),
+            _ => {}
+        }
+        if let Some(description) = schema.get("description").and_then(Value::as_str) {
+            // Lines of source are no lines of the text; empty ones part its paragraphs.
+            let paragraphs: Vec<String> = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+            schema.insert("description".to_owned(), paragraphs.join("\n\n").into());
         }
         // Of members that bodies may leave out; an answer has no defaults.
         schema.remove("default");

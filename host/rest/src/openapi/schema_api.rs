@@ -1,7 +1,7 @@
 //! The paths under which objects, fields and relationships are defined.
 
-use blockbase_app::schema::{FieldType, Resource};
 use blockbase_app::ChangePlan;
+use blockbase_app::schema::{FieldType, Resource};
 use serde_json::{Map, Value, json};
 
 use super::answers::of;
