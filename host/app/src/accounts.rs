@@ -24,7 +24,6 @@ pub(crate) use tries::{TryLimits, account_of};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::identity::{Identity, Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
-use crate::platform_event::PlatformEvent;
 
 /// The role that may do everything.
 pub(crate) const ADMIN: &str = "admin";
@@ -188,16 +187,6 @@ impl App {
             is_bootstrap: false,
         };
         Ok((session, token))
-    }
-
-    /// `auth.user.<op>`; `None` where events are off.
-    pub(crate) fn user_event(&self, caller: &Caller, op: &str, user_id: &str, more: Value) -> Option<PlatformEvent> {
-        let mut payload = json!({ "userId": user_id });
-        for (name, value) in more.as_object().into_iter().flatten() {
-            payload[name] = value.clone();
-        }
-        payload["actor"] = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
-        self.platform_event(caller, format!("auth.user.{op}"), payload.to_string())
     }
 
     /// The service acting in the name of a user who has no session yet.

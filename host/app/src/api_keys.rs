@@ -10,6 +10,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, render_maker, render_suspension, settle};
 use crate::platform_event::Announcer;
+use crate::topic::Topic;
 use crate::users::unknown_role;
 
 /// Longest name of a key in characters.
@@ -45,11 +46,6 @@ fn render(key: &ApiKeyRow) -> Value {
     })
 }
 
-/// What the events of a key tell of it.
-fn payload(key: &ApiKeyRow) -> Value {
-    json!({ "id": key.id, "name": key.name, "userId": key.user_id, "roleId": key.role_id, "madeBy": render_maker(&key.maker) })
-}
-
 fn missing() -> Error {
     Error::not_found("API key")
 }
@@ -71,7 +67,7 @@ pub(crate) async fn keys_are_gone(
     now: i64,
 ) -> Result<()> {
     for KeyHolder { key, .. } in &gone {
-        announcer.emit(connection, "auth.key.deleted".to_owned(), payload(key)).await?;
+        announcer.emit(connection, Topic::KeyDeleted(key.into())).await?;
     }
     // All keys are gone by now, so that what they made can be looked for together: a query for each kind, not for each key.
     let ids: Vec<String> = gone.into_iter().map(|holder| holder.key.id).collect();
@@ -174,7 +170,7 @@ impl App {
                         suspension: None,
                     };
                     connection.insert_api_key(NewApiKey { row: row.clone(), key_hash }).await?;
-                    announcer.emit(connection, "auth.key.created".to_owned(), payload(&row)).await?;
+                    announcer.emit(connection, Topic::KeyCreated((&row).into())).await?;
                     Ok(row)
                 })
             })
@@ -214,7 +210,7 @@ impl App {
                     connection.set_maker(Made::ApiKey, &id, &maker).await?;
                     settle(connection, &announcer, MakerPart::ApiKey(id), now).await?;
                     let row = ApiKeyRow { maker, suspension: None, ..holder.key };
-                    announcer.emit(connection, "auth.key.adopted".to_owned(), payload(&row)).await?;
+                    announcer.emit(connection, Topic::KeyAdopted((&row).into())).await?;
                     Ok(row)
                 })
             })

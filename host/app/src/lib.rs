@@ -50,6 +50,7 @@ mod subscriptions;
 mod surface;
 mod suspension;
 mod tasks;
+mod topic;
 mod touched;
 mod users;
 mod versions;

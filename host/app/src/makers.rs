@@ -35,6 +35,7 @@ use crate::caller::{Authority, Caller};
 use crate::identity::{Identity, grants, public_role};
 use crate::platform_event::Announcer;
 use crate::recheck::Held;
+use crate::topic::Topic;
 
 /// Keys that may stand between a thing and the user whose rights it has in the end: a key makes a key, which makes a key.
 pub(crate) const CHAIN_MAX: usize = 8;
@@ -390,8 +391,7 @@ pub(crate) async fn suspend(
     suspension: Suspension,
 ) -> Result<()> {
     if connection.suspend(kind, id, suspension).await? {
-        let payload = json!({ "id": id, "reason": suspension.reason.as_str() });
-        announcer.emit(connection, format!("{}.suspended", kind.name()), payload).await?;
+        announcer.emit(connection, Topic::suspended(kind, id, suspension.reason)).await?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blockbase_auth::EtagKey;
+use blockbase_auth::{Actor, EtagKey};
 use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
@@ -13,6 +13,9 @@ use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::subscriptions::Subscriptions;
 use crate::touched::Touched;
+
+/// Bytes that a payload has around its body at most, with ids of the platform: a guess that saves an allocation.
+const HEAD_AND_ACTOR_BYTES: usize = 256;
 
 /// What the writes of one call have in common.
 pub(crate) struct WriteContext {
@@ -28,7 +31,7 @@ pub(crate) struct WriteContext {
     pub(crate) touched: Touched,
     clock: Clock,
     events_enabled: bool,
-    actor: String,
+    actor: Option<Actor>,
     depth: i64,
     subscriptions: Arc<Subscriptions>,
     held: Vec<i64>,
@@ -62,7 +65,7 @@ impl App {
             touched: Touched::default(),
             clock: self.clock.clone(),
             events_enabled,
-            actor: caller.actor_json(),
+            actor: caller.principal.actor().cloned(),
             depth: caller.depth,
             subscriptions: Arc::clone(&self.subscriptions.read()),
             held: Vec::new(),
@@ -134,13 +137,13 @@ impl WriteContext {
         let name = object.name();
         let record_id = record_id.hyphenated().to_string();
         let bytes = body.iter().map(|part| part.len()).sum::<usize>();
-        let mut payload = Vec::with_capacity(bytes + self.actor.len() + name.len() + 96);
+        let mut payload = Vec::with_capacity(bytes + name.len() + HEAD_AND_ACTOR_BYTES);
         for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op, "\","] {
             payload.extend_from_slice(part.as_bytes());
         }
         body.iter().for_each(|part| payload.extend_from_slice(part));
         payload.extend_from_slice(b",\"actor\":");
-        payload.extend_from_slice(self.actor.as_bytes());
+        serde_json::to_writer(&mut payload, &self.actor).map_err(Error::internal)?;
         payload.push(b'}');
         let topic = format!("data.{name}.{op}");
         Ok(Some(NewEvent {

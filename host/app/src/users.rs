@@ -15,6 +15,7 @@ use crate::identity::grants;
 use crate::makers::{owns_things, raise_versions_of, settle};
 use crate::platform_event::Announcer;
 use crate::records::page_json;
+use crate::topic::{Topic, UserMembers};
 
 /// Most roles of one user.
 const ROLES_OF_USER_MAX: i64 = 100;
@@ -189,7 +190,7 @@ impl App {
                     }
                 }
                 remove_user(connection, &announcer, &id, now).await?;
-                announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await
+                announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
             })
         })
         .await?;
