@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_query::{Action, Paging};
+use blockbase_query::{Action, Paging, TopicFilter};
 use blockbase_schema::{Code, Error, Resource, Result, time};
 use blockbase_store::{
     AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow,
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::App;
 use crate::caller::Caller;
-use crate::feed::{TopicFilter, may_see};
+use crate::feed::may_see;
 use crate::quota::ScanPermit;
 use crate::records::page_json;
 use crate::subscriptions::{Subscription, WEBHOOK_CONSUMER};
@@ -297,7 +297,7 @@ impl App {
             consumer,
             is_dead,
             event_id: event_id.map(|id| id.to_ascii_lowercase()),
-            topic: topic.as_ref().map(TopicFilter::stored),
+            topic,
             since,
             until,
             visible: self.visible_events(caller),
