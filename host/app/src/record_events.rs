@@ -12,6 +12,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::subscriptions::Subscriptions;
+use crate::topic::RecordOp;
 use crate::touched::Touched;
 
 /// Bytes that a payload has around its body at most, with ids of the platform: a guess that saves an allocation.
@@ -114,7 +115,7 @@ impl WriteContext {
         &self,
         object: &Object,
         record_id: Uuid,
-        op: &'static str,
+        op: RecordOp,
         images: &Images<'_>,
         owner: Option<String>,
     ) -> Result<Option<NewEvent>> {
@@ -127,7 +128,7 @@ impl WriteContext {
         &self,
         object: &Object,
         record_id: Uuid,
-        op: &'static str,
+        op: RecordOp,
         body: &[&[u8]],
         owner: Option<String>,
     ) -> Result<Option<NewEvent>> {
@@ -138,14 +139,14 @@ impl WriteContext {
         let record_id = record_id.hyphenated().to_string();
         let bytes = body.iter().map(|part| part.len()).sum::<usize>();
         let mut payload = Vec::with_capacity(bytes + name.len() + HEAD_AND_ACTOR_BYTES);
-        for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op, "\","] {
+        for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op.name(), "\","] {
             payload.extend_from_slice(part.as_bytes());
         }
         body.iter().for_each(|part| payload.extend_from_slice(part));
         payload.extend_from_slice(b",\"actor\":");
         serde_json::to_writer(&mut payload, &self.actor).map_err(Error::internal)?;
         payload.push(b'}');
-        let topic = format!("data.{name}.{op}");
+        let topic = op.topic(name);
         Ok(Some(NewEvent {
             id: self.clock.id(self.now),
             deliveries: self.subscriptions.deliveries(&topic, self.depth),

@@ -1,17 +1,48 @@
-//! The events that the platform writes about itself: every topic with its payload, in one list.
+//! The topics of all events, and the payloads of those that the platform writes about itself.
 //!
-//! An event of a record has its topic and its payload from `record_events`. Who writes an event, and for whom, is not known here.
-//! Tests compare the list with `docs/events.md`, and pin the bytes of every payload.
+//! The payloads of records' events are made in `record_events`. Who writes an event, and for whom, is not known here.
+//! Tests compare the lists with `docs/events.md`, and pin the bytes of every payload of the platform.
 
 use std::borrow::Cow;
 
 use blockbase_auth::Actor;
-use blockbase_schema::{Error, Result};
+use blockbase_query::topic::DATA;
+use blockbase_schema::{Error, Result, listed};
 use blockbase_store::{ApiKeyRow, Made, SuspensionReason, TaskRunRow};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::makers::render_maker;
+
+listed! {
+    /// What happened to a record.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum RecordOp {
+        Created,
+        Updated,
+        Deleted,
+        Linked,
+        Unlinked,
+    }
+}
+
+impl RecordOp {
+    /// As payloads have it, and the last segment of topics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            RecordOp::Created => "created",
+            RecordOp::Updated => "updated",
+            RecordOp::Deleted => "deleted",
+            RecordOp::Linked => "linked",
+            RecordOp::Unlinked => "unlinked",
+        }
+    }
+
+    /// The topic of the event of an object's record.
+    pub(crate) fn topic(self, object: &str) -> String {
+        format!("{DATA}.{object}.{}", self.name())
+    }
+}
 
 /// Makes the enum, and what is known of each variant, out of one table. `with op` gives a payload the member `op`, which is the last
 /// segment of the topic.
@@ -246,6 +277,7 @@ mod tests {
 
     use blockbase_auth::Via;
     use blockbase_query::TopicPattern;
+    use blockbase_query::topic::Reach;
     use blockbase_schema::table_rows;
     use blockbase_store::Maker;
     use serde_json::json;
@@ -387,6 +419,39 @@ mod tests {
         assert_eq!(topic.text(), topic.name().replace("<id>", "01a2"));
         assert_eq!(Topic::tested_webhook(&topic.text()), Some("01a2"));
         assert_eq!(Topic::tested_webhook("webhooks.suspended"), None);
+    }
+
+    #[test]
+    fn topics_of_the_platform_are_none_of_records() {
+        for (name, _) in Topic::LISTED {
+            assert_eq!(TopicPattern::parse(name).expect("a pattern").reach(), Reach::Platform, "{name}");
+        }
+        for op in RecordOp::ALL {
+            let topic = op.topic("order");
+            assert_eq!(TopicPattern::parse(&topic).expect("a pattern").reach(), Reach::Object("order"), "{topic}");
+        }
+    }
+
+    #[test]
+    fn metrics_count_events_with_ids_of_their_own_as_one_topic() {
+        for (name, _) in Topic::LISTED {
+            let family = name.strip_suffix(".<id>").unwrap_or(name);
+            assert_eq!(blockbase_telemetry::topic_family(&name.replace("<id>", "01a2")), family);
+        }
+    }
+
+    #[test]
+    fn the_documentation_has_every_topic_of_records() {
+        let rows = table_rows(include_str!("../../../docs/events.md"), "| topic | payload |");
+        let cells = rows.iter().map(|row| row.split('|').nth(1).expect("a first cell"));
+        // Every second part stands in quotes.
+        let documented: Vec<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+        let first_of_row = [RecordOp::Created, RecordOp::Linked];
+        let wanted: Vec<String> = RecordOp::ALL
+            .iter()
+            .map(|op| if first_of_row.contains(op) { op.topic("<object>") } else { format!(".{}", op.name()) })
+            .collect();
+        assert_eq!(documented, wanted, "the table of records' topics in docs/events.md");
     }
 
     #[test]

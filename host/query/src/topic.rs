@@ -34,8 +34,8 @@ pub enum Reach<'a> {
     Everything,
 }
 
-/// The first segment of topics of records.
-const DATA: &str = "data";
+/// The first segment of topics of records: `data.<object>.…`.
+pub const DATA: &str = "data";
 /// Longest pattern in bytes.
 const BYTES_MAX: usize = 200;
 /// Most `#` in one pattern; each more multiplies the work of Postgres' regular expression.
