@@ -9,6 +9,11 @@ use crate::server::{blockbase, target_directory};
 /// The folder of the target directory that blocks share, so that their dependencies are built once.
 pub(crate) const GUESTS: &str = "guests";
 
+/// Where cargo puts the blocks that tests build by themselves, so that they share what the guests need.
+pub fn guests_directory() -> PathBuf {
+    target_directory().join(GUESTS)
+}
+
 /// The root of the checkout.
 pub fn checkout() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace").to_owned()

@@ -13,7 +13,7 @@ mod registry;
 mod run;
 mod server;
 
-pub use blocks::{checkout, example_block, inspect, pack, shipped_block, test_block};
+pub use blocks::{checkout, example_block, guests_directory, inspect, pack, shipped_block, test_block};
 pub use exposition::Exposition;
 pub use new_block::new_block;
 pub use npm::npm_package;

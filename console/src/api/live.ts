@@ -248,14 +248,12 @@ export function useLive(topics: string[], handler: Handler, { enabled = true, on
     const missed = () => {
       if (hasGap) return;
       hasGap = true;
-      let hasWaited = false;
-      afterAnswers(() => {
+      afterAnswers((hasWaited) => {
         hasGap = false;
         // What came was an error: the person reads it, and whoever tries again reads what is newer than the gap.
         const hasFailed = latest.current.queries?.some((queryKey) => cache.getQueryCache().findAll({ queryKey, predicate: ({ state }) => state.status === "error" }).length > 0) === true;
         if (!isOver && !(hasWaited && hasFailed)) latest.current.onGap?.();
       });
-      hasWaited = hasGap;
     };
     let early: LiveEvent[] = [];
     const take = (events: LiveEvent[]) => {

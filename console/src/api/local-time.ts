@@ -1,4 +1,8 @@
 /** Instants as `datetime-local` fields have them: in the reader's zone. */
+
+/** The zone that the reader's times are in. */
+export const readerZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 const two = (number: number) => String(number).padStart(2, "0");
 
 /** An instant as `datetime-local` has it, in the reader's zone. */

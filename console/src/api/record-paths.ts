@@ -24,7 +24,7 @@ interface Written {
 type Query = string | Record<string, string | number | boolean | undefined>;
 
 interface Call<Path, Answer, Body = never, Header = unknown> {
-  parameters: { query?: Query; header?: Header & { "x-svc-view-as"?: string }; path: Path; cookie?: never };
+  parameters: { query?: Query; header?: Header; path: Path; cookie?: never };
   requestBody: [Body] extends [never] ? undefined : { content: { "application/json": Body } };
   responses: { 200: { headers: Record<string, unknown>; content: { "application/json": Answer } } };
 }

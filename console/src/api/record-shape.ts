@@ -101,7 +101,8 @@ export function shapeOf(schema: Schema, name: string): RecordShape | undefined {
   };
 }
 
-const typeName = (object: string) =>
+/** What the OpenAPI document and GraphQL call the records of an object: `OrderLine` for `order_line`. */
+export const typeName = (object: string) =>
   object
     .split("_")
     .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))

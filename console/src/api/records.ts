@@ -14,7 +14,7 @@ export interface VersionedRecord {
 export const recordPath = (object: string, id?: string) =>
   `/api/v1/data/${encodeURIComponent(object)}${id === undefined ? "" : `/${encodeURIComponent(id)}`}`;
 
-export const recordKey = (object: string, id: string, role?: string) => ["record", object, id, role ?? null] as const;
+export const recordKey = (object: string, id: string) => ["record", object, id] as const;
 
 interface Answered {
   data?: { data: RecordRow };
@@ -28,16 +28,11 @@ async function versioned(call: Promise<Answered>): Promise<VersionedRecord> {
 
 const ifMatch = (etag: string | null) => (etag === null ? {} : { "if-match": etag });
 
-/** The header that shows what a role would see. */
-export const asRole = (role: string | undefined) => (role === undefined ? {} : { "x-svc-view-as": role });
-
-export function readRecord(object: string, id: string, { role, signal }: { role?: string | undefined; signal?: AbortSignal } = {}): Promise<VersionedRecord> {
-  return versioned(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object, id }, header: asRole(role) }, ...(signal === undefined ? {} : { signal }) }));
+export function readRecord(object: string, id: string, { signal }: { signal?: AbortSignal } = {}): Promise<VersionedRecord> {
+  return versioned(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object, id } }, ...(signal === undefined ? {} : { signal }) }));
 }
 
-/** `role` is the role to view as. */
-export const recordQuery = (object: string, id: string, role?: string) =>
-  queryOptions({ queryKey: recordKey(object, id, role), queryFn: ({ signal }) => readRecord(object, id, { role, signal }) });
+export const recordQuery = (object: string, id: string) => queryOptions({ queryKey: recordKey(object, id), queryFn: ({ signal }) => readRecord(object, id, { signal }) });
 
 /** Only the given columns are changed; with an ETag, 412 where the record has changed since. */
 export function updateRecord(object: string, id: string, body: JsonObject, etag: string | null): Promise<VersionedRecord> {

@@ -2,6 +2,7 @@
 import { type QueryClient, queryOptions, useQuery } from "@tanstack/react-query";
 import { api, dataOf, ok } from "./client";
 import type { Action, Me, Permissions } from "./types";
+import { useViewAs } from "./view-as";
 
 export const meQuery = queryOptions({
   queryKey: ["me"],
@@ -40,6 +41,14 @@ export function usePermissions(): Permissions | undefined {
 /** Whether the person may do `action` on `resource` (an object's name, `objects`, `events`, `webhooks`, `blocks`, `tasks`, `users`, `roles`, `api_keys`, `settings`). */
 export function useCan(resource: string, action: Action, rows: "all" | "some" = "some"): boolean {
   return allows(usePermissions(), resource, action, rows);
+}
+
+/** What the person may do to the records of an object: nothing while they view them as a role. */
+export function useMayChange(object: string): { mayCreate: boolean; mayUpdate: boolean; mayDelete: boolean } {
+  const permissions = usePermissions();
+  const isViewing = useViewAs() !== null;
+  const may = (action: Action) => !isViewing && allows(permissions, object, action);
+  return { mayCreate: may("create"), mayUpdate: may("update"), mayDelete: may("delete") };
 }
 
 /** Removes what another person saw. Who is there, and what the instance is, stays known to the page. */

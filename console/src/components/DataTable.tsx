@@ -1,8 +1,8 @@
 import { Checkbox } from "@mantine/core";
-import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp, IconChevronRight } from "@tabler/icons-react";
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, type ReactNode, memo, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { type KeyboardEvent, type ReactNode, memo, useCallback, useEffect, useImperativeHandle, useMemo, useRef } from "react";
+import { useRowSelection } from "./useRowSelection";
+import { type CellPosition, clamp, useTableFrame } from "./useTableFrame";
 import classes from "./DataTable.module.css";
 
 export interface Column<Row> {
@@ -20,11 +20,6 @@ export interface Column<Row> {
 export interface Sort {
   id: string;
   descending: boolean;
-}
-
-interface CellPosition {
-  row: number;
-  column: number;
 }
 
 export interface DataTableHandle {
@@ -67,6 +62,7 @@ const NONE: ReadonlySet<string> = new Set();
 /** The row of a focused header. */
 const HEADER = -1;
 const ROW_HEIGHT = 36;
+const HEAD = 32;
 
 /**
  * A list as a table, of which only the visible rows are drawn. The first column stays. Arrows move the focused cell; `Enter` opens,
@@ -74,23 +70,14 @@ const ROW_HEIGHT = 36;
  */
 export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const { label, columns, rows, rowId, sort, onSort, selected = NONE, onSelect, openId, onOpen, isNew, gone, narrowColumns, footer, handle } = props;
-  const scroller = useRef<HTMLDivElement>(null);
-  const isNarrow = useMediaQuery("(max-width: 30em)") ?? false;
-  const [focused, setFocused] = useState<CellPosition>({ row: 0, column: 0 });
-  const [hasFocus, setHasFocus] = useState(false);
-  const anchor = useRef<number | null>(null);
+  const frame = useTableFrame({ count: rows.length, columnCount: columns.length, rowHeight: ROW_HEIGHT, head: HEAD, overscan: 8 });
+  const { scroller, isNarrow, room: viewWidth, hasFocus, active: focused, setActive: setFocused, rows: rowVirtualizer } = frame;
+  const selection = useRowSelection((index) => (rows[index] === undefined ? undefined : rowId(rows[index])), selected, onSelect);
+  const { toggle } = selection;
   const checkWidth = onSelect === undefined || isNarrow ? 0 : CHECK_WIDTH;
 
   const leaves = useMemo(() => (isNarrow ? (narrowColumns === undefined ? columns.slice(0, 2) : columns.filter(({ id }) => narrowColumns.includes(id))) : columns), [columns, isNarrow, narrowColumns]);
   // At 360 px two columns share the width, with a chevron.
-  const [viewWidth, setViewWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = scroller.current!;
-    const observer = new ResizeObserver(() => setViewWidth(element.clientWidth));
-    observer.observe(element);
-    setViewWidth(element.clientWidth);
-    return () => observer.disconnect();
-  }, []);
   const sizes = leaves.map(({ width = WIDTH }) => width);
   const natural = checkWidth + sizes.reduce((sum, size) => sum + size, 0);
   if (isNarrow && sizes.length > 0) {
@@ -109,13 +96,6 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   let total = checkWidth + sizes.reduce((sum, size) => sum + size, 0);
   if (isNarrow) total = Math.max(viewWidth, 200);
 
-  const rowVirtualizer = useVirtualizer({
-    count: rows.length,
-    getScrollElement: () => scroller.current,
-    estimateSize: () => ROW_HEIGHT,
-    overscan: 8,
-    scrollPaddingStart: 32,
-  });
   const signature = `${sizes.join()} ${checkWidth}`;
   // The same list as long as the columns are the same, so that rows that stay need no work.
   const visible = useMemo(
@@ -143,12 +123,12 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         else if (place.start + place.width > element.scrollLeft + element.clientWidth) element.scrollTo({ left: place.start + place.width - element.clientWidth });
       }
     },
-    [rows.length, leaves.length, rowVirtualizer, visible, checkWidth],
+    [rows.length, leaves.length, rowVirtualizer, visible, checkWidth, scroller, setFocused],
   );
   useImperativeHandle(handle, () => ({
-    focus: () => scroller.current?.focus({ preventScroll: true }),
+    focus: frame.focus,
     scrollToTop: () => rowVirtualizer.scrollToIndex(0),
-    isAtTop: () => (scroller.current?.scrollTop ?? 0) < ROW_HEIGHT,
+    isAtTop: frame.isAtTop,
   }));
   // The row in the inspector stays in sight, also where another part of the page moves on.
   const openIndex = openId === undefined ? -1 : rows.findIndex((row) => rowId(row) === openId);
@@ -156,33 +136,15 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     if (openIndex === -1) return;
     rowVirtualizer.scrollToIndex(openIndex);
     setFocused((now) => (now.row === openIndex ? now : { ...now, row: openIndex }));
-  }, [openIndex, rowVirtualizer]);
+  }, [openIndex, rowVirtualizer, setFocused]);
   useEffect(() => {
     if (focused.row >= rows.length && rows.length > 0) setFocused((now) => ({ ...now, row: rows.length - 1 }));
-  }, [focused.row, rows.length]);
-
-  const toggle = useCallback(
-    (index: number, range: boolean) => {
-      if (onSelect === undefined) return;
-      const next = new Set(selected);
-      const id = rowId(rows[index]!);
-      if (range && anchor.current !== null) {
-        const [from, to] = [Math.min(anchor.current, index), Math.max(anchor.current, index)];
-        for (const row of rows.slice(from, to + 1)) next.add(rowId(row));
-      } else if (next.has(id)) next.delete(id);
-      else next.add(id);
-      anchor.current = index;
-      onSelect(next);
-    },
-    [onSelect, selected, rowId, rows],
-  );
+  }, [focused.row, rows.length, setFocused]);
 
   // What rows call is the same function at each render.
   const latest = useRef(props);
-  const toggleLatest = useRef(toggle);
   useEffect(() => {
     latest.current = props;
-    toggleLatest.current = toggle;
   });
 
   const keyDown = (event: KeyboardEvent) => {
@@ -200,20 +162,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       else return;
       return event.preventDefault();
     }
-    const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 400) / ROW_HEIGHT) - 2);
-    const step: Record<string, [number, number]> = {
-      ArrowDown: [1, 0],
-      ArrowUp: [-1, 0],
-      j: [1, 0],
-      k: [-1, 0],
-      ArrowRight: [0, 1],
-      ArrowLeft: [0, -1],
-      PageDown: [page, 0],
-      PageUp: [-page, 0],
-      Home: [0, -leaves.length],
-      End: [0, leaves.length],
-    };
-    const by = step[event.key];
+    const by = frame.stepOf(event.key);
     if (by !== undefined) {
       const to = { row: clamp(focused.row + by[0], by[0] === -1 ? HEADER : Math.min(focused.row, 0), rows.length - 1), column: clamp(focused.column + by[1], 0, leaves.length - 1) };
       focusCell(to);
@@ -221,8 +170,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       if (openId !== undefined && to.row !== focused.row && rows[to.row] !== undefined) onOpen?.(rows[to.row]!);
     } else if (event.key === "Enter" && row !== undefined) onOpen?.(row);
     else if (event.key === " " && row !== undefined) toggle(focused.row, event.shiftKey);
-    else if (event.key === "Escape" && selected.size > 0) onSelect?.(new Set());
-    else return;
+    else if (event.key !== "Escape" || !selection.clear()) return;
     event.preventDefault();
     event.stopPropagation();
   };
@@ -274,14 +222,12 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     (index: number, column: number, range: boolean) => {
       setFocused({ row: index, column });
       const { rows: now, onSelect: select, onOpen: openRow } = latest.current;
-      if (range && select !== undefined) toggleLatest.current(index, true);
+      if (range && select !== undefined) toggle(index, true);
       else if (now[index] !== undefined) openRow?.(now[index]);
     },
-    [],
+    [setFocused, toggle],
   );
-  const toggleRow = useCallback((index: number, range: boolean) => toggleLatest.current(index, range), []);
-  const all = rows.length > 0 && rows.every((row) => selected.has(rowId(row)));
-  const some = !all && selected.size > 0;
+  const { all, some } = selection.stateOf(rows, rowId);
   const active = hasFocus ? `${label}-${focused.row}-${focused.column}` : undefined;
 
   return (
@@ -296,11 +242,11 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
       aria-activedescendant={active === undefined ? undefined : cssId(active)}
       tabIndex={0}
       onKeyDown={keyDown}
-      onFocus={(event) => setHasFocus(event.target === scroller.current)}
-      onBlur={() => setHasFocus(false)}
+      onFocus={frame.onFocus}
+      onBlur={frame.onBlur}
       data-table
     >
-      <div className={classes.grid} style={{ width: total, height: 32 + rowVirtualizer.getTotalSize() }}>
+      <div className={classes.grid} style={{ width: total, height: rowVirtualizer.getTotalSize() }}>
         <div className={classes.head} role="rowgroup" style={{ width: total }}>
           <div className={classes.headRow} role="row" aria-rowindex={1} style={{ width: total }}>
             <div className={classes.pins} role="presentation" style={{ width: checkWidth + (visible[0]?.width ?? 0) }}>
@@ -322,7 +268,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
               <TableRow
                 key={id}
                 index={item.index}
-                top={32 + item.start}
+                top={item.start}
                 height={ROW_HEIGHT}
                 width={total}
                 row={row}
@@ -335,7 +281,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                 cells={visible}
                 label={label}
                 focusedColumn={hasFocus && focused.row === item.index ? focused.column : -1}
-                onToggle={toggleRow}
+                onToggle={toggle}
                 onPress={press}
               />
             );
@@ -448,10 +394,6 @@ function RowCheckbox({ label, isSelected, onToggle }: { label: string; isSelecte
 
 /** Draws a row again only where something of it changed. */
 const TableRow = memo(PlainRow) as typeof PlainRow;
-
-function clamp(value: number, min: number, max: number): number {
-  return Math.max(min, Math.min(max, value));
-}
 
 function cssId(text: string): string {
   return `cell-${text.replaceAll(/[^\w-]+/g, "_")}`;

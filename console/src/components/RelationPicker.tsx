@@ -3,7 +3,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { IconArrowUpRight, IconPlus, IconX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { Suspense, lazy, useEffect, useRef, useState } from "react";
+import { type KeyboardEvent, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { messageOf } from "../api/errors";
 import type { JsonObject } from "../api/json";
 import { USERS, useRecordShape } from "../api/record-shape";
@@ -46,6 +46,8 @@ export interface RelationPickerProps {
   onUnresolved?: ((text: string | null) => void) | undefined;
   /** The text that was kept. */
   unresolved?: string | undefined;
+  /** Hears the keys that the list of matches does not use. */
+  onKeyDown?: ((event: KeyboardEvent) => void) | undefined;
 }
 
 /** Chooses the record that a reference leads to: searches as you type, by the text that stands for the target's records. */
@@ -95,10 +97,11 @@ export interface RelatedSearchProps {
   autoFocus?: boolean | undefined;
   onUnresolved?: ((text: string | null) => void) | undefined;
   unresolved?: string | undefined;
+  onKeyDown?: ((event: KeyboardEvent) => void) | undefined;
 }
 
 /** A field that finds records of an object and can create one in place. */
-export function RelatedSearch({ target, shown, onChoose, onClear, without, id, label, disabled, error, describedBy, placeholder, autoFocus, onUnresolved, unresolved }: RelatedSearchProps) {
+export function RelatedSearch({ target, shown, onChoose, onClear, without, id, label, disabled, error, describedBy, placeholder, autoFocus, onUnresolved, unresolved, onKeyDown }: RelatedSearchProps) {
   const [typed, setTyped] = useState<string | null>(unresolved ?? null);
   const input = useRef<HTMLInputElement>(null);
   useDescription(input, describedBy);
@@ -206,6 +209,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
                 if (!isSettled || !box.dropdownOpened) setWaiting(true);
                 box.openDropdown();
               }
+              if (!event.isPropagationStopped() && !(event.key === "Enter" && box.dropdownOpened)) onKeyDown?.(event);
             }}
             rightSection={
               onClear === undefined ? (

@@ -8,12 +8,14 @@ mod sign_in;
 mod sign_up;
 mod tries;
 
+use std::ops::Not;
 use std::sync::Arc;
 
 use blockbase_auth::{HashError, PasswordProblem, SessionToken};
-use blockbase_schema::{Code, Error, is_email, time};
+use blockbase_schema::{Code, Error, is_email};
 use blockbase_store::{NewSession, ReadCost, SessionRow, UserRow};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 pub use bootstrap::BootstrapAdmin;
 pub use profile::ProfileChanges;
@@ -22,6 +24,7 @@ pub use sign_up::SignUp;
 pub(crate) use tries::{TryLimits, account_of};
 
 use crate::App;
+use crate::answer::{Timestamp, text_of};
 use crate::caller::{Caller, Credentials};
 use crate::identity::{Identity, Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
 
@@ -43,7 +46,7 @@ pub struct Client {
 pub struct SignedIn {
     /// Shown to the caller once.
     pub token: SessionToken,
-    pub user: Value,
+    pub user: UserAnswer,
     pub remember: bool,
 }
 
@@ -114,32 +117,134 @@ pub(crate) fn hash_error(error: HashError) -> Error {
     }
 }
 
-/// The user as every answer shows it.
-pub(crate) fn render_user(user: &UserRow) -> Value {
-    json!({
-        "id": user.id,
-        "name": user.name,
-        "email": user.email,
-        "emailVerified": user.email_verified,
-        "image": user.image,
-        "isAnonymous": user.is_anonymous,
-        "createdAt": time::format_datetime(user.created_at),
-        "updatedAt": time::format_datetime(user.updated_at),
-    })
+/// A user as every answer shows it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcUser", deny_unknown_fields)]
+pub struct UserAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+    email: String,
+    email_verified: bool,
+    image: Option<String>,
+    is_anonymous: bool,
+    created_at: Timestamp,
+    updated_at: Timestamp,
 }
 
-/// The session as its own user sees it.
-fn render_session(session: &SessionRow, token: Option<&str>) -> Value {
-    json!({
-        "id": session.id,
-        "token": token,
-        "userId": session.user_id,
-        "expiresAt": time::format_datetime(session.expires_at),
-        "createdAt": time::format_datetime(session.created_at),
-        "updatedAt": time::format_datetime(session.updated_at),
-        "ipAddress": session.ip_address,
-        "userAgent": session.user_agent,
-    })
+impl From<&UserRow> for UserAnswer {
+    fn from(user: &UserRow) -> UserAnswer {
+        UserAnswer {
+            id: user.id.clone(),
+            name: user.name.clone(),
+            email: user.email.clone(),
+            email_verified: user.email_verified,
+            image: user.image.clone(),
+            is_anonymous: user.is_anonymous,
+            created_at: Timestamp(user.created_at),
+            updated_at: Timestamp(user.updated_at),
+        }
+    }
+}
+
+/// The session of a request, as its own user sees it.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcSession", deny_unknown_fields)]
+pub struct SessionAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    token: String,
+    #[serde(flatten)]
+    facts: SessionFacts,
+}
+
+/// One of a user's sessions, as they see it themselves.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcListedSession", deny_unknown_fields)]
+pub struct ListedSession {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    /// Tokens are not shown.
+    token: (),
+    #[serde(flatten)]
+    facts: SessionFacts,
+    /// Whether it is the session of this request.
+    current: bool,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct SessionFacts {
+    #[schemars(extend("format" = "uuid"))]
+    user_id: String,
+    expires_at: Timestamp,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    ip_address: Option<String>,
+    user_agent: Option<String>,
+}
+
+impl From<&SessionRow> for SessionFacts {
+    fn from(session: &SessionRow) -> SessionFacts {
+        SessionFacts {
+            user_id: session.user_id.clone(),
+            expires_at: Timestamp(session.expires_at),
+            created_at: Timestamp(session.created_at),
+            updated_at: Timestamp(session.updated_at),
+            ip_address: session.ip_address.clone(),
+            user_agent: session.user_agent.clone(),
+        }
+    }
+}
+
+/// The session of a request, and whose it is.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct CurrentSession {
+    session: SessionAnswer,
+    user: UserAnswer,
+}
+
+/// Who the caller is; the other members are there where `authenticated` is true.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcMe", deny_unknown_fields)]
+pub struct MeAnswer<'i> {
+    authenticated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "uuid"))]
+    user_id: Option<&'i str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    roles: Option<&'i [String]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "UserAnswer")]
+    user: Option<UserAnswer>,
+    /// The key, where one was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", extend("format" = "uuid"))]
+    api_key_id: Option<&'i str>,
+    /// Whether the key has no power at the moment: whoever made it is gone or banned.
+    #[serde(skip_serializing_if = "Not::not")]
+    suspended: bool,
+    /// Whether this session may claim the account that was made at boot.
+    #[serde(skip_serializing_if = "Not::not")]
+    pending_claim: bool,
+}
+
+impl<'i> From<&'i Identity> for MeAnswer<'i> {
+    fn from(identity: &'i Identity) -> MeAnswer<'i> {
+        MeAnswer {
+            authenticated: true,
+            user_id: Some(&identity.user.id),
+            roles: Some(&identity.roles),
+            user: Some(UserAnswer::from(&identity.user)),
+            api_key_id: identity.api_key().map(|key| key.id.as_str()),
+            suspended: identity.suspended.is_some(),
+            pending_claim: matches!(identity.shown, Shown::Session { pending_claim: true, .. }),
+        }
+    }
 }
 
 /// An address as it is stored and compared: lower case.
@@ -216,34 +321,16 @@ impl App {
     /// Who presents `credentials`, as the JSON of `/api/v1/me`; `None` where they do not hold, which is an answer and no error.
     pub async fn me(&self, credentials: &Credentials) -> Result<Option<Arc<str>>, Error> {
         let found = self.identify(credentials).await?;
-        Ok(found.map(|identity| Arc::clone(identity.verdict.get_or_init(|| render_verdict(&identity).to_string().into()))))
+        Ok(found.map(|identity| Arc::clone(identity.verdict.get_or_init(|| text_of(&MeAnswer::from(&*identity)).into()))))
     }
 
     /// `{ session, user }` of the session that the credentials show, if they show one.
-    pub async fn current_session(&self, credentials: &Credentials) -> Result<Option<Value>, Error> {
+    pub async fn current_session(&self, credentials: &Credentials) -> Result<Option<CurrentSession>, Error> {
         let Some(identity) = self.identify(credentials).await? else { return Ok(None) };
         let (Presented::Bearer(Some(token)) | Presented::Cookie(token)) = self.presented(credentials) else { return Ok(None) };
-        let render = |session| json!({ "session": render_session(session, Some(&token)), "user": render_user(&identity.user) });
-        Ok(identity.session().map(render))
+        Ok(identity.session().map(|session| {
+            let session = SessionAnswer { id: session.id.clone(), token, facts: SessionFacts::from(session) };
+            CurrentSession { session, user: UserAnswer::from(&identity.user) }
+        }))
     }
-}
-
-/// `{ authenticated, userId, roles, user, apiKeyId?, suspended?, pendingClaim? }`.
-fn render_verdict(identity: &Identity) -> Value {
-    let mut verdict = json!({
-        "authenticated": true,
-        "userId": identity.user.id,
-        "roles": identity.roles,
-        "user": render_user(&identity.user),
-    });
-    if let Some(key) = identity.api_key() {
-        verdict["apiKeyId"] = json!(key.id);
-    }
-    if identity.suspended.is_some() {
-        verdict["suspended"] = json!(true);
-    }
-    if matches!(identity.shown, Shown::Session { pending_claim: true, .. }) {
-        verdict["pendingClaim"] = json!(true);
-    }
-    verdict
 }

@@ -3,11 +3,13 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use blockbase_schema::time;
+use crate::answer::Timestamp;
 
-const MINUTE_MS: i64 = 60_000;
+const STEP_SECONDS: i64 = 60;
+const MINUTE_MS: i64 = STEP_SECONDS * 1000;
 /// Minutes shown, the current one among them.
 const MINUTES: usize = 60;
 
@@ -18,6 +20,22 @@ struct Slot {
     requests: AtomicU64,
     writes: AtomicU64,
     errors: AtomicU64,
+}
+
+/// Of this instance, a number for each minute of the last hour; the last one is the current minute.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct ActivityAnswer {
+    from: Timestamp,
+    #[schemars(extend("const" = STEP_SECONDS))]
+    step_seconds: i64,
+    #[schemars(length(equal = MINUTES))]
+    requests: Vec<u64>,
+    #[schemars(length(equal = MINUTES))]
+    writes: Vec<u64>,
+    #[schemars(length(equal = MINUTES))]
+    errors: Vec<u64>,
 }
 
 /// A ring of minutes.
@@ -73,8 +91,8 @@ impl Activity {
         &self.slots[usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0)]
     }
 
-    /// `{ from, stepSeconds, requests, writes, errors }`, the oldest minute first.
-    pub(crate) fn render(&self, now: i64) -> Value {
+    /// The last hour.
+    pub(crate) fn answer(&self, now: i64) -> ActivityAnswer {
         let last = now.div_euclid(MINUTE_MS);
         let first = last - (MINUTES as i64 - 1);
         let counts = |count: fn(&Slot) -> &AtomicU64| -> Vec<u64> {
@@ -84,13 +102,13 @@ impl Activity {
             };
             (first..=last).map(shown).collect()
         };
-        json!({
-            "from": time::format_datetime(first * MINUTE_MS),
-            "stepSeconds": MINUTE_MS / 1000,
-            "requests": counts(|slot| &slot.requests),
-            "writes": counts(|slot| &slot.writes),
-            "errors": counts(|slot| &slot.errors),
-        })
+        ActivityAnswer {
+            from: Timestamp(first * MINUTE_MS),
+            step_seconds: STEP_SECONDS,
+            requests: counts(|slot| &slot.requests),
+            writes: counts(|slot| &slot.writes),
+            errors: counts(|slot| &slot.errors),
+        }
     }
 }
 
@@ -107,22 +125,20 @@ mod tests {
         }
         activity.answered(minute(101), true);
         activity.wrote(minute(101));
-        let shown = activity.render(minute(101));
-        assert_eq!(shown["from"], time::format_datetime(42 * MINUTE_MS));
-        let last = |shown: &Value, name: &str| shown[name].as_array().expect("numbers")[57..].to_vec();
-        assert_eq!(last(&shown, "requests"), [0, 3, 1]);
+        let shown = activity.answer(minute(101));
+        assert_eq!(shown.from, Timestamp(42 * MINUTE_MS));
         assert_eq!(
-            (last(&shown, "errors"), last(&shown, "writes")),
-            (last(&shown, "writes"), vec![json!(0), json!(0), json!(1)])
+            (&shown.requests[57..], &shown.errors[57..], &shown.writes[57..]),
+            (&[0, 3, 1][..], &[0, 0, 1][..], &[0, 0, 1][..])
         );
-        assert_eq!(shown["requests"].as_array().map(Vec::len), Some(MINUTES));
+        assert_eq!(shown.requests.len(), MINUTES);
         // An hour later the same places belong to other minutes.
-        let shown = activity.render(minute(160));
-        assert_eq!((&shown["requests"][0], &shown["requests"][59]), (&json!(1), &json!(0)));
+        let shown = activity.answer(minute(160));
+        assert_eq!((shown.requests[0], shown.requests[59]), (1, 0));
         activity.answered(minute(160), false);
-        let shown = activity.render(minute(160));
-        assert_eq!((&shown["requests"][0], &shown["requests"][59]), (&json!(1), &json!(1)));
-        let shown = activity.render(minute(500));
-        assert!(shown["requests"].as_array().expect("numbers").iter().all(|count| *count == 0));
+        let shown = activity.answer(minute(160));
+        assert_eq!((shown.requests[0], shown.requests[59]), (1, 1));
+        let shown = activity.answer(minute(500));
+        assert!(shown.requests.iter().all(|count| *count == 0));
     }
 }

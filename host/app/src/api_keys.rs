@@ -2,13 +2,15 @@
 
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
-use blockbase_schema::{Code, Error, Resource, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::App;
+use crate::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
-use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, render_maker, render_suspension, settle};
+use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, settle};
 use crate::platform_event::Announcer;
 use crate::topic::Topic;
 use crate::users::unknown_role;
@@ -30,20 +32,42 @@ pub struct NewKey {
     pub expires_at: Option<i64>,
 }
 
-/// `{ id, name, prefix, roleId, userId, expiresAt, lastUsedAt, createdAt, madeBy, suspended }`.
-fn render(key: &ApiKeyRow) -> Value {
-    json!({
-        "id": key.id,
-        "name": key.name,
-        "prefix": key.prefix,
-        "roleId": key.role_id,
-        "userId": key.user_id,
-        "expiresAt": key.expires_at.map(time::format_datetime),
-        "lastUsedAt": key.last_used_at.map(time::format_datetime),
-        "createdAt": time::format_datetime(key.created_at),
-        "madeBy": render_maker(&key.maker),
-        "suspended": render_suspension(key.suspension),
-    })
+/// A key for a program, with the rights of one role.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcApiKey", deny_unknown_fields)]
+pub struct ApiKeyAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+    /// The key's first characters.
+    prefix: String,
+    #[schemars(extend("format" = "uuid"))]
+    role_id: String,
+    #[schemars(extend("format" = "uuid"))]
+    user_id: String,
+    expires_at: Option<Timestamp>,
+    last_used_at: Option<Timestamp>,
+    created_at: Timestamp,
+    made_by: Option<MakerAnswer>,
+    suspended: Option<SuspensionAnswer>,
+}
+
+impl From<&ApiKeyRow> for ApiKeyAnswer {
+    fn from(key: &ApiKeyRow) -> ApiKeyAnswer {
+        ApiKeyAnswer {
+            id: key.id.clone(),
+            name: key.name.clone(),
+            prefix: key.prefix.clone(),
+            role_id: key.role_id.clone(),
+            user_id: key.user_id.clone(),
+            expires_at: key.expires_at.map(Timestamp),
+            last_used_at: key.last_used_at.map(Timestamp),
+            created_at: Timestamp(key.created_at),
+            made_by: MakerAnswer::of(&key.maker),
+            suspended: key.suspension.map(SuspensionAnswer::from),
+        }
+    }
 }
 
 fn missing() -> Error {
@@ -82,7 +106,7 @@ impl App {
     ///
     /// # Errors
     /// `forbidden`; `answer_too_large`.
-    pub async fn list_api_keys(&self, caller: &Caller) -> Result<Vec<Value>> {
+    pub async fn list_api_keys(&self, caller: &Caller) -> Result<Vec<ApiKeyAnswer>> {
         let only = caller.access(Resource::ApiKeys, Action::Read)?.only().map(str::to_owned);
         let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
         let keys = self
@@ -98,7 +122,7 @@ impl App {
                 })
             })
             .await?;
-        Ok(keys.iter().map(render).collect())
+        Ok(keys.iter().map(ApiKeyAnswer::from).collect())
     }
 
     /// Makes a key: what lists show of it, and the key itself, which is shown this once.
@@ -107,7 +131,7 @@ impl App {
     /// `forbidden` where the role gives more than the caller holds. A key of another user acts in that user's name: it needs
     /// what changing that user needs, and a grant for own rows, which are that user's, has to be held for all. `conflict` where
     /// the user has as many keys as one may have.
-    pub async fn create_api_key(&self, caller: &Caller, new: NewKey) -> Result<(Value, ApiKey)> {
+    pub async fn create_api_key(&self, caller: &Caller, new: NewKey) -> Result<(ApiKeyAnswer, ApiKey)> {
         let access = caller.access(Resource::ApiKeys, Action::Create)?;
         let length = new.name.chars().count();
         if !(1..=NAME_CHARS_MAX).contains(&length) || new.name.contains('\0') {
@@ -175,14 +199,14 @@ impl App {
                 })
             })
             .await?;
-        Ok((render(&row), key))
+        Ok((ApiKeyAnswer::from(&row), key))
     }
 
     /// Makes the caller the maker of a key, which is from then on cut to what they hold, and suspended no more.
     ///
     /// # Errors
     /// `forbidden` where the key carries more than the caller holds; nothing changes then.
-    pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<Value> {
+    pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<ApiKeyAnswer> {
         let access = caller.access(Resource::ApiKeys, Action::Update)?;
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
@@ -215,7 +239,7 @@ impl App {
                 })
             })
             .await?;
-        Ok(render(&row))
+        Ok(ApiKeyAnswer::from(&row))
     }
 
     /// Deletes a key; it holds no more.

@@ -18,27 +18,32 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
-use blockbase_schema::{Code, Error, Resource, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Made, Maker, Suspension};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::App;
+use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::caller::{Authority, Caller};
-use crate::makers::render_suspension;
-use crate::manifest::{ActionDeclaration, Manifest, RunAs};
+use crate::manifest::{self, ActionDeclaration, HookDeclaration, Manifest, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 use crate::topic::{BlockMembers, Topic};
 
+pub use consent::NewPermissions;
 pub(crate) use faults::BlockFaults;
 pub(crate) use inspect::Inspected;
-pub use install::{InstallOptions, Installed};
-pub use logs::LogRequest;
+pub use inspect::Inspection;
+pub use install::{InstallOptions, InstallReport, Installed};
+pub use logs::{KeptLine, LogPage, LogRequest};
 pub use names::TOOLS;
 pub(crate) use names::check_objects;
-pub use replay::ReplayRequest;
-pub use usage::HandlerUsage;
+pub use replay::{ReplayRequest, Replayed};
+pub use secrets::BlockSecretAnswer;
+pub use usage::{BlockUsageAnswer, HandlerUsage};
 pub(crate) use usage::{HandlerKind, Usages};
 
 /// A file that passed every check and can be run.
@@ -238,26 +243,91 @@ impl InstalledBlock {
         self.installed_at
     }
 
-    fn render(&self, suspension: Option<Suspension>) -> Value {
-        json!({
-            "name": self.manifest.name,
-            "version": self.manifest.version,
-            "digest": self.digest,
-            "description": self.manifest.description,
-            "enabled": self.enabled,
-            "permissions": self.manifest.permissions,
-            "actions": self.manifest.actions,
-            "hooks": self.manifest.hooks,
-            "subscriptions": self.manifest.subscriptions,
-            "webhooks": self.manifest.without_header_values().webhooks,
-            "config": self.config,
-            "configSchema": self.manifest.config,
-            "installedAt": time::format_datetime(self.installed_at),
-            "installedBy": self.installed_by,
-            "versions": self.versions.iter().map(|(version, _)| version).collect::<Vec<_>>(),
-            "suspended": render_suspension(suspension),
-        })
+    fn answer(&self, suspension: Option<Suspension>) -> BlockAnswer {
+        let Manifest { name, version, description, permissions, actions, hooks, subscriptions, webhooks, config, .. } =
+            self.manifest.without_header_values();
+        BlockAnswer {
+            name,
+            version,
+            digest: self.digest.clone(),
+            description,
+            enabled: self.enabled,
+            permissions,
+            actions,
+            hooks,
+            subscriptions,
+            webhooks,
+            config: self.config.clone(),
+            config_schema: config,
+            installed_at: Timestamp(self.installed_at),
+            installed_by: self.installed_by.clone(),
+            versions: self.versions.iter().map(|(version, _)| version.clone()).collect(),
+            suspended: suspension.map(SuspensionAnswer::from),
+        }
     }
+}
+
+/// An installed block: the version that serves.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcBlock", deny_unknown_fields)]
+pub struct BlockAnswer {
+    name: String,
+    version: String,
+    /// `sha256:` and the digest of the packed file.
+    digest: String,
+    description: String,
+    enabled: bool,
+    permissions: manifest::Permissions,
+    actions: Vec<ActionDeclaration>,
+    hooks: Vec<HookDeclaration>,
+    subscriptions: Vec<SubscriptionDeclaration>,
+    webhooks: Vec<WebhookDeclaration>,
+    #[schemars(with = "AnyObject")]
+    config: Value,
+    /// JSON Schema of `config`, from the manifest; null where the block takes no configuration.
+    #[schemars(with = "Option<AnyObject>")]
+    config_schema: Option<Value>,
+    installed_at: Timestamp,
+    installed_by: Option<String>,
+    versions: Vec<String>,
+    suspended: Option<SuspensionAnswer>,
+}
+
+/// Declared actions and hooks of all blocks, and all handlers.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcDeclaredActions", deny_unknown_fields)]
+pub struct DeclaredActions {
+    actions: Vec<DeclaredAction>,
+    hooks: Vec<DeclaredHook>,
+    handlers: Vec<DeclaredHandler>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct DeclaredAction {
+    block: String,
+    name: String,
+    description: String,
+    /// A JSON Schema.
+    input: Value,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct DeclaredHook {
+    block: String,
+    name: String,
+    description: String,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct DeclaredHandler {
+    name: String,
+    kind: HandlerKind,
+    /// Null for the service's own.
+    block: Option<String>,
 }
 
 impl App {
@@ -277,57 +347,70 @@ impl App {
         }
     }
 
-    pub async fn list_blocks(&self, caller: &Caller) -> Result<Vec<Value>> {
+    pub async fn list_blocks(&self, caller: &Caller) -> Result<Vec<BlockAnswer>> {
         caller.require(Resource::Blocks, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let suspended =
             self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) })).await?;
-        Ok(self.blocks.read().values().map(|block| block.render(suspended.get(block.name()).copied())).collect())
+        Ok(self.blocks.read().values().map(|block| block.answer(suspended.get(block.name()).copied())).collect())
     }
 
-    pub async fn block(&self, caller: &Caller, name: &str) -> Result<Value> {
+    pub async fn block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Read)?;
         self.shown_block(caller, name).await
     }
 
-    pub(crate) async fn shown_block(&self, caller: &Caller, name: &str) -> Result<Value> {
+    pub(crate) async fn shown_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         let block = self.installed(name)?;
         self.settle_rights_shown(caller).await;
         let key = name.to_owned();
         let suspension = self
             .look_up(caller, move |connection| Box::pin(async move { Ok(connection.suspension_of(Made::Block, &key).await?) }))
             .await?;
-        Ok(block.render(suspension))
+        Ok(block.answer(suspension))
     }
 
     /// Declared actions and hooks of all blocks, and all registered handlers.
-    pub fn declared_actions(&self, caller: &Caller) -> Result<Value> {
+    pub fn declared_actions(&self, caller: &Caller) -> Result<DeclaredActions> {
         caller.require(Resource::Blocks, Action::Read)?;
         let blocks = self.blocks.read();
         let mut actions = Vec::new();
         let mut hooks = Vec::new();
-        let mut handlers: Vec<Value> =
-            BUILT_IN_HANDLERS.iter().map(|name| json!({ "name": name, "kind": "subscription", "block": null })).collect();
+        let handler = |name: &str, kind, block: Option<&str>| DeclaredHandler {
+            name: name.to_owned(),
+            kind,
+            block: block.map(str::to_owned),
+        };
+        let mut handlers: Vec<_> = BUILT_IN_HANDLERS.iter().map(|name| handler(name, HandlerKind::Subscription, None)).collect();
         for block in blocks.values() {
-            for action in &block.manifest.actions {
-                actions.push(json!({ "block": block.name(), "name": action.name, "description": action.description, "input": action.input }));
-                handlers.push(json!({ "name": action.name, "kind": "action", "block": block.name() }));
+            let of = block.name();
+            for declared in &block.manifest.actions {
+                let ActionDeclaration { name, description, input, .. } = declared.clone();
+                handlers.push(handler(&name, HandlerKind::Action, Some(of)));
+                actions.push(DeclaredAction { block: of.to_owned(), name, description, input });
             }
-            for hook in &block.manifest.hooks {
-                hooks.push(json!({ "block": block.name(), "name": hook.name, "description": hook.description }));
-                handlers.push(json!({ "name": hook.name, "kind": "hook", "block": block.name() }));
+            for declared in &block.manifest.hooks {
+                let HookDeclaration { name, description } = declared.clone();
+                handlers.push(handler(&name, HandlerKind::Hook, Some(of)));
+                hooks.push(DeclaredHook { block: of.to_owned(), name, description });
             }
             for declared in &block.manifest.subscriptions {
                 if !is_built_in(&declared.handler) {
-                    handlers.push(json!({ "name": declared.handler, "kind": "subscription", "block": block.name() }));
+                    handlers.push(handler(&declared.handler, HandlerKind::Subscription, Some(of)));
                 }
             }
         }
-        Ok(json!({ "actions": actions, "hooks": hooks, "handlers": handlers }))
+        Ok(DeclaredActions { actions, hooks, handlers })
     }
 
     /// Changes enablement or configuration; `None` leaves it as it is.
-    pub async fn update_block(&self, caller: &Caller, name: &str, enabled: Option<bool>, config: Option<Value>) -> Result<Value> {
+    pub async fn update_block(
+        &self,
+        caller: &Caller,
+        name: &str,
+        enabled: Option<bool>,
+        config: Option<Value>,
+    ) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         let block = self.installed(name)?;
         let config = match config {

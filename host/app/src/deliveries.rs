@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::{Action, Paging, TopicFilter};
-use blockbase_schema::{Code, Error, Resource, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{
-    AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter, LedgerRow,
-    Outcome, QueueDepth, ReadCost, Service, VisibleEvents,
+    ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter,
+    LedgerRow, Outcome, QueueDepth, ReadCost, Service, VisibleEvents,
 };
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::App;
+use crate::answer::Timestamp;
 use crate::caller::Caller;
 use crate::feed::may_see;
 use crate::quota::ScanPermit;
@@ -91,34 +93,130 @@ pub struct LedgerRequest {
     pub until: Option<i64>,
 }
 
-/// `{ eventId, topic, consumer, handler, status, attempts, error, nextAttemptAt, deliveredAt, occurredAt, dead, skipped }`.
-fn render(row: &LedgerRow) -> Value {
-    json!({
-        "eventId": row.event_id,
-        "topic": row.topic,
-        "consumer": row.consumer,
-        "handler": row.handler,
-        "status": row.status,
-        "attempts": row.attempts,
-        "error": row.error,
-        "nextAttemptAt": row.next_attempt_at.map(time::format_datetime),
-        "deliveredAt": row.delivered_at.map(time::format_datetime),
-        "occurredAt": time::format_datetime(row.occurred_at),
-        "dead": row.is_dead,
-        // Only what was skipped is settled with a reason.
-        "skipped": row.status == "delivered" && row.error.is_some(),
-    })
+/// The states of a delivery.
+pub const DELIVERY_STATUSES: [&str; 3] = ["pending", "delivered", "failed"];
+
+/// An entry of the ledger: one event on its way to one consumer group.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcDelivery", deny_unknown_fields)]
+pub struct DeliveryAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    event_id: String,
+    topic: String,
+    consumer: String,
+    handler: String,
+    #[schemars(extend("enum" = DELIVERY_STATUSES))]
+    status: String,
+    /// Attempts that have ended since the delivery was last tried again by hand.
+    #[schemars(range(min = 0))]
+    attempts: i64,
+    error: Option<String>,
+    next_attempt_at: Option<Timestamp>,
+    delivered_at: Option<Timestamp>,
+    occurred_at: Timestamp,
+    /// It failed, and no attempts are left.
+    dead: bool,
+    /// It was settled without being handed over: the group does not get this event any more.
+    skipped: bool,
 }
 
-/// `{ number, at, status, durationMs, error }`.
-fn render_attempt(attempt: &AttemptRow) -> Value {
-    json!({
-        "number": attempt.number,
-        "at": time::format_datetime(attempt.ended_at),
-        "status": if attempt.error.is_none() { "delivered" } else { "failed" },
-        "durationMs": attempt.duration_ms,
-        "error": attempt.error,
-    })
+impl From<LedgerRow> for DeliveryAnswer {
+    fn from(row: LedgerRow) -> DeliveryAnswer {
+        DeliveryAnswer {
+            // Only what was skipped is settled with a reason.
+            skipped: row.status == "delivered" && row.error.is_some(),
+            event_id: row.event_id,
+            topic: row.topic,
+            consumer: row.consumer,
+            handler: row.handler,
+            status: row.status,
+            attempts: row.attempts,
+            error: row.error,
+            next_attempt_at: row.next_attempt_at.map(Timestamp),
+            delivered_at: row.delivered_at.map(Timestamp),
+            occurred_at: Timestamp(row.occurred_at),
+            dead: row.is_dead,
+        }
+    }
+}
+
+/// An entry of the ledger with its last attempts.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcDeliveryWithHistory", deny_unknown_fields)]
+pub struct DeliveryWithHistory {
+    #[serde(flatten)]
+    delivery: DeliveryAnswer,
+    #[schemars(
+        extend("maxItems" = ATTEMPTS_KEPT),
+        description = format!("The last {ATTEMPTS_KEPT} attempts, the last one first.")
+    )]
+    history: Vec<AttemptAnswer>,
+}
+
+/// An attempt to hand an event over.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcDeliveryAttempt", deny_unknown_fields)]
+pub struct AttemptAnswer {
+    /// It counts on when the delivery is tried again by hand.
+    #[schemars(range(min = 1))]
+    number: i64,
+    at: Timestamp,
+    #[schemars(extend("enum" = ["delivered", "failed"]))]
+    status: &'static str,
+    /// Null where nothing was attempted, and for a delivery that succeeded at its first attempt.
+    #[schemars(range(min = 0))]
+    duration_ms: Option<i64>,
+    error: Option<String>,
+}
+
+impl From<AttemptRow> for AttemptAnswer {
+    fn from(attempt: AttemptRow) -> AttemptAnswer {
+        AttemptAnswer {
+            number: attempt.number,
+            at: Timestamp(attempt.ended_at),
+            status: if attempt.error.is_none() { "delivered" } else { "failed" },
+            duration_ms: attempt.duration_ms,
+            error: attempt.error,
+        }
+    }
+}
+
+/// How many deliveries a consumer group has in each state.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcDeliveryCounts", deny_unknown_fields)]
+pub struct DeliveryCounts {
+    consumer: String,
+    /// Counted up to 1,000,000.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pending: i64,
+    /// Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has
+    /// no more.
+    #[schemars(range(min = 0, max = 10_000))]
+    delivered: i64,
+    /// They are tried again. Counted up to 1,000,000.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    failed: i64,
+    /// Counted up to 1,000,000.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    dead: i64,
+    /// When the event of the first pending entry happened.
+    oldest_pending_at: Option<Timestamp>,
+}
+
+impl From<GroupCounts> for DeliveryCounts {
+    fn from(group: GroupCounts) -> DeliveryCounts {
+        DeliveryCounts {
+            consumer: group.consumer,
+            pending: group.pending,
+            delivered: group.delivered,
+            failed: group.failed,
+            dead: group.dead,
+            oldest_pending_at: group.oldest_pending_at.map(Timestamp),
+        }
+    }
 }
 
 /// What the ledger's entry says of its one attempt, where that succeeded and none is kept.
@@ -256,7 +354,7 @@ impl App {
         let (rows, total) = self
             .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
             .await?;
-        Ok(page_json(&Value::Array(rows.iter().map(render).collect()), paging, total))
+        Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
     /// One entry of the ledger with `history`, its last attempts, the last one first; `None` where there is none that the caller may
@@ -264,7 +362,7 @@ impl App {
     ///
     /// # Errors
     /// `forbidden` without read on `events`.
-    pub async fn delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Option<Value>> {
+    pub async fn delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Option<DeliveryWithHistory>> {
         caller.require(Resource::Events, Action::Read)?;
         let (event_id, consumer) = (event_id.to_ascii_lowercase(), consumer.to_owned());
         let found = self
@@ -280,15 +378,14 @@ impl App {
             if attempts.is_empty() {
                 attempts.extend(only_attempt(&row));
             }
-            let mut entry = render(&row);
-            entry["history"] = attempts.iter().map(render_attempt).collect();
-            entry
+            let history = attempts.into_iter().map(AttemptAnswer::from).collect();
+            DeliveryWithHistory { delivery: DeliveryAnswer::from(row), history }
         }))
     }
 
     fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {
         let LedgerRequest { status, consumer, is_dead, event_id, topic, since, until } = request;
-        if let Some(status) = status.as_ref().filter(|status| !["pending", "delivered", "failed"].contains(&status.as_str())) {
+        if let Some(status) = status.as_ref().filter(|status| !DELIVERY_STATUSES.contains(&status.as_str())) {
             let message = format!("`status` is pending, delivered or failed; it is {status:?}.");
             return Err(Error::invalid_request(message));
         }
@@ -304,28 +401,17 @@ impl App {
         })
     }
 
-    /// How many entries each consumer group has in each state, as a JSON list of
-    /// `{ consumer, pending, delivered, failed, dead, oldestPendingAt }`. Entries are judged as in the list, and `delivered` is counted
+    /// How many entries each consumer group has in each state. Entries are judged as in the list, and `delivered` is counted
     /// among the group's newest 10,000.
     ///
     /// # Errors
     /// As for the list.
-    pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<Value>> {
+    pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<DeliveryCounts>> {
         caller.require(Resource::Events, Action::Read)?;
         let filter = self.ledger_filter(caller, request)?;
         let counts =
             self.scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger_counts(&filter).await?) })).await?;
-        let render = |group: &GroupCounts| {
-            json!({
-                "consumer": group.consumer,
-                "pending": group.pending,
-                "delivered": group.delivered,
-                "failed": group.failed,
-                "dead": group.dead,
-                "oldestPendingAt": group.oldest_pending_at.map(time::format_datetime),
-            })
-        };
-        Ok(counts.iter().map(render).collect())
+        Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
     /// What [`may_see`] says of every event, as a condition on stored ones; `None` where the caller sees all.
@@ -353,7 +439,7 @@ impl App {
     /// # Errors
     /// `not_found` where there is none that the caller may see, or its group is no more; `forbidden` where the caller does not hold
     /// the rights that the group carries; `conflict` where it did not fail.
-    pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Value> {
+    pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<DeliveryAnswer> {
         caller.require(Resource::Events, Action::Update)?;
         // The answer shows the entry.
         caller.require(Resource::Events, Action::Read)?;
@@ -382,7 +468,7 @@ impl App {
                     }
                     connection.reset_delivery(&event_id, &consumer).await?;
                     let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
-                    Ok(render(&entry))
+                    Ok(DeliveryAnswer::from(entry))
                 })
             })
             .await

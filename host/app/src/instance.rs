@@ -2,7 +2,8 @@
 
 use blockbase_schema::Result;
 use blockbase_store::{ReadCost, Service};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::App;
 
@@ -17,24 +18,58 @@ pub(crate) struct Process {
     pub(crate) started_at: i64,
 }
 
+/// How people sign in here.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcInstance", deny_unknown_fields)]
+pub struct InstanceAnswer {
+    /// Nobody has signed up yet; the first account becomes admin.
+    needs_admin: bool,
+    /// The first sign-up has to send `x-setup-token`.
+    setup_token: bool,
+    /// People may sign up.
+    sign_up: bool,
+    /// Guests may sign in.
+    anonymous: bool,
+    methods: Vec<SignInMethod>,
+    providers: Vec<Provider>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(inline)]
+pub enum SignInMethod {
+    Password,
+    Anonymous,
+    Passkey,
+    MagicLink,
+    EmailOtp,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct Provider {
+    id: String,
+    name: String,
+}
+
 impl App {
-    /// `{ needsAdmin, setupToken, signUp, anonymous, methods, providers }`: what a client needs before somebody signs in, and
-    /// nothing more. It costs no query while the answer is kept.
-    pub async fn instance(&self) -> Result<Value> {
+    /// What a client needs before somebody signs in, and nothing more. It costs no query while the answer is kept.
+    pub async fn instance(&self) -> Result<InstanceAnswer> {
         let needs_admin = !self.kept_has_users().await?;
         let settings = &self.settings;
-        let mut methods = vec!["password"];
+        let mut methods = vec![SignInMethod::Password];
         if settings.anonymous_auth {
-            methods.push("anonymous");
+            methods.push(SignInMethod::Anonymous);
         }
-        Ok(json!({
-            "needsAdmin": needs_admin,
-            "setupToken": needs_admin && settings.setup_token.is_some(),
-            "signUp": needs_admin || !settings.disable_signup,
-            "anonymous": settings.anonymous_auth,
-            "methods": methods,
-            "providers": [],
-        }))
+        Ok(InstanceAnswer {
+            needs_admin,
+            setup_token: needs_admin && settings.setup_token.is_some(),
+            sign_up: needs_admin || !settings.disable_signup,
+            anonymous: settings.anonymous_auth,
+            methods,
+            providers: Vec::new(),
+        })
     }
 
     /// Whether somebody has signed up before, as far as it is kept. It is forgotten together with the identities.

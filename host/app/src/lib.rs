@@ -8,6 +8,7 @@
 mod accounts;
 mod activity;
 mod admission;
+mod answer;
 mod api_keys;
 mod blocks;
 mod caller;
@@ -72,8 +73,12 @@ use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
 
-pub use accounts::{AuthProblem, BootstrapAdmin, Client, ProfileChanges, SignIn, SignUp, SignedIn};
-pub use api_keys::NewKey;
+pub use accounts::{
+    AuthProblem, BootstrapAdmin, Client, CurrentSession, ListedSession, MeAnswer, ProfileChanges, SessionAnswer, SignIn, SignUp,
+    SignedIn, UserAnswer,
+};
+pub use answer::{MakerAnswer, SuspensionAnswer, Timestamp};
+pub use api_keys::{ApiKeyAnswer, NewKey};
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
@@ -84,16 +89,21 @@ pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
 pub use blockbase_store::{ATTEMPTS_KEPT, Incomplete, SpoolReader};
 pub use blocks::{
-    ActionCall, ActionOutcome, BlockRuntime, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstallOptions,
-    Installed, InstalledBlock, LogRequest, PreparedBlock, ReplayRequest, TOOLS,
+    ActionCall, ActionOutcome, BlockAnswer, BlockRuntime, BlockSecretAnswer, BlockUsageAnswer, DeclaredActions, EventCall,
+    HandlerUsage, HookCall, HookRequest, HookResponse, Inspection, InstallOptions, InstallReport, Installed, InstalledBlock,
+    KeptLine, LogPage, LogRequest, NewPermissions, PreparedBlock, ReplayRequest, Replayed, TOOLS,
 };
 pub use caller::{Authority, Caller, Credentials};
 pub use clock::Clock;
-pub use deliveries::{ATTEMPTS_MAX, Attempt, Ended, Lease, LedgerRequest};
+pub use deliveries::{
+    ATTEMPTS_MAX, Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease,
+    LedgerRequest,
+};
 pub use export::{Export, ExportForm};
 pub use feed::{EventsRequest, Feed, FeedPump, FeedReader};
 pub use frames::{FramePlace, FrameSender, Frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
+pub use instance::{InstanceAnswer, SignInMethod};
 pub use judge::Judge;
 pub use links::LinkChange;
 pub use listed_settings::{ListedSetting, SettingSource};
@@ -105,21 +115,24 @@ pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
 pub use preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
 pub use records::{ListAnswer, write_warnings};
-pub use roles::RoleChanges;
+pub use roles::{RoleAnswer, RoleChanges, RolePermissions};
 pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
     ObjectChanges, SchemaDocument,
 };
 pub use sized::run_sized;
 pub use standing::Standing;
+pub use status::StatusAnswer;
 pub use stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
-pub use subscriptions::{Answered, NewSubscription, Subscription, Subscriptions, Target, check_consumer, is_built_in};
+pub use subscriptions::{
+    Answered, NewSubscription, Subscription, SubscriptionAnswer, Subscriptions, Target, check_consumer, is_built_in,
+};
 pub use surface::{IncomingBody, Invoker, log_cause};
-pub use tasks::{NewTask, TaskChanges};
-pub use users::{OnDeletion, UserChanges, UserSearch};
+pub use tasks::{NewTask, TaskAnswer, TaskChanges, TaskRunAnswer};
+pub use users::{ManagedUserAnswer, OnDeletion, UserChanges, UserSearch, UserSessionAnswer};
 pub use versions::{Condition, RecordAnswer};
 pub use visible::Visible;
-pub use webhooks::{NewWebhook, Webhook, WebhookChanges};
+pub use webhooks::{NewWebhook, Webhook, WebhookAnswer, WebhookChanges};
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
 
 /// What the operations need to know of the configuration.

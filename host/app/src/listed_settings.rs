@@ -4,33 +4,37 @@ use std::sync::Arc;
 
 use blockbase_query::Action;
 use blockbase_schema::{Resource, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
 use crate::caller::Caller;
 
-/// Where a setting has its value from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+// Where a setting has its value from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum SettingSource {
     Default,
     Environment,
-    /// A file that the server reads or made.
+    // A file that the server reads or made.
     File,
 }
 
-/// One setting. Whoever makes it leaves out what may be a secret.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A setting of the server, and what holds. Addresses are without what may be a secret.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcSetting", deny_unknown_fields)]
 pub struct ListedSetting {
-    /// As `SVC_LISTEN`.
+    #[schemars(example = &"SVC_LISTEN")]
     pub name: &'static str,
-    /// What holds. `None` for a secret, and where nothing holds.
+    /// What holds. Null for a secret, and where nothing holds. Addresses are without what may be a secret.
     pub value: Option<String>,
     pub secret: bool,
+    /// Whether somebody has set it, or a file holds it.
     pub is_set: bool,
     pub source: SettingSource,
-    /// One line; a default that depends on something else stands in brackets behind it.
+    // One line; a default that depends on something else stands in brackets behind it.
     pub description: String,
 }
 

@@ -17,14 +17,14 @@
 //!    `Permissions::limited_to(caller.rights())`. [`MakerRights::Suspended`]: do nothing at all.
 //! 4. **Stop.** A maker who is gone or banned suspends the thing in the transaction that deletes or bans them ([`settle`]), with its
 //!    event. Where a maker is there and lacks a right that the thing needs, whoever finds out calls [`suspend`] with
-//!    `SuspensionReason::RightsLost`, and [`Connection::end_suspension`] where the right is back. [`render_suspension`] shows it.
+//!    `SuspensionReason::RightsLost`, and [`Connection::end_suspension`] where the right is back. `SuspensionAnswer` shows it.
 //! 5. **Adopt.** [`App::require_carried`] demands that a caller holds the rights that the thing carries. Then
 //!    `Connection::set_maker` takes it over, which ends its suspension.
 
 use std::sync::Arc;
 
 use blockbase_query::{Grant, Permissions};
-use blockbase_schema::{Code, Error, Result, time};
+use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{
     Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, UserRow,
 };
@@ -71,22 +71,6 @@ impl MakerRights {
             MakerRights::Held(caller) => caller.identity().map_or(i64::MAX, |identity| identity.holds_until),
             MakerRights::Unlimited | MakerRights::Suspended(_) => i64::MAX,
         }
-    }
-}
-
-/// `{ reason, since }`, or null.
-pub(crate) fn render_suspension(suspension: Option<Suspension>) -> Value {
-    suspension.map_or(
-        Value::Null,
-        |Suspension { reason, since }| json!({ "reason": reason.as_str(), "since": time::format_datetime(since) }),
-    )
-}
-
-/// `{ userId, apiKeyId }`, both null for a request without a credential; null where nobody is recorded.
-pub(crate) fn render_maker(maker: &Maker) -> Value {
-    match maker.is_nobody() {
-        true => Value::Null,
-        false => json!({ "userId": maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC), "apiKeyId": maker.api_key_id }),
     }
 }
 

@@ -3,28 +3,36 @@
 //! Here are its shape and what of it the operations use; the checks that need a component stand with the block runtime.
 
 use blockbase_query::{Action, Grant, RowPolicy};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::answer::AnyObject;
 use crate::webhooks::HIDDEN;
 
 /// Whose rights bound a data permission, beside the block's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum RunAs {
-    /// The invoking caller has to hold the right as well.
+    // The invoking caller has to hold the right as well.
     Caller,
 }
 
-/// `{ resource, actions, rowPolicy?, as? }`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What a block may do on one resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcDataPermission")]
 pub struct DataPermission {
     pub resource: String,
     pub actions: Vec<Action>,
+    /// Only rows that whoever calls the block owns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RowPolicy")]
     pub row_policy: Option<RowPolicy>,
+    /// Whoever calls the block has to hold it too.
     #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RunAs")]
     pub run_as: Option<RunAs>,
 }
 
@@ -35,8 +43,9 @@ impl DataPermission {
 }
 
 /// Everything that the installer consents to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(rename = "SvcBlockPermissions")]
 pub struct Permissions {
     pub data: Vec<DataPermission>,
     pub secrets: Vec<String>,
@@ -44,26 +53,32 @@ pub struct Permissions {
 }
 
 /// The permission that an action needs instead of update on `blocks`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct Rbac {
     pub resource: String,
     pub action: Action,
 }
 
 /// A callable operation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcBlockAction")]
 pub struct ActionDeclaration {
     pub name: String,
     #[serde(default)]
     pub description: String,
-    /// JSON Schema 2020-12 of type object.
+    /// A JSON Schema.
     #[serde(default = "any_object")]
+    #[schemars(with = "AnyObject")]
     pub input: Value,
+    /// What calling it needs. Without it, update on `blocks`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Rbac")]
     pub rbac: Option<Rbac>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
     pub timeout_ms: Option<u64>,
 }
 
@@ -82,8 +97,9 @@ fn any_object() -> Value {
 }
 
 /// An inbound receiver.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SvcBlockHook")]
 pub struct HookDeclaration {
     pub name: String,
     #[serde(default)]
@@ -91,33 +107,39 @@ pub struct HookDeclaration {
 }
 
 /// Events that the block wants.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcBlockSubscription")]
 pub struct SubscriptionDeclaration {
-    /// Topic pattern.
+    /// A topic pattern.
     pub event: String,
     pub consumer: String,
     pub handler: String,
     #[serde(default)]
+    #[schemars(with = "AnyObject")]
     pub config: serde_json::Map<String, Value>,
     #[serde(default)]
     pub per_instance: bool,
 }
 
 /// A webhook that the installer provisions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct WebhookDeclaration {
     pub name: String,
     pub url: String,
     pub topics: Vec<String>,
+    /// Values are not shown.
     #[serde(default)]
+    #[schemars(with = "AnyObject", extend("additionalProperties" = { "const": HIDDEN }))]
     pub headers: serde_json::Map<String, Value>,
 }
 
 /// What has to be there for the block to work.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
 pub struct Requires {
     pub handlers: Vec<String>,
     /// Host interfaces, or names of installed blocks.
@@ -134,26 +156,31 @@ impl Requires {
 }
 
 /// A permission resource that the block declares.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct ResourceDeclaration {
     pub name: String,
     pub actions: Vec<Action>,
 }
 
 /// The manifest in the custom section `blockbase:manifest`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "SvcBlockManifest")]
 pub struct Manifest {
     pub name: String,
     pub version: String,
     #[serde(default)]
     pub description: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub authors: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub license: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub source: Option<String>,
     #[serde(default)]
     pub actions: Vec<ActionDeclaration>,
@@ -169,6 +196,7 @@ pub struct Manifest {
     pub permissions: Permissions,
     /// JSON Schema of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
     pub config: Option<Value>,
     #[serde(default)]
     pub resources: Vec<ResourceDeclaration>,

@@ -9,9 +9,11 @@ use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
+use serde::Serialize;
 use uuid::Uuid;
 
 use crate::App;
+use crate::answer::text_of;
 use crate::caller::Caller;
 use crate::expand::{Budget, expanded};
 use crate::versions::{RecordAnswer, version_of};
@@ -69,7 +71,8 @@ pub(crate) fn pagination_json(paging: Paging, total: Option<u64>, has_next_page:
 }
 
 /// The page of a list of the service's own things: `{ data, pagination }`, with what SQL counted in all.
-pub(crate) fn page_json(data: &serde_json::Value, paging: Paging, total: i64) -> String {
+pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> String {
+    let data = text_of(data);
     let total = u64::try_from(total).unwrap_or(0);
     let pagination = pagination_json(paging, Some(total), paging.has_next_page(total));
     format!(r#"{{"data":{data},"pagination":{pagination}}}"#)

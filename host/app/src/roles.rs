@@ -3,15 +3,19 @@
 mod effective;
 
 use blockbase_query::{Action, Grant, Permissions};
-use blockbase_schema::{Code, Error, Resource, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::RoleRow;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::App;
 use crate::accounts::{ADMIN, ANONYMOUS};
+use crate::answer::Timestamp;
 use crate::api_keys::keys_are_gone;
 use crate::caller::Caller;
 use crate::identity::grants;
+pub use effective::RolePermissions;
 
 /// Longest name of a role in characters.
 const NAME_CHARS_MAX: usize = 64;
@@ -38,17 +42,36 @@ pub struct RoleChanges {
     pub permissions: Option<Vec<Grant>>,
 }
 
-/// `{ id, name, description, permissions, createdAt, updatedAt }`.
-fn render(role: &RoleRow) -> Result<Value> {
-    let permissions: Value = serde_json::from_str(&role.permissions).map_err(Error::internal)?;
-    Ok(json!({
-        "id": role.id,
-        "name": role.name,
-        "description": role.description,
-        "permissions": permissions,
-        "createdAt": time::format_datetime(role.created_at),
-        "updatedAt": time::format_datetime(role.updated_at),
-    }))
+/// A named list of what its holders may do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcRole", deny_unknown_fields)]
+pub struct RoleAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+    description: Option<String>,
+    #[schemars(with = "Vec<Grant>")]
+    permissions: Value,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl TryFrom<&RoleRow> for RoleAnswer {
+    type Error = Error;
+
+    /// # Errors
+    /// `internal` where the stored grants cannot be read: an answer must not show fewer than there are.
+    fn try_from(role: &RoleRow) -> Result<RoleAnswer> {
+        Ok(RoleAnswer {
+            id: role.id.clone(),
+            name: role.name.clone(),
+            description: role.description.clone(),
+            permissions: serde_json::from_str(&role.permissions).map_err(Error::internal)?,
+            created_at: Timestamp(role.created_at),
+            updated_at: Timestamp(role.updated_at),
+        })
+    }
 }
 
 fn invalid(field: &str, message: String) -> Error {
@@ -115,7 +138,7 @@ impl App {
     ///
     /// # Errors
     /// `forbidden`; `answer_too_large`.
-    pub async fn list_roles(&self, caller: &Caller) -> Result<Vec<Value>> {
+    pub async fn list_roles(&self, caller: &Caller) -> Result<Vec<RoleAnswer>> {
         caller.require(Resource::Roles, Action::Read)?;
         let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
         let roles = self
@@ -129,13 +152,13 @@ impl App {
                 })
             })
             .await?;
-        roles.iter().map(render).collect()
+        roles.iter().map(RoleAnswer::try_from).collect()
     }
 
     /// A role by its id or its name.
-    pub async fn role(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+    pub async fn role(&self, caller: &Caller, id_or_name: &str) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Read)?;
-        render(&self.find_role(caller, id_or_name).await?)
+        RoleAnswer::try_from(&self.find_role(caller, id_or_name).await?)
     }
 
     async fn find_role(&self, caller: &Caller, id_or_name: &str) -> Result<RoleRow> {
@@ -147,7 +170,7 @@ impl App {
     /// # Errors
     /// `forbidden` where a grant gives more than the caller holds; `unique_violation` where the name is taken; `conflict` where
     /// there are as many roles as there may be.
-    pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<Value> {
+    pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Create)?;
         let name = changes.name.ok_or_else(|| Error::new(Code::NotNullViolation, "`name` is required.").with_field("name"))?;
         let (description, permissions) = (changes.description.flatten(), changes.permissions.unwrap_or_default());
@@ -164,7 +187,7 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        let answer = render(&role)?;
+        let answer = RoleAnswer::try_from(&role)?;
         self.change_accounts_by(caller.judged.clone(), move |connection| {
             Box::pin(async move {
                 connection.lock_accounts().await?;
@@ -183,7 +206,7 @@ impl App {
     ///
     /// # Errors
     /// `forbidden` where the role, somebody who has it or a new grant gives more than the caller holds; `conflict` where the service needs it as it is.
-    pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<Value> {
+    pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Update)?;
         if let Some(name) = &changes.name {
             check_name(name)?;
@@ -238,7 +261,7 @@ impl App {
                 })
             })
             .await?;
-        render(&role)
+        RoleAnswer::try_from(&role)
     }
 
     /// Deletes a role: nobody has it any more, and its keys are gone.

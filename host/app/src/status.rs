@@ -8,12 +8,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use blockbase_query::{Action, Dialect};
-use blockbase_schema::{Resource, Result, time};
+use blockbase_schema::{Resource, Result};
 use blockbase_store::{InstanceRow, Made, OutboxSize, ReadCost, Room, Suspension};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::Mutex;
 
 use crate::App;
+use crate::activity::ActivityAnswer;
+use crate::answer::Timestamp;
 use crate::caller::Caller;
 use crate::instance::{Process, VERSION};
 
@@ -56,19 +59,122 @@ struct Deliveries {
 }
 
 /// A thing that is looked after, and whether it is as it should be.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 struct Check {
+    #[serde(rename = "check")]
     name: &'static str,
+    #[serde(rename = "ok")]
     is_ok: bool,
     detail: String,
 }
 
+/// How the server is: what it takes of the disk, what waits, what fails, which instances there are.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcStatus", deny_unknown_fields)]
+pub struct StatusAnswer {
+    version: &'static str,
+    #[schemars(extend("enum" = ["sqlite", "postgres"]))]
+    engine: &'static str,
+    engine_version: String,
+    started_at: Timestamp,
+    now: Timestamp,
+    #[schemars(range(min = 0))]
+    uptime_seconds: i64,
+    instances: Vec<RunningInstance>,
+    database: DatabaseAnswer,
+    outbox: OutboxAnswer,
+    deliveries: DeliveriesAnswer,
+    streams: StreamsAnswer,
+    blocks: BlocksAnswer,
+    activity: ActivityAnswer,
+    health: Vec<Check>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+struct RunningInstance {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    version: String,
+    started_at: Timestamp,
+    seen_at: Timestamp,
+    /// The instance that gave this answer.
+    is_this: bool,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+struct DatabaseAnswer {
+    #[schemars(range(min = 0))]
+    size_bytes: i64,
+    #[schemars(range(min = 0))]
+    free_bytes: Option<i64>,
+    #[schemars(range(min = 0))]
+    total_bytes: Option<i64>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+struct OutboxAnswer {
+    #[schemars(range(min = 0))]
+    events: i64,
+    #[schemars(range(min = 0))]
+    size_bytes: i64,
+    /// Null: no bound.
+    #[schemars(range(min = 1))]
+    max_bytes: Option<i64>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+struct DeliveriesAnswer {
+    /// Counted up to 100,000 for each consumer.
+    #[schemars(range(min = 0))]
+    pending: i64,
+    /// To be tried again, of the newest 100,000 that failed.
+    #[schemars(range(min = 0))]
+    failed: i64,
+    /// Given up, of the newest 100,000 that failed.
+    #[schemars(range(min = 0))]
+    dead: i64,
+    oldest_pending_at: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct StreamsAnswer {
+    open: usize,
+    max: usize,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct BlocksAnswer {
+    installed: usize,
+    /// Blocks that are suspended, or whose last call on this instance failed. Empty without read on `blocks`.
+    failing: Vec<FailingBlock>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct FailingBlock {
+    name: String,
+    error: String,
+    at: Timestamp,
+}
+
 impl App {
-    /// `{ version, engine, engineVersion, startedAt, now, uptimeSeconds, instances, database, outbox, deliveries, streams, blocks,
-    /// activity, health }`. Failing blocks are named to those who may read `blocks`.
+    /// How the server is. Failing blocks are named to those who may read `blocks`.
     ///
     /// # Errors
     /// `unauthorized`, `forbidden`, `unavailable` where the database does not answer.
-    pub async fn status(&self, caller: &Caller) -> Result<Value> {
+    pub async fn status(&self, caller: &Caller) -> Result<StatusAnswer> {
         caller.require(Resource::Settings, Action::Read)?;
         let reading = self.reading().await?;
         let Reading { engine_version, instances, outbox, deliveries, suspended, room } = reading.as_ref();
@@ -78,30 +184,27 @@ impl App {
         let failing = self.failing_blocks(suspended);
         let health = self.health(&reading, failing.len());
         let shown_failing = if caller.holds(Resource::Blocks, Action::Read) { failing } else { Vec::new() };
-        Ok(json!({
-            "version": VERSION,
-            "engine": self.engine_name(),
-            "engineVersion": engine_version,
-            "startedAt": time::format_datetime(*started_at),
-            "now": time::format_datetime(now),
-            "uptimeSeconds": (now - *started_at).max(0) / 1000,
-            "instances": self.shown_instances(instances, now),
-            "database": { "sizeBytes": room.size_bytes, "freeBytes": room.free_bytes, "totalBytes": room.total_bytes },
-            "outbox": { "events": outbox.events, "sizeBytes": outbox.bytes, "maxBytes": outbox_max },
-            "deliveries": {
-                "pending": deliveries.pending,
-                "failed": deliveries.failed,
-                "dead": deliveries.dead,
-                "oldestPendingAt": deliveries.oldest_pending_at.map(time::format_datetime),
+        Ok(StatusAnswer {
+            version: VERSION,
+            engine: self.engine_name(),
+            engine_version: engine_version.clone(),
+            started_at: Timestamp(*started_at),
+            now: Timestamp(now),
+            uptime_seconds: (now - *started_at).max(0) / 1000,
+            instances: self.shown_instances(instances, now),
+            database: DatabaseAnswer { size_bytes: room.size_bytes, free_bytes: room.free_bytes, total_bytes: room.total_bytes },
+            outbox: OutboxAnswer { events: outbox.events, size_bytes: outbox.bytes, max_bytes: outbox_max },
+            deliveries: DeliveriesAnswer {
+                pending: deliveries.pending,
+                failed: deliveries.failed,
+                dead: deliveries.dead,
+                oldest_pending_at: deliveries.oldest_pending_at.map(Timestamp),
             },
-            "streams": { "open": open, "max": most },
-            "blocks": { "installed": self.blocks.read().len(), "failing": shown_failing },
-            "activity": self.activity.render(now),
-            "health": health
-                .iter()
-                .map(|check| json!({ "check": check.name, "ok": check.is_ok, "detail": check.detail }))
-                .collect::<Vec<_>>(),
-        }))
+            streams: StreamsAnswer { open, max: most },
+            blocks: BlocksAnswer { installed: self.blocks.read().len(), failing: shown_failing },
+            activity: self.activity.answer(now),
+            health,
+        })
     }
 
     fn engine_name(&self) -> &'static str {
@@ -150,7 +253,7 @@ impl App {
     }
 
     /// The instances, this one always among them.
-    fn shown_instances(&self, known: &[InstanceRow], now: i64) -> Vec<Value> {
+    fn shown_instances(&self, known: &[InstanceRow], now: i64) -> Vec<RunningInstance> {
         let own = &self.process.id;
         let this = InstanceRow {
             id: own.clone(),
@@ -163,21 +266,19 @@ impl App {
         let others = known.iter().filter(|row| row.id != *own).cloned();
         let mut rows: Vec<InstanceRow> = others.chain([this]).collect();
         rows.sort_by(|one, other| (one.started_at, &one.id).cmp(&(other.started_at, &other.id)));
-        rows.iter()
-            .map(|row| {
-                json!({
-                    "id": row.id,
-                    "version": row.version,
-                    "startedAt": time::format_datetime(row.started_at),
-                    "seenAt": time::format_datetime(row.seen_at),
-                    "isThis": row.id == *own,
-                })
+        rows.into_iter()
+            .map(|row| RunningInstance {
+                is_this: row.id == *own,
+                id: row.id,
+                version: row.version,
+                started_at: Timestamp(row.started_at),
+                seen_at: Timestamp(row.seen_at),
             })
             .collect()
     }
 
-    /// `{ name, error, at }` of each block that is suspended, or whose last call on this instance failed.
-    fn failing_blocks(&self, suspended: &HashMap<String, Suspension>) -> Vec<Value> {
+    /// Each block that is suspended, or whose last call on this instance failed.
+    fn failing_blocks(&self, suspended: &HashMap<String, Suspension>) -> Vec<FailingBlock> {
         let blocks = Arc::clone(&self.blocks.read());
         let failing = blocks.values().filter(|block| block.enabled).filter_map(|block| {
             let (error, at) = match suspended.get(block.name()) {
@@ -187,7 +288,7 @@ impl App {
                     (fault.error, fault.at)
                 }
             };
-            Some(json!({ "name": block.name(), "error": error, "at": time::format_datetime(at) }))
+            Some(FailingBlock { name: block.name().to_owned(), error, at: Timestamp(at) })
         });
         failing.collect()
     }

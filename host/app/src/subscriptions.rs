@@ -8,11 +8,14 @@ use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, Service, SubscriptionRow};
 use parking_lot::RwLock;
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::App;
+use crate::answer::{AnyObject, SuspensionAnswer};
 use crate::caller::Caller;
-use crate::makers::{keep_maker, render_suspension};
+use crate::makers::keep_maker;
 use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::stored::Place;
 use crate::webhooks::Webhook;
@@ -222,25 +225,43 @@ pub struct NewSubscription {
 }
 
 /// What making or changing something answers, with what may not be as it was meant.
-#[derive(Clone, Debug)]
-pub struct Answered {
-    pub thing: Value,
+#[derive(Clone, Debug, Serialize)]
+pub struct Answered<T> {
+    pub data: T,
     /// Sentences; empty where nothing is striking.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }
 
-/// `{ event, consumer, handler, config, perInstance, source, suspended }`.
-fn render(row: &SubscriptionRow) -> Value {
-    let config: Value = Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config);
-    json!({
-        "event": row.topic,
-        "consumer": row.consumer,
-        "handler": row.handler,
-        "config": config,
-        "perInstance": row.per_instance,
-        "source": row.source,
-        "suspended": render_suspension(row.suspension),
-    })
+/// Which events a consumer group gets, and what handles them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcSubscription", deny_unknown_fields)]
+pub struct SubscriptionAnswer {
+    /// Topic pattern.
+    event: String,
+    consumer: String,
+    handler: String,
+    #[schemars(with = "AnyObject")]
+    config: Value,
+    per_instance: bool,
+    /// `block:<name>` where a block declared it.
+    source: Option<String>,
+    suspended: Option<SuspensionAnswer>,
+}
+
+impl From<&SubscriptionRow> for SubscriptionAnswer {
+    fn from(row: &SubscriptionRow) -> SubscriptionAnswer {
+        SubscriptionAnswer {
+            event: row.topic.clone(),
+            consumer: row.consumer.clone(),
+            handler: row.handler.clone(),
+            config: Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config),
+            per_instance: row.per_instance,
+            source: row.source.clone(),
+            suspended: row.suspension.map(SuspensionAnswer::from),
+        }
+    }
 }
 
 fn refused(field: &str, message: String) -> Error {
@@ -317,20 +338,20 @@ impl App {
     }
 
     /// All stored subscriptions but those of webhooks.
-    pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<Value>> {
+    pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<SubscriptionAnswer>> {
         caller.require(Resource::Events, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await?;
-        Ok(rows.iter().map(render).collect())
+        Ok(rows.iter().map(SubscriptionAnswer::from).collect())
     }
 
-    pub(crate) async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<Value> {
+    pub(crate) async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         self.settle_rights_shown(caller).await;
         let consumer = consumer.to_owned();
         let row = self
             .look_up(caller, move |connection| Box::pin(async move { Ok(connection.subscription(&consumer).await?) }))
             .await?;
-        row.as_ref().map(render).ok_or_else(|| Error::not_found("subscription"))
+        row.as_ref().map(SubscriptionAnswer::from).ok_or_else(|| Error::not_found("subscription"))
     }
 
     /// Makes a subscription that a built-in handler serves.
@@ -338,7 +359,7 @@ impl App {
     /// # Errors
     /// `invalid_value` naming what does not fit; `unique_violation` where the group exists; `forbidden` where the caller may not
     /// read what it would get, or not write where it would go.
-    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered> {
+    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered<SubscriptionAnswer>> {
         caller.require(Resource::Events, Action::Create)?;
         let warnings = self.warnings_of_topics([&new.event]);
         check_consumer(&new.consumer)?;
@@ -374,7 +395,7 @@ impl App {
             maker: caller.maker(),
             suspension: None,
         };
-        let answer = Answered { thing: render(&row), warnings };
+        let answer = Answered { data: SubscriptionAnswer::from(&row), warnings };
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {

@@ -10,17 +10,18 @@ use std::sync::Arc;
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{BlockRow, Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
-use serde_json::Value;
 
 use crate::App;
-use crate::blocks::InstalledBlock;
+use crate::blocks::{BlockAnswer, InstalledBlock};
 use crate::caller::{Authority, Caller};
 use crate::identity::KEPT_MS;
 use crate::makers::{MakerRights, explain, keep_maker, suspend};
 use crate::manifest::Manifest;
 use crate::platform_event::Announcer;
 use crate::recheck::Consent;
-use crate::subscriptions::Subscription;
+use crate::subscriptions::{Subscription, SubscriptionAnswer};
+use crate::tasks::TaskAnswer;
+use crate::webhooks::WebhookAnswer;
 use crate::{subscriptions, webhooks};
 
 /// When suspensions were looked after last, and in which state of what they depend on.
@@ -318,7 +319,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
+    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         caller.require(Resource::Webhooks, Action::Update)?;
         self.adopt(caller, Made::Webhook, id).await?;
         self.shown_webhook(caller, id).await
@@ -328,7 +329,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<Value> {
+    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         caller.require(Resource::Events, Action::Update)?;
         self.adopt(caller, Made::Subscription, consumer).await?;
         self.shown_subscription(caller, consumer).await
@@ -338,7 +339,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
-    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let id = self.find_task(caller, id_or_name).await?.id;
         self.adopt(caller, Made::Task, &id).await?;
@@ -349,7 +350,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`; `forbidden` where it carries more than the caller holds.
-    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<Value> {
+    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         self.installed(name)?;
         self.adopt(caller, Made::Block, name).await?;

@@ -5,13 +5,16 @@ mod runner;
 mod schedule;
 
 use blockbase_query::{Action, Paging};
-use blockbase_schema::{Code, Error, Resource, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::App;
+use crate::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::caller::Caller;
-use crate::makers::{keep_maker, render_suspension};
+use crate::makers::keep_maker;
 use crate::records::page_json;
 use crate::stored::Place;
 use kind::Kind;
@@ -47,37 +50,87 @@ pub struct NewTask {
     pub enabled: bool,
 }
 
-/// `{ id, name, type, enabled, schedule, config, lastRunAt, lastStatus, nextRunAt, suspended }`.
-fn render(task: &TaskRow) -> Value {
-    let config: Value = Place::new("svc_tasks", "config", &task.id).read(&task.config);
-    json!({
-        "id": task.id,
-        "name": task.name,
-        "type": task.kind,
-        "enabled": task.enabled,
-        "schedule": task.schedule,
-        "config": config,
-        "lastRunAt": task.last_run_at.map(time::format_datetime),
-        "lastStatus": task.last_status,
-        "nextRunAt": task.next_run_at.filter(|_| task.enabled).map(time::format_datetime),
-        "suspended": render_suspension(task.suspension),
-    })
+/// What the service does by itself, on a schedule.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcTask", deny_unknown_fields)]
+pub struct TaskAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = kind::NAMES))]
+    kind: String,
+    enabled: bool,
+    /// Five fields of cron, in UTC.
+    schedule: String,
+    #[schemars(with = "AnyObject")]
+    config: Value,
+    last_run_at: Option<Timestamp>,
+    #[schemars(extend("enum" = or_null(&RUN_STATUSES)))]
+    last_status: Option<String>,
+    next_run_at: Option<Timestamp>,
+    suspended: Option<SuspensionAnswer>,
 }
 
-/// `{ id, taskId, trigger, status, startedAt, finishedAt, result, error }`.
-fn render_run(run: &TaskRunRow) -> Value {
-    let result: Value =
-        run.result.as_deref().map(|result| Place::new("svc_task_runs", "result", &run.id).read(result)).unwrap_or_default();
-    json!({
-        "id": run.id,
-        "taskId": run.task_id,
-        "trigger": run.trigger,
-        "status": run.status,
-        "startedAt": time::format_datetime(run.started_at),
-        "finishedAt": run.finished_at.map(time::format_datetime),
-        "result": result,
-        "error": run.error,
-    })
+impl From<&TaskRow> for TaskAnswer {
+    fn from(task: &TaskRow) -> TaskAnswer {
+        TaskAnswer {
+            id: task.id.clone(),
+            name: task.name.clone(),
+            kind: task.kind.clone(),
+            enabled: task.enabled,
+            schedule: task.schedule.clone(),
+            config: Place::new("svc_tasks", "config", &task.id).read(&task.config),
+            last_run_at: task.last_run_at.map(Timestamp),
+            last_status: task.last_status.clone(),
+            next_run_at: task.next_run_at.filter(|_| task.enabled).map(Timestamp),
+            suspended: task.suspension.map(SuspensionAnswer::from),
+        }
+    }
+}
+
+/// The states of a run, and of the last one of a task.
+const RUN_STATUSES: [&str; 3] = ["running", "succeeded", "failed"];
+
+/// A run of a task.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcTaskRun", deny_unknown_fields)]
+pub struct TaskRunAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    #[schemars(extend("format" = "uuid"))]
+    task_id: String,
+    #[schemars(extend("enum" = ["schedule", "manual"]))]
+    trigger: String,
+    #[schemars(extend("enum" = RUN_STATUSES))]
+    status: String,
+    started_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    /// What it did, where it succeeded.
+    result: Value,
+    error: Option<String>,
+}
+
+impl From<&TaskRunRow> for TaskRunAnswer {
+    fn from(run: &TaskRunRow) -> TaskRunAnswer {
+        TaskRunAnswer {
+            id: run.id.clone(),
+            task_id: run.task_id.clone(),
+            trigger: run.trigger.clone(),
+            status: run.status.clone(),
+            started_at: Timestamp(run.started_at),
+            finished_at: run.finished_at.map(Timestamp),
+            result: result_of(run),
+            error: run.error.clone(),
+        }
+    }
+}
+
+/// What a run did; null where it did not succeed, or that is not told.
+fn result_of(run: &TaskRunRow) -> Value {
+    run.result.as_deref().map(|result| Place::new("svc_task_runs", "result", &run.id).read(result)).unwrap_or_default()
 }
 
 fn check_name(name: &str) -> Result<()> {
@@ -100,36 +153,36 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 impl App {
-    pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<Value>> {
+    pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<TaskAnswer>> {
         caller.require(Resource::Tasks, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let tasks = self.scan(caller, |connection| Box::pin(async move { Ok(connection.tasks().await?) })).await?;
-        Ok(tasks.iter().map(|task| self.render_to(caller, task)).collect())
+        Ok(tasks.iter().map(|task| self.answer_to(caller, task)).collect())
     }
 
     /// A task by its id or its name.
-    pub async fn task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+    pub async fn task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Read)?;
         self.shown_task(caller, id_or_name).await
     }
 
-    pub(crate) async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+    pub(crate) async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         let mut task = self.find_task(caller, id_or_name).await?;
         if self.settle_rights_shown(caller).await {
             task = self.find_task(caller, &task.id).await?;
         }
-        Ok(self.render_to(caller, &task))
+        Ok(self.answer_to(caller, &task))
     }
 
     /// The task as the caller may see it: the input of a block's action is for those alone who may call the action.
-    fn render_to(&self, caller: &Caller, task: &TaskRow) -> Value {
-        let mut json = render(task);
+    fn answer_to(&self, caller: &Caller, task: &TaskRow) -> TaskAnswer {
+        let mut answer = TaskAnswer::from(task);
         if self.may_act_on_task(caller, task).is_err()
-            && let Some(input) = json.pointer_mut("/config/input")
+            && let Some(input) = answer.config.get_mut("input")
         {
             *input = Value::Null;
         }
-        json
+        answer
     }
 
     pub(crate) async fn find_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskRow> {
@@ -143,7 +196,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the caller may not do that, or holds less than the user to erase; `unique_violation` where the name is
     /// taken.
-    pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<Value> {
+    pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Create)?;
         check_name(&new.name)?;
         if !kind::MADE.contains(&new.kind.as_str()) {
@@ -171,7 +224,7 @@ impl App {
             updated_at: now,
             suspension: None,
         };
-        let answer = render(&task);
+        let answer = TaskAnswer::from(&task);
         let (app, acting) = (self.itself()?, caller.clone());
         self.store
             .write(self.by(caller), move |connection| {
@@ -199,7 +252,7 @@ impl App {
     /// # Errors
     /// `forbidden` where the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
     /// or would erase, or changes how guests are deleted and may not delete users.
-    pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<Value> {
+    pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let known = self.find_task(caller, id_or_name).await?;
         self.may_act_on_task(caller, &known)?;
@@ -244,7 +297,7 @@ impl App {
                 })
             })
             .await?;
-        Ok(render(&task))
+        Ok(TaskAnswer::from(&task))
     }
 
     /// Deletes a task that somebody made, with its runs.
@@ -285,7 +338,7 @@ impl App {
         if !shows_outcome {
             runs.iter_mut().for_each(|run| (run.result, run.error) = (None, None));
         }
-        Ok(page_json(&Value::Array(runs.iter().map(render_run).collect()), paging, total))
+        Ok(page_json(&runs.iter().map(TaskRunAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
     /// Demands the rights that a task carries: those to call its action. The service's own tasks carry none beside `tasks`.

@@ -12,7 +12,7 @@ use blockbase_store::{ApiKeyRow, Made, SuspensionReason, TaskRunRow};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::makers::render_maker;
+use crate::answer::MakerAnswer;
 
 listed! {
     /// What happened to a record.
@@ -173,7 +173,7 @@ pub(crate) struct KeyMembers<'a> {
     name: &'a str,
     user_id: &'a str,
     role_id: &'a str,
-    made_by: Value,
+    made_by: Option<MakerAnswer>,
 }
 
 impl<'a> From<&'a ApiKeyRow> for KeyMembers<'a> {
@@ -183,7 +183,7 @@ impl<'a> From<&'a ApiKeyRow> for KeyMembers<'a> {
             name: &key.name,
             user_id: &key.user_id,
             role_id: &key.role_id,
-            made_by: render_maker(&key.maker),
+            made_by: MakerAnswer::of(&key.maker),
         }
     }
 }

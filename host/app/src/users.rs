@@ -5,10 +5,11 @@ mod sessions;
 use blockbase_query::{Access, Action, Paging};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::App;
-use crate::accounts::{ADMIN, ANONYMOUS, check_name, render_user};
+use crate::accounts::{ADMIN, ANONYMOUS, UserAnswer, check_name};
 use crate::api_keys::keys_are_gone;
 use crate::caller::Caller;
 use crate::identity::grants;
@@ -16,6 +17,8 @@ use crate::makers::{owns_things, raise_versions_of, settle};
 use crate::platform_event::Announcer;
 use crate::records::page_json;
 use crate::topic::{Topic, UserMembers};
+
+pub use sessions::UserSessionAnswer;
 
 /// Most roles of one user.
 const ROLES_OF_USER_MAX: i64 = 100;
@@ -48,12 +51,29 @@ pub enum OnDeletion {
     Suspend,
 }
 
-/// The user with `banned` and `roles: [{ id, name }]`.
-fn render(user: &UserRow, roles: &[RoleRow]) -> Value {
-    let mut json = render_user(user);
-    json["banned"] = json!(user.banned);
-    json["roles"] = roles.iter().map(|role| json!({ "id": role.id, "name": role.name })).collect();
-    json
+/// A user as those see them who look after users.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcManagedUser", deny_unknown_fields)]
+pub struct ManagedUserAnswer {
+    #[serde(flatten)]
+    user: UserAnswer,
+    banned: bool,
+    roles: Vec<HeldRole>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct HeldRole {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+}
+
+impl ManagedUserAnswer {
+    fn of(user: &UserRow, roles: Vec<RoleRow>) -> ManagedUserAnswer {
+        let roles = roles.into_iter().map(|RoleRow { id, name, .. }| HeldRole { id, name }).collect();
+        ManagedUserAnswer { user: UserAnswer::from(user), banned: user.banned, roles }
+    }
 }
 
 /// The user, if the decision reaches them; held until the transaction ends.
@@ -100,18 +120,18 @@ impl App {
                 Box::pin(async move {
                     let UserSearch { text, role } = search;
                     let (users, total) = connection.users(text, role, only, limit, offset).await?;
-                    let mut rendered = Vec::with_capacity(users.len());
+                    let mut answers = Vec::with_capacity(users.len());
                     for user in &users {
-                        rendered.push(render(user, &connection.roles_of(&user.id).await?));
+                        answers.push(ManagedUserAnswer::of(user, connection.roles_of(&user.id).await?));
                     }
-                    Ok((rendered, total))
+                    Ok((answers, total))
                 })
             })
             .await?;
-        Ok(page_json(&Value::Array(users), paging, total))
+        Ok(page_json(&users, paging, total))
     }
 
-    pub async fn user(&self, caller: &Caller, id: &str) -> Result<Value> {
+    pub async fn user(&self, caller: &Caller, id: &str) -> Result<ManagedUserAnswer> {
         let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
         let missing = || Error::not_found("user");
         if only.is_some_and(|only| only != id) {
@@ -121,7 +141,7 @@ impl App {
         self.look_up(caller, move |connection| {
             Box::pin(async move {
                 let user = connection.user(&id).await?.ok_or_else(missing)?;
-                Ok(render(&user, &connection.roles_of(&id).await?))
+                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))
             })
         })
         .await
@@ -132,7 +152,7 @@ impl App {
     ///
     /// # Errors
     /// `forbidden` where the user holds more than the caller; `conflict` where it would ban the last admin.
-    pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<Value> {
+    pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
         if changes.name.as_deref().is_some_and(|name| check_name(name).is_err()) {
             return Err(Error::new(Code::InvalidValue, "`name` holds 200 characters at most, and no NUL.").with_field("name"));
@@ -155,7 +175,7 @@ impl App {
                     connection.update_user(&user).await?;
                     settle(connection, &announcer, MakerPart::User(id.clone()), now).await?;
                 }
-                Ok(render(&user, &connection.roles_of(&id).await?))
+                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))
             })
         })
         .await
@@ -252,7 +272,7 @@ impl App {
     ///
     /// # Errors
     /// `forbidden` where the role gives more than the caller holds, or the user holds more; `conflict` where the user has 100 roles.
-    pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<Value> {
+    pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
         self.change_accounts_by(caller.judged.clone(), move |connection| {
@@ -268,7 +288,7 @@ impl App {
                     return Err(Error::new(Code::Conflict, message));
                 }
                 connection.give_role(&user_id, &role.id).await?;
-                Ok(render(&user, &connection.roles_of(&user_id).await?))
+                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
             })
         })
         .await

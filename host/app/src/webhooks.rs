@@ -9,14 +9,17 @@ use std::time::Duration;
 use blockbase_auth::{Sealed, SecretBox, Unsealed, new_webhook_secret};
 use blockbase_query::Action;
 use blockbase_query::topic::TopicPattern;
-use blockbase_schema::{Code, Error, Resource, Result, is_url, time};
+use blockbase_schema::{Code, Error, Resource, Result, is_url};
 use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, WebhookRow};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::App;
+use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
-use crate::makers::{keep_maker, render_suspension};
+use crate::makers::keep_maker;
 use crate::stored::Place;
 use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
 use crate::topic::{Topic, WebhookTestMembers};
@@ -116,23 +119,45 @@ pub struct WebhookChanges {
     pub enabled: Option<bool>,
 }
 
-/// `{ id, name, url, topics, headers, enabled, source, createdAt, updatedAt, suspended }`.
-fn render(row: &WebhookRow) -> Value {
-    let headers = Headers::read(&row.headers)
-        .unwrap_or_else(|_| Place::new("svc_webhooks", "headers", &row.id).damaged("it holds no headers by name"));
-    let topics: Value = Place::new("svc_webhooks", "topics", &row.id).read(&row.topics);
-    json!({
-        "id": row.id,
-        "name": row.name,
-        "url": row.url,
-        "topics": topics,
-        "headers": headers.shown(),
-        "enabled": row.enabled,
-        "source": row.source,
-        "createdAt": time::format_datetime(row.created_at),
-        "updatedAt": time::format_datetime(row.updated_at),
-        "suspended": render_suspension(row.suspension),
-    })
+/// Events sent to another service, signed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcWebhook", deny_unknown_fields)]
+pub struct WebhookAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: Option<String>,
+    #[schemars(extend("format" = "uri"))]
+    url: String,
+    topics: Vec<String>,
+    /// Names alone: a value is stored sealed and never shown.
+    #[schemars(with = "AnyObject", extend("additionalProperties" = json!({ "type": "string", "const": HIDDEN })))]
+    headers: Value,
+    enabled: bool,
+    /// `block:<name>` where a block declared it.
+    source: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    suspended: Option<SuspensionAnswer>,
+}
+
+impl From<&WebhookRow> for WebhookAnswer {
+    fn from(row: &WebhookRow) -> WebhookAnswer {
+        let headers = Headers::read(&row.headers)
+            .unwrap_or_else(|_| Place::new("svc_webhooks", "headers", &row.id).damaged("it holds no headers by name"));
+        WebhookAnswer {
+            id: row.id.clone(),
+            name: row.name.clone(),
+            url: row.url.clone(),
+            topics: Place::new("svc_webhooks", "topics", &row.id).read(&row.topics),
+            headers: headers.shown(),
+            enabled: row.enabled,
+            source: row.source.clone(),
+            created_at: Timestamp(row.created_at),
+            updated_at: Timestamp(row.updated_at),
+            suspended: row.suspension.map(SuspensionAnswer::from),
+        }
+    }
 }
 
 fn refused(field: &str, message: impl Into<String>) -> Error {
@@ -203,23 +228,23 @@ impl App {
     }
 
     /// All webhooks, the newest first.
-    pub async fn list_webhooks(&self, caller: &Caller) -> Result<Vec<Value>> {
+    pub async fn list_webhooks(&self, caller: &Caller) -> Result<Vec<WebhookAnswer>> {
         caller.require(Resource::Webhooks, Action::Read)?;
         self.settle_rights_shown(caller).await;
         let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.webhooks().await?) })).await?;
-        Ok(rows.iter().map(render).collect())
+        Ok(rows.iter().map(WebhookAnswer::from).collect())
     }
 
-    pub async fn webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
+    pub async fn webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         caller.require(Resource::Webhooks, Action::Read)?;
         self.shown_webhook(caller, id).await
     }
 
-    pub(crate) async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<Value> {
+    pub(crate) async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         let found = self.find_webhook(caller, id).await?;
         match self.settle_rights_shown(caller).await {
-            true => Ok(render(&self.find_webhook(caller, id).await?)),
-            false => Ok(render(&found)),
+            true => Ok(WebhookAnswer::from(&self.find_webhook(caller, id).await?)),
+            false => Ok(WebhookAnswer::from(&found)),
         }
     }
 
@@ -233,11 +258,11 @@ impl App {
     ///
     /// # Errors
     /// `invalid_value` naming what does not fit; `forbidden` where the caller may not read what it would send.
-    pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered, String)> {
+    pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered<WebhookAnswer>, String)> {
         caller.require(Resource::Webhooks, Action::Create)?;
         let warnings = self.warnings_of_topics(&new.topics);
         let (row, secret) = self.new_webhook(caller, new, None)?;
-        let answer = Answered { thing: render(&row), warnings };
+        let answer = Answered { data: WebhookAnswer::from(&row), warnings };
         self.store
             .write(self.by(caller), move |connection| {
                 Box::pin(async move {
@@ -287,7 +312,7 @@ impl App {
     /// # Errors
     /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`; `forbidden` where the caller may not read what it sends; `conflict` for anything but `enabled` of
     /// one that a block declared.
-    pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered> {
+    pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered<WebhookAnswer>> {
         caller.require(Resource::Webhooks, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;
         if let Some(url) = &changes.url {
@@ -348,7 +373,7 @@ impl App {
             .await?;
         self.refresh_subscriptions().await?;
         let warnings = self.warnings_of_topics(&topics_of(&row)?);
-        Ok(Answered { thing: render(&row), warnings })
+        Ok(Answered { data: WebhookAnswer::from(&row), warnings })
     }
 
     /// Deletes a webhook; what it still had to send is dropped.

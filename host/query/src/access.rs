@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use blockbase_schema::Resource;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What a grant allows. `manage` stands for all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Action {
     Create,
     Read,
@@ -32,21 +35,36 @@ impl Action {
 }
 
 /// Which rows a grant reaches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum RowPolicy {
-    /// Rows that the caller created.
+    // Rows that the caller created. (A sentence of one value alone would make the schema a choice of schemas.)
     Own,
 }
 
-/// `{ resource, actions, rowPolicy? }`; the resource `*` stands for all.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What a role gives on one resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcGrant")]
 pub struct Grant {
+    #[schemars(
+        description = described_resources(),
+        regex(pattern = r"^(\*|[a-z][a-z0-9_\-]*(:[a-z][a-z0-9_\-]*)?)$"),
+        length(max = 128)
+    )]
     pub resource: String,
+    /// `manage` stands for all of them.
+    #[schemars(length(min = 1), extend("uniqueItems" = true))]
     pub actions: Vec<Action>,
+    /// `own`: only rows that the caller created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub row_policy: Option<RowPolicy>,
+}
+
+fn described_resources() -> String {
+    let names: Vec<String> = Resource::ALL.iter().map(|resource| format!("`{}`", resource.name())).collect();
+    format!("An object's name, {}, what a block declares as `<block>:<name>`, or `*` for all.", names.join(", "))
 }
 
 /// A set of actions, one bit each.

@@ -38,12 +38,8 @@ pub(crate) async fn install(
     };
     let file = body::read_within(request, &state, state.settings.block_bytes_max).await?;
     let installed = state.app.install_block(&caller, file, options).await?;
-    let (status, answer) = match installed.block {
-        Some(block) if installed.is_new => (StatusCode::CREATED, json!({ "data": block, "report": installed.report })),
-        Some(block) => (StatusCode::OK, json!({ "data": block, "report": installed.report })),
-        None => (StatusCode::OK, json!({ "report": installed.report })),
-    };
-    Ok(render::json_bytes(status, answer.to_string().into_bytes()))
+    let status = if installed.is_new && installed.block.is_some() { StatusCode::CREATED } else { StatusCode::OK };
+    Ok(render::json(status, &installed))
 }
 
 pub(crate) async fn actions(

@@ -41,7 +41,7 @@ pub(crate) async fn claim(
 
 /// What a client needs to know before somebody signs in. It looks at no credential.
 pub(crate) async fn instance(State(state): State<AppState>) -> Result<Response, ApiError> {
-    Ok(render::json_bytes(StatusCode::OK, state.app.instance().await?.to_string().into_bytes()))
+    Ok(render::json(StatusCode::OK, &state.app.instance().await?))
 }
 
 /// What the caller may do.

@@ -5,6 +5,7 @@
 
 mod accounts;
 mod actions;
+mod answers;
 mod auth;
 mod blocks;
 mod column;

@@ -67,16 +67,23 @@ fn with_etag(mut response: Response, etag: &str) -> Response {
     response
 }
 
+/// An answer as it is.
+pub(crate) fn json<T: Serialize>(status: StatusCode, answer: &T) -> Response {
+    json_bytes(status, bytes_of(answer))
+}
+
 /// `{ "data": … }` around a value.
 pub(crate) fn data<T: Serialize>(status: StatusCode, value: &T) -> Response {
-    data_bytes(status, &serde_json::to_vec(value).unwrap_or_else(|_| b"null".to_vec()))
+    data_bytes(status, &bytes_of(value))
+}
+
+fn bytes_of(answer: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(answer).unwrap_or_else(|_| b"null".to_vec())
 }
 
 /// `{ "data": … }`, with `warnings` where there are any.
-pub(crate) fn answered(status: StatusCode, answered: Answered) -> Response {
-    let mut answer = json!({ "data": answered.thing });
-    add_warnings(&mut answer, answered.warnings);
-    json_bytes(status, answer.to_string().into_bytes())
+pub(crate) fn answered<T: Serialize>(status: StatusCode, answered: &Answered<T>) -> Response {
+    json(status, answered)
 }
 
 /// Adds `warnings` to an answer, where there are any.

@@ -53,8 +53,8 @@ pub(crate) async fn create(
 ) -> Result<Response, ApiError> {
     let NewBody { name, url, topics, headers, enabled } = body;
     let new = NewWebhook { name, url, topics, headers: headers.unwrap_or_default(), enabled: enabled.unwrap_or(true) };
-    let (Answered { thing, warnings }, secret) = state.app.create_webhook(&caller, new).await?;
-    let mut answer = json!({ "data": thing, "secret": secret });
+    let (Answered { data, warnings }, secret) = state.app.create_webhook(&caller, new).await?;
+    let mut answer = json!({ "data": data, "secret": secret });
     render::add_warnings(&mut answer, warnings);
     Ok((StatusCode::CREATED, axum::Json(answer)).into_response())
 }
@@ -75,7 +75,7 @@ pub(crate) async fn update(
 ) -> Result<Response, ApiError> {
     let ChangesBody { name, url, topics, headers, enabled } = body;
     let changes = WebhookChanges { name, url, topics, headers, enabled };
-    Ok(render::answered(StatusCode::OK, state.app.update_webhook(&caller, &id, changes).await?))
+    Ok(render::answered(StatusCode::OK, &state.app.update_webhook(&caller, &id, changes).await?))
 }
 
 pub(crate) async fn delete(

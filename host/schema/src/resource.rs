@@ -128,4 +128,12 @@ mod tests {
             assert_eq!(list, Resource::ALL.iter().map(|resource| resource.name()).collect::<Vec<_>>());
         }
     }
+
+    #[test]
+    fn the_console_knows_where_own_rows_are() {
+        let roles = include_str!("../../../console/src/screens/roles/roles.ts");
+        let owned = constant(roles, "export const OWN_ROWS: Record<string, RowWords> = {", "\n};");
+        let listed = found(owned, r"(?m)^  ([a-z_]+): ");
+        assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), names(Resource::has_own_rows));
+    }
 }

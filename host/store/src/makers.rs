@@ -55,6 +55,15 @@ pub enum SuspensionReason {
 const OF_MAKER: &str = "'maker_gone', 'maker_banned', 'key_gone', 'key_expired', 'key_suspended'";
 
 impl SuspensionReason {
+    pub const ALL: [SuspensionReason; 6] = [
+        SuspensionReason::MakerGone,
+        SuspensionReason::MakerBanned,
+        SuspensionReason::KeyGone,
+        SuspensionReason::KeyExpired,
+        SuspensionReason::KeySuspended,
+        SuspensionReason::RightsLost,
+    ];
+
     /// As it is stored, shown and told in events.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -68,17 +77,10 @@ impl SuspensionReason {
     }
 
     fn read(text: &str) -> Result<SuspensionReason, DbError> {
-        [
-            SuspensionReason::MakerGone,
-            SuspensionReason::MakerBanned,
-            SuspensionReason::KeyGone,
-            SuspensionReason::KeyExpired,
-            SuspensionReason::KeySuspended,
-            SuspensionReason::RightsLost,
-        ]
-        .into_iter()
-        .find(|reason| reason.as_str() == text)
-        .ok_or_else(|| DbError::Other(format!("there is no reason {text:?} for a suspension").into()))
+        SuspensionReason::ALL
+            .into_iter()
+            .find(|reason| reason.as_str() == text)
+            .ok_or_else(|| DbError::Other(format!("there is no reason {text:?} for a suspension").into()))
     }
 }
 

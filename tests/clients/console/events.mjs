@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { createServer } from "node:http";
 import { after, test } from "node:test";
-import { admin, call, hostile, look, must, open, until } from "./harness.mjs";
+import { admin, call, holdAnswers, hostile, look, must, open, until } from "./harness.mjs";
 
 const owner = await admin();
 await must(owner, "POST", "/api/v1/objects", { name: "note", label: "Note", fields: [{ name: "text", type: "text" }] });
@@ -69,17 +69,8 @@ test("events come live, wait while paused, are filtered, and lead to their recor
 test("an event that comes before the list has its first page is shown", async () => {
   const page = await open("/admin/data/note", { as: owner });
   await page.getByText("live", { exact: true }).waitFor();
-  let asked = () => {};
-  let release = () => {};
-  const isAsked = new Promise((resolve) => (asked = resolve));
-  const isReleased = new Promise((resolve) => (release = resolve));
   // The page is of a moment before the event, and comes after it.
-  await page.route("**/api/v1/events?*", async (route) => {
-    const answer = await route.fetch();
-    asked();
-    await isReleased;
-    await route.fulfill({ response: answer });
-  });
+  const { isAsked, release } = await holdAnswers(page, "**/api/v1/events?*");
   await page.getByRole("link", { name: "Events", exact: true }).click();
   await isAsked;
   const id = await create("early");

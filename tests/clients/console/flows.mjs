@@ -254,7 +254,7 @@ test("blocks: one is uploaded, agreed to, and its action runs", async () => {
 });
 
 test("roles: one is made, its grants are saved, and the console is seen as it", async () => {
-  const page = await screen("/roles", { expect: [/403/] });
+  const page = await screen("/roles", { expect: [/40[34]/] });
   await page.getByRole("grid", { name: "Roles" }).getByText("public").first().waitFor();
   await page.getByRole("link", { name: "Create role" }).click();
   await details(page).getByLabel("Name").fill("support");
@@ -274,6 +274,12 @@ test("roles: one is made, its grants are saved, and the console is seen as it", 
   await rail.getByRole("link", { name: "order", exact: true }).click();
   await page.getByText("60 records").waitFor();
   await picture(page, "view-as");
+  // The role may change its own orders, and still nothing is changed in this view: a cell opens its record.
+  const row = page.getByRole("grid").locator('[data-row="0"]');
+  await row.locator('[data-act="select"]').waitFor({ state: "attached" });
+  await row.locator("[data-cell]").first().dblclick();
+  await details(page).getByRole("heading").first().waitFor();
+  assert.equal(await page.locator("[data-editor]").count(), 0);
   await button(page, "Leave view").click();
   await rail.getByRole("link", { name: "customer" }).waitFor();
 });

@@ -253,6 +253,24 @@ export async function intercept(page, part, answer, { method } = {}) {
   return () => page.unroute(matches, handler);
 }
 
+/**
+ * Holds the answers to requests whose address matches the pattern back: each is of the moment it was asked for, and comes when the test
+ * calls `release`. `isAsked` waits until the server has given the first.
+ */
+export async function holdAnswers(page, pattern) {
+  let asked;
+  let release;
+  const isAsked = new Promise((resolve) => (asked = resolve));
+  const isReleased = new Promise((resolve) => (release = resolve));
+  await page.route(pattern, async (route) => {
+    const answer = await route.fetch();
+    asked();
+    await isReleased;
+    await route.fulfill({ response: answer });
+  });
+  return { isAsked, release };
+}
+
 /** The text of what has the focus: its accessible name, roughly. */
 export function focused(page) {
   return page.evaluate(() => {

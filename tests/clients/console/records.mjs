@@ -192,6 +192,12 @@ test("a cell of each type is edited in place", async () => {
   await page.keyboard.press("Control+Enter");
   await until("meta is stored", async () => (await one("types")).meta?.a?.length === 2);
   await until("meta is shown", async () => (await cellText(page, 0, "meta")).includes('"a":[1,2]'));
+  // A text is JSON too, and stays one.
+  await editAt(page, 0, "meta");
+  await editor.waitFor();
+  await editor.fill('"12"');
+  await page.keyboard.press("Control+Enter");
+  await until("meta is a text", async () => (await one("types")).meta === "12");
 
   await editAt(page, 0, "owner_id");
   const picker = page.getByRole("dialog", { name: "Edit owner", exact: true }).getByRole("combobox");
@@ -199,6 +205,31 @@ test("a cell of each type is edited in place", async () => {
   await page.getByRole("option", { name: /Grace Hopper/ }).click();
   await until("the owner is stored", async () => (await one("types")).owner_id === grace.id);
   await until("the owner's name is shown", async () => (await cellText(page, 0, "owner_id")) === "Grace Hopper");
+});
+
+test("the editor of a relation leaves by the keys of every other", async () => {
+  await fresh("relation keys", { owner_id: grace.id });
+  const page = await open(only("relation keys"), { as: me });
+  await ready(page);
+  const editor = page.getByRole("dialog", { name: "Edit owner", exact: true });
+  const isGridFocused = () => grid(page).evaluate((element) => element === document.activeElement);
+  await editAt(page, 0, "owner_id");
+  await until("the picker has the focus", () => editor.getByRole("combobox").evaluate((element) => element === document.activeElement));
+  await page.keyboard.press("Escape");
+  await editor.waitFor({ state: "hidden" });
+  await until("the grid has the focus after Escape", isGridFocused);
+  // A text that names no record is not left by Tab, and the first Escape takes it back.
+  await editAt(page, 0, "owner_id");
+  await until("the picker has the focus again", () => editor.getByRole("combobox").evaluate((element) => element === document.activeElement));
+  await page.keyboard.type("nobody");
+  await page.keyboard.press("Tab");
+  await editor.getByRole("alert").getByText("Choose a record of").waitFor();
+  await page.keyboard.press("Escape");
+  await until("the name is back", async () => (await editor.getByRole("combobox").inputValue()) === "Grace Hopper");
+  await page.keyboard.press("Tab");
+  await editor.waitFor({ state: "hidden" });
+  await until("the grid has the focus after Tab", isGridFocused);
+  assert.equal((await one("relation keys")).owner_id, grace.id);
 });
 
 const raw = (title) => fetch(`${base}/api/v1/data/errand?title[eq]=${title}`, { headers: { authorization: `Bearer ${me.token}` } }).then((answer) => answer.text());
@@ -258,7 +289,7 @@ test("null is not empty, a refusal stays at the cell, and Ctrl Z takes back", as
   await editAt(page, 0, "n");
   await page.keyboard.type("12x");
   await page.keyboard.press("Enter");
-  await page.getByRole("alert").getByText("n takes a number").waitFor();
+  await page.getByRole("alert").getByText("Enter a number").waitFor();
   await page.keyboard.press("Control+a");
   await page.keyboard.type("-7");
   await page.keyboard.press("Enter");

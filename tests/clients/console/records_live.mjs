@@ -1,7 +1,7 @@
 // The table of records while others write: glow, new rows, rows that leave, and a storm of events.
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { admin, look, must, open, settled, until } from "./harness.mjs";
+import { admin, holdAnswers, look, must, open, settled, until } from "./harness.mjs";
 
 let me;
 before(async () => {
@@ -100,17 +100,8 @@ test("a change that comes while the rows are read again is shown", async () => {
   const page = await open("/admin/data/tick", { as: me });
   await ready(page);
   await rowOf(page, "read again").waitFor();
-  let asked = () => {};
-  let release = () => {};
-  const isAsked = new Promise((resolve) => (asked = resolve));
-  const isReleased = new Promise((resolve) => (release = resolve));
   // The rows are of a moment before the change, and come after it.
-  await page.route("**/api/v1/data/tick?*", async (route) => {
-    const answer = await route.fetch();
-    asked();
-    await isReleased;
-    await route.fulfill({ response: answer });
-  });
+  const { isAsked, release } = await holdAnswers(page, "**/api/v1/data/tick?*");
   await page.getByRole("button", { name: "More actions" }).click();
   await page.getByRole("menuitem", { name: "Read again" }).click();
   await isAsked;

@@ -77,6 +77,11 @@ test("a role is made, its grid saved, its effective rights shown, and the consol
   assert.deepEqual([(await cells("note"))[1], (await cells("invoice"))[1]], ["own rows", "own rows"]);
   await page.getByRole("button", { name: /^Edit create on \d+ objects$/ }).click();
   await page.getByRole("menuitem", { name: "Nothing" }).click();
+  // Accounts and keys belong to somebody as records do; what has no rows is granted as a whole.
+  for (const [resource, reaches] of [["users", ["–", "all accounts", "own account"]], ["api_keys", ["–", "all keys", "own keys"]], ["tasks", ["–", "yes"]]]) {
+    await button(page, `Edit ${resource}`).click();
+    assert.deepEqual(await page.getByLabel(`read on ${resource}`, { exact: true }).locator("option").allInnerTexts(), reaches);
+  }
   await button(page, "Edit note").click();
   await button(page, "Read to delete").click();
   assert.deepEqual(await Promise.all(["read", "create", "update", "delete", "manage"].map((action) => page.getByLabel(`${action} on note`, { exact: true }).inputValue())), ["all", "all", "all", "all", ""]);

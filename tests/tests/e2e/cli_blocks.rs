@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use blockbase_tests::{
-    Receiver, Registry, Reply, Server, blockbase, checkout, example_block, on_sqlite_first, pack, target_directory,
+    Receiver, Registry, Reply, Server, blockbase, checkout, example_block, guests_directory, on_sqlite_first, pack,
 };
 use serde_json::{Value, json};
 
@@ -476,7 +476,7 @@ impl Dev {
             .args(["block", "dev", "--yes"])
             .arg(directory)
             .envs(shell.environment.iter().map(|(name, value)| (name, value)))
-            .env("CARGO_TARGET_DIR", target_directory().join("guests"))
+            .env("CARGO_TARGET_DIR", guests_directory())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

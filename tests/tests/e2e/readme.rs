@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, on_sqlite_first, target_directory};
+use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, guests_directory, on_sqlite_first};
 
 /// The shell of the blocks that follow a `tour` mark.
 fn tour(document: &str) -> String {
@@ -40,7 +40,7 @@ pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
                 &format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"),
             ])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
-            .env("CARGO_TARGET_DIR", target_directory().join("guests"))
+            .env("CARGO_TARGET_DIR", guests_directory())
             .stdin(Stdio::null())
             .output()
             .unwrap()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
-use blockbase_tests::{blockbase, made_once, on_sqlite_first, target_directory};
+use blockbase_tests::{blockbase, guests_directory, made_once, on_sqlite_first, target_directory};
 use serde_json::{Value, json};
 
 use crate::sdk_promises;
@@ -63,7 +63,7 @@ fn new_block(name: &str, change: impl FnOnce(String) -> String) -> PathBuf {
 fn command(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(blockbase());
     // One target directory for all guests, so that the standard library is built once.
-    command.args(arguments).arg(directory).env("CARGO_TARGET_DIR", target_directory().join("guests"));
+    command.args(arguments).arg(directory).env("CARGO_TARGET_DIR", guests_directory());
     command.output().unwrap()
 }
 

@@ -63,6 +63,7 @@ function Search() {
     queryFn: ({ signal }) => findRecord(settledId, objects ?? [], signal),
     enabled: isUuid(settledId) && objects !== undefined,
     staleTime: 10_000,
+    // It asks every object, while somebody types.
     retry: false,
   });
   const router = useRouter();

@@ -7,7 +7,7 @@ import { api, dataOf, ok } from "../../api/client";
 import type { JsonObject } from "../../api/json";
 import { usePendingDeletes } from "../../api/pending-deletes";
 import { USERS, type LinkKey, type RecordShape, type ReverseKey, useRecordShape } from "../../api/record-shape";
-import { changeLinks, asRole } from "../../api/records";
+import { changeLinks } from "../../api/records";
 import { type Related, relatedOf, selectOf } from "../../api/related";
 import { useCan } from "../../api/session";
 import { ErrorNotice } from "../../components/ErrorState";
@@ -26,11 +26,10 @@ export interface LinksTabProps {
   shape: RecordShape;
   id: string;
   readOnly: boolean;
-  role?: string | undefined;
 }
 
 /** What hangs together with a record: its many-to-many links, to add and to remove, and the records that refer to it. */
-export function LinksTab({ shape, id, readOnly, role }: LinksTabProps) {
+export function LinksTab({ shape, id, readOnly }: LinksTabProps) {
   if (shape.links.length === 0 && shape.reverse.length === 0)
     return (
       <p className={classes.sectionNote}>
@@ -44,26 +43,26 @@ export function LinksTab({ shape, id, readOnly, role }: LinksTabProps) {
   return (
     <>
       {shape.links.map((link) => (
-        <Links key={link.key} shape={shape} id={id} link={link} readOnly={readOnly} role={role} />
+        <Links key={link.key} shape={shape} id={id} link={link} readOnly={readOnly} />
       ))}
       {shape.reverse.map((reverse) => (
-        <Reverse key={reverse.key} shape={shape} id={id} reverse={reverse} readOnly={readOnly} role={role} />
+        <Reverse key={reverse.key} shape={shape} id={id} reverse={reverse} readOnly={readOnly} />
       ))}
     </>
   );
 }
 
-function Links({ shape, id, link, readOnly, role }: LinksTabProps & { link: LinkKey }) {
+function Links({ shape, id, link, readOnly }: LinksTabProps & { link: LinkKey }) {
   const { key, target } = link;
   const cache = useQueryClient();
   const targetShape = useRecordShape(target === USERS ? "" : target);
   const readsTarget = useCan(target, "read");
   const [page, setPage] = useState(0);
-  const queryKey = ["record-links", shape.object, id, key, role ?? null];
+  const queryKey = ["record-links", shape.object, id, key];
   const query = useQuery({
     queryKey,
     queryFn: async ({ signal }) => {
-      const data = await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: shape.object, id }, query: { expand: key }, header: asRole(role) }, signal }));
+      const data = await dataOf(api.GET("/api/v1/data/{object}/{id}", { params: { path: { object: shape.object, id }, query: { expand: key } }, signal }));
       return Array.isArray(data[key]) ? (data[key] as JsonObject[]) : [];
     },
     enabled: readsTarget,
@@ -175,7 +174,7 @@ function Pager({ page, pages, onPage, label }: { page: number; pages: number; on
   );
 }
 
-function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: ReverseKey }) {
+function Reverse({ id, reverse, readOnly }: LinksTabProps & { reverse: ReverseKey }) {
   const { object, column, relation, isSingle } = reverse;
   const holder = useRecordShape(object);
   const reads = useCan(object, "read");
@@ -185,11 +184,11 @@ function Reverse({ id, reverse, readOnly, role }: LinksTabProps & { reverse: Rev
   const [isCreating, setCreating] = useState(false);
   const columns = holder.data?.columns;
   const query = useQuery({
-    queryKey: ["data", object, "reverse", column, id, page, role ?? null],
+    queryKey: ["data", object, "reverse", column, id, page],
     queryFn: ({ signal }) =>
       ok(
         api.GET("/api/v1/data/{object}", {
-          params: { path: { object }, query: { [`${column}[eq]`]: id, select: selectOf(columns ?? []), page: page + 1, pageSize: PAGE }, header: asRole(role) },
+          params: { path: { object }, query: { [`${column}[eq]`]: id, select: selectOf(columns ?? []), page: page + 1, pageSize: PAGE } },
           signal,
         }),
       ),

@@ -3,7 +3,7 @@ import { type UseQueryResult, useQuery, useQueryClient } from "@tanstack/react-q
 import { useMemo, useState } from "react";
 import { type RecordShape, displayValue, useRecordShape } from "../../api/record-shape";
 import { type VersionedRecord, createRecord, recordKey, recordQuery } from "../../api/records";
-import { useCan } from "../../api/session";
+import { useMayChange } from "../../api/session";
 import { failed } from "../../components/toast";
 import { shortId } from "../../components/Id";
 import { HistoryTab } from "./HistoryTab";
@@ -30,16 +30,15 @@ export interface Loading {
 }
 
 /** The record and its shape; both are there, or one is on its way or failed. */
-export function useLoadedRecord(object: string, id: string, role?: string): Loading {
+export function useLoadedRecord(object: string, id: string): Loading {
   const shape = useRecordShape(object);
-  const query = useQuery(recordQuery(object, id, role));
+  const query = useQuery(recordQuery(object, id));
   return { shape, query };
 }
 
 export interface OpenRecord {
   shape: RecordShape;
   id: string;
-  role?: string | undefined;
   editing: Editing;
   /** The text that stands for the record. */
   label: string;
@@ -51,11 +50,9 @@ export interface OpenRecord {
   copy: ReturnType<typeof copyRead>;
 }
 
-export function useOpenRecord(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord, role?: string): OpenRecord {
-  const editing = useEditing(shape, id, query, latest, role);
-  const mayUpdate = useCan(shape.object, "update");
-  const mayDelete = useCan(shape.object, "delete");
-  const mayCreate = useCan(shape.object, "create");
+export function useOpenRecord(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord): OpenRecord {
+  const editing = useEditing(shape, id, query, latest);
+  const { mayCreate, mayUpdate, mayDelete } = useMayChange(shape.object);
   const [jsonProblem, setJsonProblem] = useState<string>();
   const { draft, isDeleted } = editing;
   const label = displayValue(draft.base?.record ?? latest.record, shape.columns) ?? shortId(id);
@@ -63,7 +60,7 @@ export function useOpenRecord(shape: RecordShape, id: string, query: UseQueryRes
     () => (draft.isDirty ? copyUpdate(shape, id, bodyOf(draft.edits, shape.columns)) : copyRead(shape, id)),
     [shape, id, draft.isDirty, draft.edits],
   );
-  return { shape, id, role, editing, label, readOnly: !mayUpdate || isDeleted || role !== undefined, mayDelete: mayDelete && !isDeleted && role === undefined, mayCreate, jsonProblem, setJsonProblem, copy };
+  return { shape, id, editing, label, readOnly: !mayUpdate || isDeleted, mayDelete: mayDelete && !isDeleted, mayCreate, jsonProblem, setJsonProblem, copy };
 }
 
 /** The values of a record that is gone, as a new one. */
@@ -85,15 +82,15 @@ export function useRestore(open: OpenRecord | null, onRestored: (id: string) => 
 }
 
 export function RecordTab({ open, tab, onRestore }: { open: OpenRecord; tab: Tab; onRestore: () => void }) {
-  const { shape, id, role, editing, readOnly, mayCreate, setJsonProblem } = open;
+  const { shape, id, editing, readOnly, mayCreate, setJsonProblem } = open;
   const { draft, errors, glowing, focusOn, increment, newer, isMerging, cancelMerge, merged, elsewhere } = editing;
   return (
     <>
-      <Notices shape={shape} editing={editing} onRestore={onRestore} mayCreate={mayCreate && role === undefined} />
+      <Notices shape={shape} editing={editing} onRestore={onRestore} mayCreate={mayCreate} />
       {tab === "form" && (
         <RecordForm shape={shape} draft={draft} errors={errors} glowing={glowing} readOnly={readOnly} focusOn={focusOn} onIncrement={readOnly ? undefined : increment} />
       )}
-      {tab === "links" && <LinksTab shape={shape} id={id} readOnly={readOnly} role={role} />}
+      {tab === "links" && <LinksTab shape={shape} id={id} readOnly={readOnly} />}
       {tab === "json" && <JsonTab shape={shape} draft={draft} readOnly={readOnly} onProblem={setJsonProblem} />}
       {tab === "history" && <HistoryTab shape={shape} id={id} />}
       {isMerging && newer !== null && (

@@ -26,18 +26,16 @@ export interface RecordPanelProps {
   /** The next and the previous record of the list. */
   onNext?: (() => void) | undefined;
   onPrevious?: (() => void) | undefined;
-  /** The role to view as: nothing can be changed then. */
-  role?: string | undefined;
   /** A record that was made here (again): the list may open it. */
   onOpen?: ((id: string) => void) | undefined;
 }
 
 /** One record beside the list. */
 export function RecordPanel(props: RecordPanelProps) {
-  const { object, id, role, onClose, onNext, onPrevious } = props;
-  const { shape, query } = useLoadedRecord(object, id, role);
+  const { object, id, onClose, onNext, onPrevious } = props;
+  const { shape, query } = useLoadedRecord(object, id);
   if (shape.data && query.data !== undefined)
-    return <LoadedPanel key={`${object}/${id}/${role ?? ""}`} {...props} shape={shape.data} query={query} latest={query.data} />;
+    return <LoadedPanel key={`${object}/${id}`} {...props} shape={shape.data} query={query} latest={query.data} />;
   const error = query.error ?? shape.error;
   return (
     <Inspector title={<span className="mono">{shortId(id)}</span>} onClose={onClose} onNext={onNext} onPrevious={onPrevious}>
@@ -60,8 +58,8 @@ export function RecordPanel(props: RecordPanelProps) {
 }
 
 function LoadedPanel(props: RecordPanelProps & { shape: RecordShape; query: UseQueryResult<VersionedRecord, Error>; latest: VersionedRecord }) {
-  const { object, id, onClose, onNext, onPrevious, onOpen, shape, query, latest, role } = props;
-  const open = useOpenRecord(shape, id, query, latest, role);
+  const { object, id, onClose, onNext, onPrevious, onOpen, shape, query, latest } = props;
+  const open = useOpenRecord(shape, id, query, latest);
   const { editing, label, mayDelete, jsonProblem, copy } = open;
   const [tab, setTab] = useState<Tab>("form");
   const [startRemoval, isRemoving] = useRemove();
@@ -88,7 +86,7 @@ function LoadedPanel(props: RecordPanelProps & { shape: RecordShape; query: UseQ
             </Tooltip>
           )}
           <Tooltip label="Open the page">
-            <ActionIcon aria-label="Open the page of the record" renderRoot={(rest) => <Link to="/data/$object/$id" params={{ object, id }} search={role === undefined ? {} : { as: role }} {...rest} />}>
+            <ActionIcon aria-label="Open the page of the record" renderRoot={(rest) => <Link to="/data/$object/$id" params={{ object, id }} search={{}} {...rest} />}>
               <IconArrowsMaximize size={16} />
             </ActionIcon>
           </Tooltip>

@@ -8,7 +8,6 @@ import { CopyAs } from "../../components/CopyAs";
 import { ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
 import { SkeletonLines } from "../../components/Skeleton";
-import { StatusBadge } from "../../components/StatusBadge";
 import { shortId } from "../../components/Id";
 import { Facts } from "./Facts";
 import { RecordTab, TABS, useLoadedRecord, useOpenRecord, useRestore } from "./RecordBody";
@@ -21,9 +20,8 @@ import classes from "./record.module.css";
 /** The page of one record, at its own address. */
 export function RecordScreen() {
   const { object, id } = useParams({ from: "/data/$object/$id" });
-  const { as: role } = useSearch({ from: "/data/$object/$id" });
-  const { shape, query } = useLoadedRecord(object, id, role);
-  if (shape.data && query.data !== undefined) return <LoadedScreen key={`${object}/${id}/${role ?? ""}`} object={object} id={id} role={role} shape={shape.data} query={query} latest={query.data} />;
+  const { shape, query } = useLoadedRecord(object, id);
+  if (shape.data && query.data !== undefined) return <LoadedScreen key={`${object}/${id}`} object={object} id={id} shape={shape.data} query={query} latest={query.data} />;
   const error = query.error ?? shape.error;
   return (
     <Page title={shortId(id)} crumbs={[{ label: shape.data?.label ?? object, link: linkOptions({ to: "/data/$object", params: { object } }) }]} padded>
@@ -48,14 +46,13 @@ export function RecordScreen() {
 interface LoadedProps {
   object: string;
   id: string;
-  role: string | undefined;
   shape: RecordShape;
   query: UseQueryResult<VersionedRecord, Error>;
   latest: VersionedRecord;
 }
 
-function LoadedScreen({ object, id, role, shape, query, latest }: LoadedProps) {
-  const open = useOpenRecord(shape, id, query, latest, role);
+function LoadedScreen({ object, id, shape, query, latest }: LoadedProps) {
+  const open = useOpenRecord(shape, id, query, latest);
   const { editing, label, mayDelete, mayCreate, jsonProblem, copy } = open;
   const search = useSearch({ from: "/data/$object/$id" });
   const tab = search.tab ?? "form";
@@ -72,11 +69,10 @@ function LoadedScreen({ object, id, role, shape, query, latest }: LoadedProps) {
     <Page
       title={label}
       crumbs={[{ label: shape.label, link: list }]}
-      aside={role === undefined ? undefined : <StatusBadge tone="info">viewing as another role</StatusBadge>}
       tabs={TABS.map((each) => ({
         label: each.label,
         active: tab === each.tab,
-        link: linkOptions({ ...here, search: { ...(role === undefined ? {} : { as: role }), ...(each.tab === "form" ? {} : { tab: each.tab }) } }),
+        link: linkOptions({ ...here, search: each.tab === "form" ? {} : { tab: each.tab } }),
       }))}
       actions={
         <>

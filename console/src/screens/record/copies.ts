@@ -1,14 +1,8 @@
 /** The requests that a record's screen stands for, as other surfaces have them. */
 import type { JsonObject } from "../../api/json";
-import type { RecordShape } from "../../api/record-shape";
+import { type RecordShape, typeName } from "../../api/record-shape";
 import { recordPath } from "../../api/records";
 import type { CopyAsProps } from "../../components/CopyAs";
-
-const typeName = (object: string) =>
-  object
-    .split("_")
-    .map((word) => word.slice(0, 1).toUpperCase() + word.slice(1))
-    .join("");
 
 function fieldsOf(shape: RecordShape): string {
   return ["id", ...shape.columns.map(({ name }) => name), "created_at", "updated_at"].join("\n    ");

@@ -2,7 +2,7 @@ import { type RawSearch, given, oneOf, text } from "../../app/search";
 
 /** Of `/data/$object/$id`. */
 export function readRecordSearch(raw: RawSearch) {
-  return given({ tab: oneOf(raw.tab, ["form", "links", "json", "history"]), as: text(raw.as) });
+  return given({ tab: oneOf(raw.tab, ["form", "links", "json", "history"]) });
 }
 
 /** Of `/data/$object/new`. */

@@ -57,7 +57,7 @@ const actorOf = (event: LiveEvent): string | null => {
   return actor?.userId ?? actor?.apiKeyId ?? null;
 };
 
-export function useEditing(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord, role?: string): Editing {
+export function useEditing(shape: RecordShape, id: string, query: UseQueryResult<VersionedRecord, Error>, latest: VersionedRecord): Editing {
   const { object, columns } = shape;
   const cache = useQueryClient();
   const draft = useDraft(latest);
@@ -104,17 +104,17 @@ export function useEditing(shape: RecordShape, id: string, query: UseQueryResult
     if (last.payload.op === "deleted") setDeleted(true);
     else if (!saving.current) again();
   };
-  useLive([`data.${object}.*`], heard, { onGap: again, enabled: role === undefined });
+  useLive([`data.${object}.*`], heard, { onGap: again });
 
   const settle = useCallback(
     (saved: VersionedRecord, edits: Edits) => {
-      cache.setQueryData(recordKey(object, id, role), saved);
+      cache.setQueryData(recordKey(object, id), saved);
       rebase(saved, edits);
       void cache.invalidateQueries({ queryKey: ["data", object] });
       void cache.invalidateQueries({ queryKey: ["related", object] });
       void cache.invalidateQueries({ queryKey: ["record-history", object, id] });
     },
-    [cache, object, id, role, rebase],
+    [cache, object, id, rebase],
   );
 
   const store = useCallback(

@@ -6,7 +6,7 @@ import { Suspense, lazy, useCallback, useEffect, useMemo, useRef, useState } fro
 import type { RecordShape as KnownShape } from "../../api/record-shape";
 import type { JsonValue } from "../../api/json";
 import { useLiveState } from "../../api/live";
-import { useCan } from "../../api/session";
+import { useMayChange } from "../../api/session";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
 import { Page } from "../../components/Page";
@@ -26,7 +26,7 @@ import { copyCells, pasteCells } from "./clipboard";
 import { type RecordColumn, type RecordShape, hiddenAtFirst } from "./columns";
 import { copiesOf } from "./copies";
 import type { After } from "./editors/CellEditor";
-import type { Draft } from "./editors/ValueInput";
+import type { DraftValue } from "../record/draft";
 import { type CellAt, type CellRange, Grid, type GridHandle } from "./grid/Grid";
 import type { GridLayout } from "./grid/geometry";
 import { useEdits } from "./useEdits";
@@ -57,7 +57,7 @@ const PLACEHOLDERS = 20;
 
 interface Editing extends CellAt {
   record: RecordRow;
-  draft?: Draft;
+  draft?: DraftValue;
   problem?: string;
 }
 
@@ -72,11 +72,8 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
   const search = useSearch({ from: "/data/$object" });
   const navigate = useNavigate({ from: "/data/$object" });
   const router = useRouter();
-  const viewAs = search.as;
-  const mayUpdate = useCan(object, "update") && viewAs === undefined;
-  const mayDelete = useCan(object, "delete") && viewAs === undefined;
-  const mayCreate = useCan(object, "create") && viewAs === undefined;
-  const isLive = useLiveState() === "live" && viewAs === undefined;
+  const { mayCreate, mayUpdate, mayDelete } = useMayChange(object);
+  const isLive = useLiveState() === "live";
 
   // ---- the view
 
@@ -109,7 +106,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
 
   // ---- the rows
 
-  const rows = useRows({ object, shape, view, size: view.size, viewAs, startPage: (search.page ?? 1) - 1, isLive });
+  const rows = useRows({ object, shape, view, size: view.size, startPage: (search.page ?? 1) - 1, isLive });
   const [editing, setEditing] = useState<Editing | null>(null);
   const isEditing = editing !== null;
   const live = useLiveRows({
@@ -117,7 +114,6 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     shape,
     view,
     rows,
-    enabled: viewAs === undefined,
     mayMove: useCallback(() => grid.current?.isAtTop() === true && !isEditing, [isEditing]),
   });
   // What the panel deletes is gray here until it is gone or back.
@@ -162,7 +158,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     }, PAGE_MS);
     return () => clearTimeout(timer);
   }, [page, isPageShown, navigate, router]);
-  const identity = `${queryText(listParameters(view, shape))}\u0000${view.size}\u0000${viewAs ?? ""}`;
+  const identity = `${queryText(listParameters(view, shape))}\u0000${view.size}`;
   const before = useRef(identity);
   useEffect(() => {
     if (before.current === identity) return;
@@ -186,7 +182,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
 
   // Changes of several records are undone by the same keys as those of one.
   const remember = useRef<Remember>(() => {});
-  const selection = useSelection({ shape, view, rows, live, viewAs, remember });
+  const selection = useSelection({ shape, view, rows, live, remember });
   const edits = useEdits(shape, rows, live, selection.applyMany);
   useEffect(() => {
     remember.current = edits.remember;
@@ -205,7 +201,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
     const next = after === "stay" ? from.column : shown[index + (after === "right" ? 1 : -1)]?.id;
     grid.current?.goTo(from.row, next ?? from.column);
   };
-  const save = async (from: Editing, value: JsonValue, draft: Draft, after: After) => {
+  const save = async (from: Editing, value: JsonValue, after: After) => {
     leave(from, after);
     const record = rowAt(from.row)?.id === from.record.id ? from.record : (rows.loaded().find(({ id }) => id === from.record.id) ?? from.record);
     const saved = await edits.save(record, { [from.column]: value });
@@ -216,7 +212,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
         failed(`${shape.byId.get(from.column)?.label ?? from.column} was not saved`, new Error(saved.message));
         return now;
       }
-      return { ...from, record, draft, problem: saved.message };
+      return { ...from, record, draft: value, problem: saved.message };
     });
   };
   const clearCells = (range: CellRange) => {
@@ -337,7 +333,6 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
               view={[...listParameters(view, shape), ["select", shown.map(({ id }) => id).join()]]}
               isImporting={search.import === true}
               onImporting={(isImporting) => void navigate({ search: (now) => ({ ...now, import: isImporting ? true : undefined }), replace: true, resetScroll: false })}
-              isViewingAsRole={viewAs !== undefined}
             />
           </span>
           <Menu>
@@ -383,8 +378,8 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
           titleOf={titleOf}
           onView={setView}
           onLayout={setLayout}
-          onChoose={(name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open, as: now.as }) })}
-          onReset={() => void navigate({ search: (now) => ({ view: now.view, open: now.open, as: now.as }), replace: true })}
+          onChoose={(name) => void navigate({ search: (now) => ({ view: name === (saved.preset ?? PLAIN) ? undefined : name, open: now.open }) })}
+          onReset={() => void navigate({ search: (now) => ({ view: now.view, open: now.open }), replace: true })}
           onKeep={keep}
           fresh={live.fresh}
           onFresh={() => {
@@ -397,20 +392,12 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
       inspector={
         openId === undefined ? undefined : (
           <Suspense fallback={null}>
-            <RecordPanel object={object} id={openId} role={viewAs} onClose={closeInspector} onNext={openBy(1)} onPrevious={openBy(-1)} onOpen={(id) => void navigate({ search: (now) => ({ ...now, open: id }), replace: true, resetScroll: false })} />
+            <RecordPanel object={object} id={openId} onClose={closeInspector} onNext={openBy(1)} onPrevious={openBy(-1)} onOpen={(id) => void navigate({ search: (now) => ({ ...now, open: id }), replace: true, resetScroll: false })} />
           </Suspense>
         )
       }
     >
       <div className={classes.content} onFocusCapture={loadEditor} onPointerDownCapture={loadEditor}>
-        {viewAs !== undefined && (
-          <div className={classes.notice}>
-            You see what a role sees, and can change nothing.
-            <Button variant="default" size="compact-xs" onClick={() => void navigate({ search: (now) => ({ ...now, as: undefined }), replace: true })}>
-              Stop
-            </Button>
-          </div>
-        )}
         {isMissing && <div className={classes.notice}>There is no view {search.view} any more. All records are shown.</div>}
         {selection.selected.size > 0 && (
           <SelectionBar selection={selection} shape={shape} total={rows.total} mayUpdate={mayUpdate} mayDelete={mayDelete} onDone={() => grid.current?.focus()} />
@@ -467,7 +454,7 @@ export function RecordsTable({ shape, shapeOfOther, views: { saved, keep, error:
                             value={editing.record[editing.column]}
                             draft={editing.draft}
                             problem={editing.problem}
-                            onSave={(value, draft, after) => void save(editing, value, draft, after)}
+                            onSave={(value, after) => void save(editing, value, after)}
                             onCancel={(after) => leave(editing, after)}
                           />
                         ),

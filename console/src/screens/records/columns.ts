@@ -1,6 +1,6 @@
 /** The columns of an object's table: its id, its fields, its references, then what the server keeps about every record. */
-import type { RecordShape as Known } from "../../api/record-shape";
-import type { Field, FieldType } from "../../api/types";
+import type { Column, RecordShape as Known } from "../../api/record-shape";
+import type { FieldType } from "../../api/types";
 
 export interface RecordColumn {
   /** The key in a record, and the name in filters, sorts and changes. */
@@ -13,7 +13,8 @@ export interface RecordColumn {
   /** Kept by the server: `id`, `created_at` and the like. */
   isSystem: boolean;
   options?: string[];
-  field?: Field;
+  /** What its values are edited by, under the label that the table shows. */
+  field: Column;
   description?: string;
 }
 
@@ -27,31 +28,34 @@ export interface RecordShape {
   signature: string;
 }
 
-const SYSTEM: { id: string; label: string; type: FieldType }[] = [
-  { id: "created_at", label: "created_at", type: "datetime" },
-  { id: "updated_at", label: "updated_at", type: "datetime" },
-  { id: "created_by", label: "created_by", type: "text" },
-  { id: "updated_by", label: "updated_by", type: "text" },
-];
+const systemColumn = (id: string, type: FieldType, required = false): RecordColumn => ({ id, label: id, type, required, isSystem: true, field: { name: id, type } });
 
 /** A record's shape as a table shows it: with the columns that every record has around its own. */
 export function tableShape({ object: name, label, columns: known }: Known): RecordShape {
   const own = known.map(
-    ({ reference, ...field }): RecordColumn => ({
-      id: field.name,
-      label: reference?.relation ?? field.label ?? field.name,
-      type: field.type,
-      required: field.required === true,
-      isSystem: false,
-      ...(reference === undefined ? { field } : { relation: { name: reference.relation, target: reference.target }, description: `A record of ${reference.target}` }),
-      ...(field.options === undefined ? {} : { options: field.options }),
-      ...(field.description === undefined ? {} : { description: field.description }),
-    }),
+    (column): RecordColumn => {
+      const { name: id, type, required, options, description, reference } = column;
+      const shown = reference?.relation ?? column.label ?? id;
+      return {
+        id,
+        label: shown,
+        type,
+        required: required === true,
+        isSystem: false,
+        field: { ...column, label: shown },
+        ...(reference === undefined ? {} : { relation: { name: reference.relation, target: reference.target }, description: `A record of ${reference.target}` }),
+        ...(options === undefined ? {} : { options }),
+        ...(description === undefined ? {} : { description }),
+      };
+    },
   );
   const columns: RecordColumn[] = [
-    { id: "id", label: "id", type: "uuid", required: true, isSystem: true },
+    systemColumn("id", "uuid", true),
     ...own,
-    ...SYSTEM.map((column) => ({ ...column, required: false, isSystem: true })),
+    systemColumn("created_at", "datetime"),
+    systemColumn("updated_at", "datetime"),
+    systemColumn("created_by", "text"),
+    systemColumn("updated_by", "text"),
   ];
   return { name, label, columns, byId: new Map(columns.map((column) => [column.id, column])), signature: columns.map((column) => `${column.id}:${column.type}:${column.options?.join("|") ?? ""}`).join() };
 }

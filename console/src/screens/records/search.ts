@@ -16,8 +16,6 @@ export function readRecordsSearch(raw: RawSearch) {
     columns: text(raw.columns, 16_000),
     /** The record in the inspector. */
     open: text(raw.open),
-    /** The role to view as. */
-    as: text(raw.as),
     import: flag(raw.import),
     export: flag(raw.export),
     density: oneOf(raw.density, ["compact", "comfortable"]),

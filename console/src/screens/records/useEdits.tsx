@@ -14,6 +14,7 @@ import type { RecordShape } from "./columns";
 import { etagOf, rememberEtag } from "./etags";
 import type { Live } from "./useLiveRows";
 import type { Rows } from "./useRows";
+import { wireValues } from "./values";
 
 export type Values = Record<string, JsonValue>;
 
@@ -90,11 +91,11 @@ export function useEdits(shape: RecordShape, rows: Rows, live: Live, applyMany: 
 
   const send = useCallback(
     async (row: RecordRow, values: Values, etag: string | undefined): Promise<RecordRow> => {
-      const { record, etag: now } = await updateRecord(object, row.id, values, etag ?? null);
+      const { record, etag: now } = await updateRecord(object, row.id, wireValues(shape, values), etag ?? null);
       rememberEtag(object, row.id, now, record.updated_at);
       return record;
     },
-    [object],
+    [object, shape],
   );
 
   /** Changes of one record are sent one after another: each stands on what the one before it left. */

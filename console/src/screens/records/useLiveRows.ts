@@ -39,7 +39,6 @@ export interface LiveOptions {
   shape: RecordShape;
   view: ListView;
   rows: Rows;
-  enabled: boolean;
   /** Whether new rows may slide in now: at the top, and nothing is edited. */
   mayMove: () => boolean;
 }
@@ -48,7 +47,7 @@ const DELETED = "Somebody deleted this record.";
 const DELETED_BY_YOU = "You deleted this record.";
 const LEFT = "This record does not match the view any more.";
 
-export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: LiveOptions): Live {
+export function useLiveRows({ object, shape, view, rows, mayMove }: LiveOptions): Live {
   const cache = useQueryClient();
   const me = useMe()?.userId;
   const [marks, setMarks] = useState<ReadonlyMap<string, RowMark>>(new Map());
@@ -220,7 +219,7 @@ export function useLiveRows({ object, shape, view, rows, enabled, mayMove }: Liv
     clear();
     refetch();
   }, [clear, refetch]);
-  useLive([`data.${object}.created`, `data.${object}.updated`, `data.${object}.deleted`], take, { enabled, onGap: again, queries: [rowsKey(object)] });
+  useLive([`data.${object}.created`, `data.${object}.updated`, `data.${object}.deleted`], take, { onGap: again, queries: [rowsKey(object)] });
 
   return { marks, fresh, mark, markAll, clear };
 }

@@ -7,7 +7,6 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import type { RecordRow, RecordsPage } from "../../api/record-paths";
-import { asRole } from "../../api/records";
 import type { RecordShape } from "./columns";
 import { type ListView, filterParameters, listParameters, queryText } from "./list-query";
 
@@ -21,8 +20,6 @@ export interface RowsSource {
   view: ListView;
   /** Rows of a page, 100 at most. */
   size: number;
-  /** A role to view as. */
-  viewAs: string | undefined;
   /** The page that the address names, from 0. */
   startPage: number;
   /** Whether events tell of changes, so that pages need not be read again by age. */
@@ -69,12 +66,12 @@ export function changeRows(cache: QueryClient, object: string, changes: Readonly
   });
 }
 
-export function useRows({ object, shape, view, size, viewAs, startPage, isLive }: RowsSource): Rows {
+export function useRows({ object, shape, view, size, startPage, isLive }: RowsSource): Rows {
   const cache = useQueryClient();
   const parameters = queryText(listParameters(view, shape));
   const filters = queryText(filterParameters(view, shape));
   const isFiltered = filters !== "";
-  const key = useMemo(() => [...rowsKey(object), shape.signature, parameters, size, viewAs ?? ""], [object, shape.signature, parameters, size, viewAs]);
+  const key = useMemo(() => [...rowsKey(object), shape.signature, parameters, size], [object, shape.signature, parameters, size]);
   const identity = key.join("\u0000");
 
   const [wanted, setWanted] = useState<{ identity: string; pages: number[] }>({ identity, pages: [startPage] });
@@ -85,7 +82,7 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
       queryFn: ({ signal }: { signal: AbortSignal }) =>
         ok(
           api.GET("/api/v1/data/{object}", {
-            params: { path: { object }, header: asRole(viewAs), query: [parameters, `page=${page + 1}&pageSize=${size}`, isFiltered ? "count=none" : ""].filter((part) => part !== "").join("&") },
+            params: { path: { object }, query: [parameters, `page=${page + 1}&pageSize=${size}`, isFiltered ? "count=none" : ""].filter((part) => part !== "").join("&") },
             signal,
           }),
         ),
@@ -96,14 +93,15 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
 
   // The unfiltered total is kept by the server and comes with each page. A filtered one is counted beside the rows, so it never holds them up.
   const counted = useQuery({
-    queryKey: ["data", object, "total", filters, viewAs ?? ""],
+    queryKey: ["data", object, "total", filters],
     queryFn: async ({ signal }) => {
-      const params = { path: { object }, header: asRole(viewAs), query: `fn=count&${filters}` };
+      const params = { path: { object }, query: `fn=count&${filters}` };
       return Number((await dataOf(api.GET("/api/v1/data/{object}/aggregate", { params, signal }))).filteredCount);
     },
     enabled: isFiltered,
     gcTime: KEEP_MS,
     staleTime: isLive ? Number.POSITIVE_INFINITY : 5_000,
+    // A count that a server or a proxy gives up is not asked for again by itself: it costs as much each time.
     retry: (failures, error) => failures < 1 && isApiError(error) && error.status === 0,
   });
 
@@ -126,7 +124,7 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
 
   // What was on the screen stays until something of the new view is here.
   const has = latest !== undefined;
-  const held = useRef<{ object: string; viewAs: string | undefined; signature: string; rowAt: (index: number) => RecordRow | undefined; count: number; total: number | null | undefined } | null>(null);
+  const held = useRef<{ object: string; signature: string; rowAt: (index: number) => RecordRow | undefined; count: number; total: number | null | undefined } | null>(null);
   const rowAt = useCallback(
     (index: number) => pageAt(Math.floor(index / size))?.data[index % size],
     // The pages' contents decide, too.
@@ -138,10 +136,10 @@ export function useRows({ object, shape, view, size, viewAs, startPage, isLive }
   reached.current.reach = Math.max(reached.current.reach, reach);
   const count = total ?? (known !== undefined && known < reached.current.reach ? known : reached.current.reach);
   useEffect(() => {
-    if (has) held.current = { object, viewAs, signature: shape.signature, rowAt, count, total };
+    if (has) held.current = { object, signature: shape.signature, rowAt, count, total };
   });
   const before = held.current;
-  const isStale = !has && error === null && before !== null && before.object === object && before.viewAs === viewAs && before.signature === shape.signature;
+  const isStale = !has && error === null && before !== null && before.object === object && before.signature === shape.signature;
 
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useEffect(() => () => clearTimeout(timer.current), []);

@@ -35,7 +35,6 @@ export function useTitles(columns: RecordColumn[], rows: RecordRow[], shapeOfOth
               return dataOf(api.GET("/api/v1/data/{object}", { params: { path: { object: relation.target }, query }, signal }));
             },
             gcTime: 0,
-            retry: false,
           })
           .then((data) =>
             setTitles((now) => {

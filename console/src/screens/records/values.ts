@@ -1,16 +1,17 @@
 /** Values as people type and read them: between a record's JSON and the text of a field, in the reader's time zone. */
-import { type JsonValue, isLosslessNumber, parseJson, printJson, readNumber } from "../../api/json";
-import { fromLocal, toLocal } from "../../api/local-time";
-import type { RecordColumn } from "./columns";
+import { type JsonObject, type JsonValue, isLosslessNumber, parseJson, printJson, readNumber } from "../../api/json";
+import { fromLocal } from "../../api/local-time";
+import { wireValue } from "../../api/records";
+import type { RecordColumn, RecordShape } from "./columns";
 
-/** What stands in an editor's field. */
-export function editText(value: unknown, column: RecordColumn): string {
-  if (value === null || value === undefined) return "";
-  if (column.type === "json") return printJson(value, 2);
-  if (column.type === "datetime" && typeof value === "string") return toLocal(value);
-  if (typeof value === "string") return value;
-  if (typeof value === "number" || typeof value === "boolean" || isLosslessNumber(value)) return String(value);
-  return printJson(value);
+/** Values of columns as the API takes them in a body. */
+export function wireValues({ byId }: RecordShape, values: Record<string, JsonValue>): JsonObject {
+  const wired = (id: string, value: JsonValue) => {
+    const column = byId.get(id);
+    // A column that is gone is the server's to refuse.
+    return column === undefined ? value : wireValue(column, value);
+  };
+  return Object.fromEntries(Object.entries(values).map(([id, value]) => [id, wired(id, value)]));
 }
 
 /** A cell as text for the clipboard: what another program can read back. `null` is empty. */
@@ -25,7 +26,7 @@ export type Read = { value: JsonValue } | { problem: string };
 
 const TEXT_TYPES = new Set(["text", "email", "url", "slug", "uuid", "enum"]);
 
-/** Reads what was typed or pasted into a cell. Empty is null, but an empty text where the column is text. The server judges the rest. */
+/** Reads what was pasted into a cell. Empty is null, but an empty text where the column is text. The server judges the rest. */
 export function readText(text: string, column: RecordColumn, emptyIsNull = false): Read {
   if (column.type === "text" && !emptyIsNull) return { value: text };
   const trimmed = text.trim();

@@ -1,4 +1,5 @@
 import { Button, NativeSelect, TextInput, UnstyledButton } from "@mantine/core";
+import { upperFirst } from "@mantine/hooks";
 import { IconChevronDown, IconSearch } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
@@ -6,7 +7,7 @@ import { useObjects } from "../../api/objects";
 import type { Action, Grant } from "../../api/types";
 import { Menu } from "../../components/floating";
 import { ReachWord, RightsMatrix } from "./RightsMatrix";
-import { ACTIONS, PLATFORM, type Reach, effectiveQuery, hasRows, reachOf, withReach } from "./roles";
+import { ACTIONS, PLATFORM, type Reach, type RowWords, WITHOUT_ROWS, effectiveQuery, reachOf, rowWords, withReach } from "./roles";
 import classes from "./Roles.module.css";
 
 /** Rows that are drawn; with more objects, the search narrows them down. */
@@ -32,8 +33,8 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
   const everything = (action: Action) => reachOf(grants, "*", action) === "all" || reachOf(grants, "*", "manage") === "all";
   const isImplied = (resource: string, action: Action) => reachOf(grants, resource, action) === null && (reachOf(grants, resource, "manage") === "all" || (resource !== "*" && everything(action)));
   const set = (of: readonly string[], actions: readonly Action[], reach: Reach, from = grants) => onChange?.(of.reduce((all, resource) => actions.reduce((now, action) => withReach(now, resource, action, reach), all), from));
-  // Not `*`: what the head of a column changes are the objects that are shown.
-  const records = shown.filter((resource) => resource !== "*" && hasRows(resource));
+  // What the head of a column changes are the objects that are shown: what has rows and is not of the platform.
+  const records = shown.filter((resource) => !(resource in PLATFORM) && rowWords(resource) !== undefined);
   const mayEdit = onChange !== undefined;
   const heads = useRef(new Map<string, HTMLButtonElement>());
   return (
@@ -60,7 +61,7 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
         cell={(resource, action) => {
           const [reach, implied] = [reachOf(grants, resource, action), isImplied(resource, action)];
           if (!mayEdit || edited?.resource !== resource) return <ReachWord resource={resource} reach={reach} implied={implied} />;
-          return <ReachSelect label={`${action} on ${resource}`} reach={reach} implied={implied} rows={hasRows(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
+          return <ReachSelect label={`${action} on ${resource}`} reach={reach} implied={implied} words={rowWords(resource)} autoFocus={edited.action === action} onChange={(next) => set([resource], [action], next)} />;
         }}
         below={(resource) =>
           mayEdit &&
@@ -69,9 +70,9 @@ export function GrantGrid({ role, grants, onChange, q, onSearch }: { role: strin
               <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "all")}>
                 Read to delete
               </Button>
-              {hasRows(resource) && (
+              {rowWords(resource) !== undefined && (
                 <Button variant="default" size="compact-xs" onClick={() => set([resource], ON_RECORDS, "own", withReach(grants, resource, "manage", null))}>
-                  Own rows
+                  {upperFirst(rowWords(resource)!.own)}
                 </Button>
               )}
               <Button variant="default" size="compact-xs" onClick={() => set([resource], ACTIONS, null)}>
@@ -124,7 +125,7 @@ function ColumnHead({ action, objects, onSet }: { action: Action; objects: numbe
   );
 }
 
-function ReachSelect({ label, reach, implied, rows, autoFocus, onChange }: { label: string; reach: Reach; implied: boolean; rows: boolean; autoFocus: boolean; onChange: (reach: Reach) => void }) {
+function ReachSelect({ label, reach, implied, words, autoFocus, onChange }: { label: string; reach: Reach; implied: boolean; words: RowWords | undefined; autoFocus: boolean; onChange: (reach: Reach) => void }) {
   const place = useRef<HTMLSelectElement>(null);
   const first = useRef(autoFocus);
   // The person has just opened this row.
@@ -141,8 +142,8 @@ function ReachSelect({ label, reach, implied, rows, autoFocus, onChange }: { lab
       onChange={({ currentTarget: { value } }) => onChange(value === "" ? null : (value as Reach))}
       data={[
         { value: "", label: implied ? "included" : "–" },
-        { value: "all", label: rows ? "all rows" : "yes" },
-        ...(rows || reach === "own" ? [{ value: "own", label: "own rows" }] : []),
+        { value: "all", label: words?.all ?? "yes" },
+        ...(words !== undefined || reach === "own" ? [{ value: "own", label: words?.own ?? WITHOUT_ROWS }] : []),
       ]}
     />
   );

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { Action } from "../../api/types";
-import { ACTIONS, PLATFORM, type Reach, hasRows } from "./roles";
+import { ACTIONS, PLATFORM, type Reach, WITHOUT_ROWS, rowWords } from "./roles";
 import classes from "./Roles.module.css";
 
 export interface RightsMatrixProps {
@@ -63,5 +63,7 @@ export function RightsMatrix({ label, resources, cell, columnHead, rowHead, belo
 /** How far an action reaches, in words. `implied` says that another grant includes it. */
 export function ReachWord({ resource, reach, implied = false }: { resource: string; reach: Reach; implied?: boolean }) {
   if (reach === null) return <span className="dim">{implied ? "included" : "–"}</span>;
-  return <span data-reach={reach}>{hasRows(resource) ? `${reach} rows` : "yes"}</span>;
+  const words = rowWords(resource);
+  if (words === undefined && reach === "own") return <span className="dim">{WITHOUT_ROWS}</span>;
+  return <span data-reach={reach}>{words?.[reach] ?? "yes"}</span>;
 }

@@ -20,8 +20,26 @@ export const PLATFORM: Record<string, string> = {
   settings: "configuration and status",
 };
 
-/** Resources whose rows have an owner are the objects alone. What a block declares is named `<block>:<name>`. */
-export const hasRows = (resource: string) => !(resource in PLATFORM) && !resource.includes(":");
+/** What a grant for all rows reaches, and one for own rows. */
+export type RowWords = Record<NonNullable<Reach>, string>;
+
+/** Of the platform, what has rows that belong to callers. No answer of the server says which, so a test of its list compares the two. */
+export const OWN_ROWS: Record<string, RowWords> = {
+  users: { all: "all accounts", own: "own account" },
+  api_keys: { all: "all keys", own: "own keys" },
+};
+
+const RECORDS: RowWords = { all: "all rows", own: "own rows" };
+const EVERYTHING: RowWords = { all: "yes", own: "own rows" };
+
+/** How the rows of a resource are called; undefined where it has none, so that it is granted as a whole. What a block declares is named `<block>:<name>`. */
+export function rowWords(resource: string): RowWords | undefined {
+  if (resource === "*") return EVERYTHING;
+  return resource in PLATFORM || resource.includes(":") ? OWN_ROWS[resource] : RECORDS;
+}
+
+/** A grant for own rows of what has none. */
+export const WITHOUT_ROWS = "own, without rows";
 
 export const roleQuery = (id: string) =>
   queryOptions({

@@ -4,7 +4,7 @@ use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
 use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
 
-use super::{ANONYMOUS, AuthProblem, Client, SignedIn, render_user};
+use super::{ANONYMOUS, AuthProblem, Client, SignedIn, UserAnswer};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::makers::raise_versions_of;
@@ -212,7 +212,7 @@ impl App {
         };
         let (session, token) = self.new_session(&user.id, true, &client)?;
         let announcer = self.announcer(&App::as_user(&user.id));
-        let answer = render_user(&user);
+        let answer = UserAnswer::from(&user);
         self.store
             .write(Service, move |connection| {
                 Box::pin(async move {

@@ -1,9 +1,8 @@
 //! What users change about themselves: the password, the name, the image.
 
 use blockbase_auth::check_password;
-use serde_json::Value;
 
-use super::{AuthProblem, Client, SignedIn, check_image, check_name, hash_error, render_user};
+use super::{AuthProblem, Client, SignedIn, UserAnswer, check_image, check_name, hash_error};
 use crate::App;
 use crate::caller::Credentials;
 use crate::identity::is_remembered;
@@ -27,7 +26,7 @@ impl App {
         current: String,
         new: String,
         revokes_others: bool,
-    ) -> Result<(Value, Option<SignedIn>), AuthProblem> {
+    ) -> Result<(UserAnswer, Option<SignedIn>), AuthProblem> {
         let identity = self.session(&client.credentials).await?;
         let user = identity.user.clone();
         if user.is_anonymous {
@@ -68,7 +67,7 @@ impl App {
         if !changed {
             return Err(AuthProblem::InvalidPassword);
         }
-        let user = render_user(&user);
+        let user = UserAnswer::from(&user);
         let signed_in = token.map(|token| SignedIn { token, user: user.clone(), remember });
         Ok((user, signed_in))
     }

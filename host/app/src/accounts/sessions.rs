@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use blockbase_auth::hash_token;
 use blockbase_schema::Error;
-use blockbase_store::Service;
-use serde_json::Value;
+use blockbase_store::{Service, SessionRow};
 
-use super::{AuthProblem, render_session};
+use super::{AuthProblem, ListedSession, SessionFacts};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::identity::Identity;
@@ -48,7 +47,7 @@ impl App {
     }
 
     /// The newest sessions of the caller's user, at most [`SESSIONS_OF_USER_MAX`], each with `current`; tokens are not shown.
-    pub async fn list_sessions(&self, credentials: &Credentials) -> Result<Vec<Value>, AuthProblem> {
+    pub async fn list_sessions(&self, credentials: &Credentials) -> Result<Vec<ListedSession>, AuthProblem> {
         let identity = self.session(credentials).await?;
         let (user_id, now) = (identity.user.id.clone(), self.clock.now());
         let caller = Caller::at(Arc::clone(&identity), credentials.address);
@@ -59,12 +58,13 @@ impl App {
             })
             .await?;
         let current = identity.session().map(|session| session.id.as_str());
-        let render = |session| {
-            let mut json = render_session(&session, None);
-            json["current"] = Value::Bool(current == Some(session.id.as_str()));
-            json
+        let listed = |session: SessionRow| ListedSession {
+            current: current == Some(session.id.as_str()),
+            facts: SessionFacts::from(&session),
+            id: session.id,
+            token: (),
         };
-        Ok(sessions.into_iter().map(render).collect())
+        Ok(sessions.into_iter().map(listed).collect())
     }
 
     /// Ends one session of the caller's user, by its id or its token. One that there is not is ended already.

@@ -4,7 +4,7 @@ use blockbase_schema::Result;
 
 use super::guests::{Upgrade, carry_over};
 use super::sessions::SESSIONS_OF_USER_MAX;
-use super::{AuthProblem, Client, SignedIn, hash_error, normal_email, render_user};
+use super::{AuthProblem, Client, SignedIn, UserAnswer, hash_error, normal_email};
 use crate::App;
 use crate::caller::Caller;
 use crate::topic::{Topic, UpgradeMembers};
@@ -105,7 +105,7 @@ impl App {
             self.follow_carry_over(&user.id).await;
         }
         match is_signed_in {
-            true => Ok(SignedIn { token, user: render_user(user), remember }),
+            true => Ok(SignedIn { token, user: UserAnswer::from(user), remember }),
             false => Err(AuthProblem::InvalidEmailOrPassword),
         }
     }

@@ -5,7 +5,7 @@ use blockbase_schema::{Code, Error};
 use blockbase_store::UserRow;
 
 use super::guests::{Upgrade, carry_over};
-use super::{ADMIN, AuthProblem, Client, SignedIn, check_image, check_name, hash_error, normal_email, render_user};
+use super::{ADMIN, AuthProblem, Client, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
 use crate::App;
 use crate::caller::Caller;
 use crate::topic::{NewUserMembers, Topic, UpgradeMembers};
@@ -143,7 +143,7 @@ impl App {
             self.follow_carry_over(&user.id).await;
         }
         match outcome {
-            Outcome::Done => Ok(SignedIn { token, user: render_user(user), remember }),
+            Outcome::Done => Ok(SignedIn { token, user: UserAnswer::from(user), remember }),
             Outcome::EmailTaken => Err(AuthProblem::UserExists),
             Outcome::Closed => Err(AuthProblem::SignUpDisabled),
             Outcome::NeedsSetupToken => Err(needs_setup_token()),

@@ -3,25 +3,96 @@
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Code, Error, Resource, Result};
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::App;
 use crate::caller::{Authority, Caller};
-use crate::manifest::{Manifest, RunAs, SubscriptionDeclaration, WebhookDeclaration};
+use crate::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::subscriptions::{LOG_EVENT, is_built_in, may_subscribe};
 use blockbase_query::Action;
 
-/// What a version asks for beyond another one, by the manifest's keys. Every part is there; its list is empty where the version asks
-/// for no more of it.
-pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> Map<String, Value> {
+/// What a version of a block asks for beyond the installed one. A list is empty where it asks for no more.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "SvcNewPermissions", deny_unknown_fields)]
+pub struct NewPermissions {
+    pub(super) data: Vec<DataPermission>,
+    pub(super) secrets: Vec<String>,
+    pub(super) http: Vec<String>,
+    pub(super) subscriptions: Vec<SubscriptionDeclaration>,
+    pub(super) webhooks: Vec<NewReceiver>,
+    pub(super) actions: Vec<NewCallers>,
+    pub(super) hooks: Vec<NewHook>,
+}
+
+/// A receiver of events.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(super) struct NewReceiver {
+    pub(super) name: String,
+    url: String,
+    topics: Vec<String>,
+}
+
+/// An action, and what calling it needs.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(super) struct NewCallers {
+    pub(super) name: String,
+    rbac: Rbac,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(super) struct NewHook {
+    pub(super) name: String,
+}
+
+impl NewPermissions {
+    /// The parts in which something is asked for; none where an upgrade needs no consent.
+    pub(super) fn parts(&self) -> Vec<&'static str> {
+        let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
+        [
+            ("data", data.is_empty()),
+            ("secrets", secrets.is_empty()),
+            ("http", http.is_empty()),
+            ("subscriptions", subscriptions.is_empty()),
+            ("webhooks", webhooks.is_empty()),
+            ("actions", actions.is_empty()),
+            ("hooks", hooks.is_empty()),
+        ]
+        .into_iter()
+        .filter_map(|(part, is_empty)| (!is_empty).then_some(part))
+        .collect()
+    }
+
+    /// Whether a part asks for the entry of this name: a resource, a consumer group, or whatever the part's entries are known by.
+    pub(super) fn asks_for(&self, part: &str, name: &str) -> bool {
+        let NewPermissions { data, secrets, http, subscriptions, webhooks, actions, hooks } = self;
+        match part {
+            "data" => data.iter().any(|entry| entry.resource == name),
+            "secrets" => secrets.iter().any(|entry| entry == name),
+            "http" => http.iter().any(|entry| entry == name),
+            "subscriptions" => subscriptions.iter().any(|entry| entry.consumer == name),
+            "webhooks" => webhooks.iter().any(|entry| entry.name == name),
+            "actions" => actions.iter().any(|entry| entry.name == name),
+            "hooks" => hooks.iter().any(|entry| entry.name == name),
+            _ => false,
+        }
+    }
+}
+
+/// What a version asks for beyond another one.
+pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermissions {
     let grants = |keep: fn(Option<RunAs>) -> bool| {
         let data = installed.permissions.data.iter().filter(|permission| keep(permission.run_as));
         // Whose the rows are does not matter for what is asked: `own` covers `own`.
         Permissions::new(data.map(|permission| permission.grant()).collect::<Vec<Grant>>(), Some("actor".to_owned()))
     };
     let (plain, any) = (grants(|run_as| run_as.is_none()), grants(|_| true));
-    let data: Vec<Value> = asked
+    let data = asked
         .permissions
         .data
         .iter()
@@ -29,62 +100,53 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> Map<String, V
             let held = if permission.run_as.is_some() { &any } else { &plain };
             !held.covers(&permission.grant())
         })
-        .map(|permission| json!(permission))
+        .cloned()
         .collect();
-    let new = |asked: &[String], held: &[String]| -> Vec<Value> {
-        asked.iter().filter(|name| !held.contains(name)).map(|name| json!(name)).collect()
+    let new = |asked: &[String], held: &[String]| -> Vec<String> {
+        asked.iter().filter(|name| !held.contains(name)).cloned().collect()
     };
     let subscribes = |known: &SubscriptionDeclaration, asked: &SubscriptionDeclaration| {
         // What the block's own code does with an event it could do before; a built-in handler sends it elsewhere.
         known.event == asked.event
             && (!is_built_in(&asked.handler) || (known.handler == asked.handler && known.config == asked.config))
     };
-    let subscriptions: Vec<Value> = asked
+    let subscriptions = asked
         .subscriptions
         .iter()
         .filter(|asked| !installed.subscriptions.iter().any(|known| subscribes(known, asked)))
-        .map(|asked| json!(asked))
+        .cloned()
         .collect();
     let sends = |known: &WebhookDeclaration, asked: &WebhookDeclaration| {
         known.url == asked.url && asked.topics.iter().all(|topic| known.topics.contains(topic))
     };
-    let webhooks: Vec<Value> = asked
+    let webhooks = asked
         .webhooks
         .iter()
         .filter(|asked| !installed.webhooks.iter().any(|known| sends(known, asked)))
-        .map(|asked| json!({ "name": asked.name, "url": asked.url, "topics": asked.topics }))
+        .map(|asked| NewReceiver { name: asked.name.clone(), url: asked.url.clone(), topics: asked.topics.clone() })
         .collect();
     // Who may reach the block, beyond those who run blocks anyway.
-    let actions: Vec<Value> = asked
+    let actions = asked
         .actions
         .iter()
-        .filter(|asked| asked.rbac.is_some())
         .filter(|asked| !installed.actions.iter().any(|known| known.name == asked.name && known.rbac == asked.rbac))
-        .map(|asked| json!({ "name": asked.name, "rbac": asked.rbac }))
+        .filter_map(|asked| Some(NewCallers { name: asked.name.clone(), rbac: asked.rbac.clone()? }))
         .collect();
-    let hooks: Vec<Value> = asked
+    let hooks = asked
         .hooks
         .iter()
         .filter(|asked| !installed.hooks.iter().any(|known| known.name == asked.name))
-        .map(|asked| json!({ "name": asked.name }))
+        .map(|asked| NewHook { name: asked.name.clone() })
         .collect();
-    [
-        ("data", data),
-        ("secrets", new(&asked.permissions.secrets, &installed.permissions.secrets)),
-        ("http", new(&asked.permissions.http, &installed.permissions.http)),
-        ("subscriptions", subscriptions),
-        ("webhooks", webhooks),
-        ("actions", actions),
-        ("hooks", hooks),
-    ]
-    .into_iter()
-    .map(|(key, entries)| (key.to_owned(), Value::Array(entries)))
-    .collect()
-}
-
-/// The parts of `additions` in which something is asked for; none where an upgrade needs no consent.
-pub(super) fn parts_asked_for(added: &Map<String, Value>) -> Vec<&str> {
-    added.iter().filter_map(|(part, entries)| (!entries.as_array()?.is_empty()).then_some(part.as_str())).collect()
+    NewPermissions {
+        data,
+        secrets: new(&asked.permissions.secrets, &installed.permissions.secrets),
+        http: new(&asked.permissions.http, &installed.permissions.http),
+        subscriptions,
+        webhooks,
+        actions,
+        hooks,
+    }
 }
 
 impl App {
@@ -174,6 +236,8 @@ impl App {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn manifest(keys: Value) -> Manifest {
@@ -184,9 +248,8 @@ mod tests {
         serde_json::from_value(whole).expect("a manifest")
     }
 
-    fn asks(installed: Value, asked: Value) -> Vec<String> {
-        let added = additions(&manifest(installed), &manifest(asked));
-        parts_asked_for(&added).into_iter().map(str::to_owned).collect()
+    fn asks(installed: Value, asked: Value) -> Vec<&'static str> {
+        additions(&manifest(installed), &manifest(asked)).parts()
     }
 
     #[test]
@@ -195,7 +258,7 @@ mod tests {
         let nothing = json!({
             "data": [], "secrets": [], "http": [], "subscriptions": [], "webhooks": [], "actions": [], "hooks": [],
         });
-        assert_eq!(Value::Object(added), nothing);
+        assert_eq!(json!(added), nothing);
     }
 
     fn data(entries: Value) -> Value {

@@ -2,18 +2,45 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
 
+use super::consent::NewPermissions;
 use crate::manifest::Manifest;
 
 /// What the entries of one part are known by: their names, each with what it is.
 type Part = BTreeMap<String, Value>;
 
-/// `[{ part, name, change, before, after, needsConsent }]`, in the order of parts and names. `added` is what the new version asks for
-/// beyond the old one; without `shows_before`, nothing of the old version itself is shown.
-pub(super) fn differences(old: &Manifest, new: &Manifest, added: &Map<String, Value>, shows_before: bool) -> Vec<Value> {
+/// An entry of a part of the manifest that two versions have differently.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub(super) struct Difference {
+    #[schemars(extend("enum" = PARTS))]
+    part: &'static str,
+    name: String,
+    #[schemars(extend("enum" = ["added", "removed", "changed"]))]
+    change: &'static str,
+    /// As the installed version has it; null where it has none, and without read on `blocks`.
+    #[schemars(with = "Value")]
+    before: Option<Value>,
+    /// As the new version has it; null where it has none.
+    #[schemars(with = "Value")]
+    after: Option<Value>,
+    /// Whether an upgrade needs `allowNewPermissions` for it.
+    needs_consent: bool,
+}
+
+/// The parts of a manifest, in the order in which differences are told.
+const PARTS: [&str; 11] =
+    ["version", "data", "secrets", "http", "actions", "hooks", "subscriptions", "webhooks", "resources", "requires", "config"];
+
+/// The differences in the order of parts and names. `added` is what the new version asks for beyond the old one; without
+/// `shows_before`, nothing of the old version itself is shown.
+pub(super) fn differences(old: &Manifest, new: &Manifest, added: &NewPermissions, shows_before: bool) -> Vec<Difference> {
     let mut all = Vec::new();
-    for ((part, before), (_, after)) in parts(old).into_iter().zip(parts(new)) {
+    for ((part, before), after) in PARTS.into_iter().zip(parts(old)).zip(parts(new)) {
         let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
         names.sort_unstable();
         names.dedup();
@@ -27,30 +54,21 @@ pub(super) fn differences(old: &Manifest, new: &Manifest, added: &Map<String, Va
                 (_, None) => "removed",
                 _ => "changed",
             };
-            all.push(json!({
-                "part": part,
-                "name": name,
-                "change": change,
-                "before": was.filter(|_| shows_before),
-                "after": is,
-                "needsConsent": added.get(part).is_some_and(|added| asks_for(added, name)),
-            }));
+            all.push(Difference {
+                part,
+                name: name.clone(),
+                change,
+                before: was.filter(|_| shows_before).cloned(),
+                after: is.cloned(),
+                needs_consent: added.asks_for(part, name),
+            });
         }
     }
     all
 }
 
-/// Whether what is asked for names an entry. Each part has a key of its own for that.
-fn asks_for(added: &Value, name: &str) -> bool {
-    let keys = ["resource", "consumer", "name"];
-    added.as_array().into_iter().flatten().any(|entry| match entry {
-        Value::String(text) => text == name,
-        entry => keys.iter().find_map(|key| entry.get(key)).and_then(Value::as_str) == Some(name),
-    })
-}
-
-/// The parts of a manifest, always all and in one order.
-fn parts(manifest: &Manifest) -> Vec<(&'static str, Part)> {
+/// The entries of each of [`PARTS`].
+fn parts(manifest: &Manifest) -> [Part; PARTS.len()] {
     let shown = manifest.without_header_values();
     let words = |names: &[String]| -> Part { names.iter().map(|name| (name.clone(), json!(name))).collect() };
     let mut data: BTreeMap<String, Vec<Value>> = BTreeMap::new();
@@ -58,18 +76,18 @@ fn parts(manifest: &Manifest) -> Vec<(&'static str, Part)> {
         data.entry(permission.resource.clone()).or_default().push(json!(permission));
     }
     let required: Vec<String> = shown.requires.plugins.iter().chain(&shown.requires.handlers).cloned().collect();
-    vec![
-        ("version", Part::from([("version".to_owned(), json!(shown.version))])),
-        ("data", data.into_iter().map(|(resource, permissions)| (resource, Value::Array(permissions))).collect()),
-        ("secrets", words(&shown.permissions.secrets)),
-        ("http", words(&shown.permissions.http)),
-        ("actions", shown.actions.iter().map(|action| (action.name.clone(), json!(action))).collect()),
-        ("hooks", shown.hooks.iter().map(|hook| (hook.name.clone(), json!(hook))).collect()),
-        ("subscriptions", shown.subscriptions.iter().map(|group| (group.consumer.clone(), json!(group))).collect()),
-        ("webhooks", shown.webhooks.iter().map(|webhook| (webhook.name.clone(), json!(webhook))).collect()),
-        ("resources", shown.resources.iter().map(|resource| (resource.name.clone(), json!(resource))).collect()),
-        ("requires", words(&required)),
-        ("config", config(shown.config.as_ref())),
+    [
+        Part::from([("version".to_owned(), json!(shown.version))]),
+        data.into_iter().map(|(resource, permissions)| (resource, Value::Array(permissions))).collect(),
+        words(&shown.permissions.secrets),
+        words(&shown.permissions.http),
+        shown.actions.iter().map(|action| (action.name.clone(), json!(action))).collect(),
+        shown.hooks.iter().map(|hook| (hook.name.clone(), json!(hook))).collect(),
+        shown.subscriptions.iter().map(|group| (group.consumer.clone(), json!(group))).collect(),
+        shown.webhooks.iter().map(|webhook| (webhook.name.clone(), json!(webhook))).collect(),
+        shown.resources.iter().map(|resource| (resource.name.clone(), json!(resource))).collect(),
+        words(&required),
+        config(shown.config.as_ref()),
     ]
 }
 
@@ -100,10 +118,9 @@ mod tests {
 
     fn between(old: &Value, new: &Value) -> Vec<(String, String, String, bool)> {
         let (old, new) = (manifest(old.clone()), manifest(new.clone()));
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         differences(&old, &new, &additions(&old, &new), true)
-            .iter()
-            .map(|one| (text(&one["part"]), text(&one["name"]), text(&one["change"]), one["needsConsent"] == true))
+            .into_iter()
+            .map(|one| (one.part.to_owned(), one.name, one.change.to_owned(), one.needs_consent))
             .collect()
     }
 
@@ -140,10 +157,10 @@ mod tests {
     #[test]
     fn what_was_before_is_for_readers_alone() {
         let (old, new) = (manifest(json!({ "hooks": [{ "name": "h" }] })), manifest(json!({})));
-        let all = differences(&old, &new, &Map::new(), false);
+        let all = differences(&old, &new, &NewPermissions::default(), false);
         assert_eq!(
-            all,
-            [json!({ "part": "hooks", "name": "h", "change": "removed", "before": null, "after": null, "needsConsent": false })]
+            json!(all),
+            json!([{ "part": "hooks", "name": "h", "change": "removed", "before": null, "after": null, "needsConsent": false }])
         );
     }
 }

@@ -9,16 +9,17 @@ use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::consent::additions;
-use super::differences::differences;
+use super::consent::{NewPermissions, additions};
+use super::differences::{Difference, differences};
 use super::install::{check_beside_others, check_secrets};
 use super::names::check_actions;
 use super::{InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Permissions};
 
 /// How long what was compiled for an inspection is kept, so that the install which follows does not compile again.
 const KEPT: Duration = Duration::from_secs(600);
@@ -44,13 +45,46 @@ impl Inspected {
     }
 }
 
+/// What a packed file is, and what installing it would change.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcBlockInspection", deny_unknown_fields)]
+pub struct Inspection {
+    manifest: Manifest,
+    permissions: Permissions,
+    size_bytes: usize,
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    sha256: String,
+    /// The version that serves now; null where the block is not installed.
+    installed: Option<ServingVersion>,
+    differences: Vec<Difference>,
+    /// Null where no version is installed.
+    new_permissions: Option<NewPermissions>,
+    problems: Vec<Problem>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct ServingVersion {
+    version: String,
+    digest: String,
+    /// Null without read on `blocks`.
+    permissions: Option<Permissions>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct Problem {
+    error: &'static str,
+    message: String,
+}
+
 impl App {
-    /// Looks at a packed file as an install would, and installs nothing: `{ manifest, permissions, sizeBytes, sha256, installed,
-    /// differences, newPermissions, problems }`. `problems` is what an install by the caller would be refused with now.
+    /// Looks at a packed file as an install would, and installs nothing. `problems` is what an install by the caller would be refused with now.
     ///
     /// # Errors
     /// `invalid_block` for a file that is no block of this server.
-    pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes) -> Result<Value> {
+    pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes) -> Result<Inspection> {
         self.recheck(caller).await?;
         caller.require(Resource::Blocks, Action::Create)?;
         let size = file.len();
@@ -67,20 +101,21 @@ impl App {
             (Some(present), Some(added)) => differences(&present.manifest, &manifest, added, may_read),
             _ => Vec::new(),
         };
-        let installed = present.as_ref().map(|present| {
-            let permissions = may_read.then_some(&present.manifest.permissions);
-            json!({ "version": present.manifest.version, "digest": present.digest, "permissions": permissions })
+        let installed = present.as_ref().map(|present| ServingVersion {
+            version: present.manifest.version.clone(),
+            digest: present.digest.clone(),
+            permissions: may_read.then(|| present.manifest.permissions.clone()),
         });
-        Ok(json!({
-            "manifest": manifest.without_header_values(),
-            "permissions": manifest.permissions,
-            "sizeBytes": size,
-            "sha256": digest.strip_prefix("sha256:").unwrap_or(&digest),
-            "installed": installed,
-            "differences": changes,
-            "newPermissions": added,
-            "problems": problems,
-        }))
+        Ok(Inspection {
+            manifest: manifest.without_header_values(),
+            permissions: manifest.permissions,
+            size_bytes: size,
+            sha256: digest.strip_prefix("sha256:").unwrap_or(&digest).to_owned(),
+            installed,
+            differences: changes,
+            new_permissions: added,
+            problems,
+        })
     }
 
     /// Keeps what was compiled for a while.
@@ -97,14 +132,14 @@ impl App {
         });
     }
 
-    /// Each reason for which an install by the caller would be refused: `{ error, message }`.
+    /// Each reason for which an install by the caller would be refused.
     async fn problems_of(
         &self,
         caller: &Caller,
         manifest: &Manifest,
         digest: &str,
         present: Option<&Arc<InstalledBlock>>,
-    ) -> Result<Vec<Value>> {
+    ) -> Result<Vec<Problem>> {
         let present = present.map(|present| &**present);
         let change = self.change(caller, manifest.clone(), digest.to_owned(), None, present);
         let beside = manifest.clone();
@@ -134,6 +169,6 @@ impl App {
                 problems.push(problem);
             }
         }
-        Ok(problems.iter().map(|problem| json!({ "error": problem.code.as_str(), "message": problem.message })).collect())
+        Ok(problems.into_iter().map(|problem| Problem { error: problem.code.as_str(), message: problem.message }).collect())
     }
 }

@@ -7,15 +7,17 @@ use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Issue, Resource, Result};
 use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::consent::{additions, parts_asked_for};
+use super::consent::{NewPermissions, additions};
 use super::names::check_actions;
-use super::{InstalledBlock, PreparedBlock};
+use super::{BlockAnswer, InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
 use crate::makers::keep_maker;
-use crate::manifest::Manifest;
+use crate::manifest::{Manifest, Permissions};
 use crate::platform_event::Announcer;
 use crate::stored::Place;
 use crate::subscriptions::is_built_in;
@@ -34,13 +36,47 @@ pub struct InstallOptions {
 }
 
 /// What an install did, or would do.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Installed {
     /// `None` after a dry run.
-    pub block: Option<Value>,
-    pub report: Value,
+    #[serde(rename = "data", skip_serializing_if = "Option::is_none")]
+    pub block: Option<BlockAnswer>,
+    pub report: InstallReport,
     /// Whether no version was installed before.
+    #[serde(skip)]
     pub is_new: bool,
+}
+
+/// What a block gets by being installed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcInstallReport", deny_unknown_fields)]
+pub struct InstallReport {
+    permissions: Permissions,
+    webhooks: Vec<ReportedWebhook>,
+    /// Topics whose object does not exist.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
+    /// After a dry run of an upgrade.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "NewPermissions")]
+    new_permissions: Option<NewPermissions>,
+}
+
+/// A webhook that comes with the block; after a dry run without its id.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct ReportedWebhook {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    id: Option<String>,
+    #[schemars(with = "String")]
+    name: Option<String>,
+    url: String,
+    /// The signing secret, shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    secret: Option<String>,
 }
 
 /// A version that is to serve, checked, with what comes with it.
@@ -93,14 +129,14 @@ impl App {
         self.check_grantable(caller, &manifest)?;
         check_secrets(caller, &manifest, present.as_deref())?;
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
-        let asked_for = parts_asked_for(&added).join(", ");
+        let asked_for = added.parts().join(", ");
         if !asked_for.is_empty() && !options.dry_run && !options.allow_new_permissions {
             let message = format!(
                 "The new version asks for more than the installed one has ({asked_for}). `newPermissions` lists it; consent with \
                  ?allowNewPermissions=true."
             );
             let mut error = Error::new(Code::NewPermissions, message);
-            error.details = Some(Box::new(("newPermissions", Value::Object(added))));
+            error.details = Some(Box::new(("newPermissions", json!(added))));
             return Err(error);
         }
         let is_new = present.is_none();
@@ -111,37 +147,34 @@ impl App {
         let mut report = self.install_report(&manifest);
         let change = self.change(caller, manifest, digest, Some(file), present.as_deref())?;
         if options.dry_run {
-            let webhooks: Vec<Value> =
-                change.webhooks.iter().map(|(row, _)| json!({ "name": row.name, "url": row.url })).collect();
-            report["webhooks"] = json!(webhooks);
-            if !is_new {
-                report["newPermissions"] = Value::Object(added);
-            }
+            let receiver =
+                |row: &WebhookRow| ReportedWebhook { id: None, name: row.name.clone(), url: row.url.clone(), secret: None };
+            report.webhooks = change.webhooks.iter().map(|(row, _)| receiver(row)).collect();
+            report.new_permissions = (!is_new).then_some(added);
             return Ok(Installed { block: None, report, is_new });
         }
         let (block, webhooks) = self.apply(caller, change).await?;
-        report["webhooks"] = json!(webhooks);
+        report.webhooks = webhooks;
         Ok(Installed { block: Some(block), report, is_new })
     }
 
-    /// `{ permissions, webhooks, warnings? }`, whose `webhooks` are still to come; the warnings are about topics that match nothing
-    /// at this moment.
-    fn install_report(&self, manifest: &Manifest) -> Value {
-        let mut report = json!({ "permissions": manifest.permissions, "webhooks": [] });
+    /// The report, whose `webhooks` are still to come; the warnings are about topics that match nothing at this moment.
+    fn install_report(&self, manifest: &Manifest) -> InstallReport {
         let of_subscriptions = manifest.subscriptions.iter().map(|declared| &declared.event);
         let topics = of_subscriptions.chain(manifest.webhooks.iter().flat_map(|declared| &declared.topics));
-        let warnings = self.warnings_of_topics(topics);
-        if !warnings.is_empty() {
-            report["warnings"] = json!(warnings);
+        InstallReport {
+            permissions: manifest.permissions.clone(),
+            webhooks: Vec::new(),
+            warnings: self.warnings_of_topics(topics),
+            new_permissions: None,
         }
-        report
     }
 
     /// Lets the version before the present one serve again. What was upgraded from it is kept until the next upgrade.
     ///
     /// # Errors
     /// `conflict` where there is no version before; `forbidden` where that one holds more than the caller.
-    pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<Value> {
+    pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Create)?;
         let present = self.installed(name)?;
         let serving = present.versions.iter().position(|(version, _)| *version == present.manifest.version);
@@ -262,7 +295,7 @@ impl App {
     }
 
     /// Stores a version and lets it serve: the block, and the report of its webhooks.
-    async fn apply(self: &Arc<Self>, caller: &Caller, mut change: Change) -> Result<(Value, Vec<Value>)> {
+    async fn apply(self: &Arc<Self>, caller: &Caller, mut change: Change) -> Result<(BlockAnswer, Vec<ReportedWebhook>)> {
         let name = change.manifest.name.clone();
         if let Some(file) = change.file.take() {
             change.file = Some(self.file_to_store(&change.manifest, &change.digest, file).await?);
@@ -329,7 +362,7 @@ fn group_exists(consumer: &str) -> Error {
     Error::new(Code::Conflict, format!("The block declares the consumer group `{consumer}`, which there is already."))
 }
 
-async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec<Value>> {
+async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec<ReportedWebhook>> {
     let Change {
         manifest,
         digest,
@@ -407,7 +440,11 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
 }
 
 /// Brings the webhooks of a block to those declared: one of the same name keeps its id and secret.
-async fn store_webhooks(connection: &mut Connection, source: &str, declared: Vec<(WebhookRow, String)>) -> Result<Vec<Value>> {
+async fn store_webhooks(
+    connection: &mut Connection,
+    source: &str,
+    declared: Vec<(WebhookRow, String)>,
+) -> Result<Vec<ReportedWebhook>> {
     let known = connection.webhooks().await?.into_iter().filter(|row| row.source.as_deref() == Some(source));
     let mut known: HashMap<Option<String>, WebhookRow> = known.map(|row| (row.name.clone(), row)).collect();
     let mut report = Vec::with_capacity(declared.len());
@@ -415,7 +452,7 @@ async fn store_webhooks(connection: &mut Connection, source: &str, declared: Vec
         match known.remove(&new.name) {
             None => {
                 insert(connection, &new).await?;
-                report.push(json!({ "id": new.id, "name": new.name, "url": new.url, "secret": secret }));
+                report.push(ReportedWebhook { id: Some(new.id), name: new.name, url: new.url, secret: Some(secret) });
             }
             Some(kept) => {
                 connection.set_maker(Made::Webhook, &kept.id, &new.maker).await?;
@@ -423,7 +460,7 @@ async fn store_webhooks(connection: &mut Connection, source: &str, declared: Vec
                 let row = WebhookRow { url, topics, headers, updated_at, ..kept };
                 connection.update_webhook(&row).await?;
                 // Its secret was shown when it was made.
-                report.push(json!({ "id": row.id, "name": row.name, "url": row.url }));
+                report.push(ReportedWebhook { id: Some(row.id), name: row.name, url: row.url, secret: None });
             }
         }
     }

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use blockbase_query::Action;
-use blockbase_schema::{Error, Resource, Result, time};
+use blockbase_schema::{Error, Resource, Result};
 use blockbase_store::{BlockLogFilter, BlockLogPage, BlockLogRow, KeptLogLine, Service};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::App;
+use crate::answer::Timestamp;
 use crate::caller::Caller;
 use crate::stored::Place;
 
@@ -93,27 +96,19 @@ impl App {
         self.store.write(Service, move |connection| Box::pin(async move { Ok(connection.append_block_logs(lines).await?) })).await
     }
 
-    /// Lines of a block's log: `{ data: [{ id, at, level, message, fields, callId }], cursor, missed }`, the newest first, or what
-    /// came after a cursor, the oldest first.
+    /// Lines of a block's log, the newest first, or what came after a cursor, the oldest first.
     ///
     /// # Errors
     /// `not_found`; `unavailable` where the caller has too many scans running.
-    pub async fn block_logs(&self, caller: &Caller, name: &str, request: LogRequest) -> Result<Value> {
+    pub async fn block_logs(&self, caller: &Caller, name: &str, request: LogRequest) -> Result<LogPage> {
         caller.require(Resource::Blocks, Action::Read)?;
         let block = self.installed(name)?;
         let LogRequest { levels, text, since, after, limit } = request;
         let filter = BlockLogFilter { block: block.name().to_owned(), levels, text, since, after, limit };
         let page = self.scan(caller, move |connection| Box::pin(async move { Ok(connection.block_logs(filter).await?) })).await?;
         let BlockLogPage { lines, up_to, is_cut } = page;
-        let lines: Vec<Value> = lines
-            .into_iter()
-            .map(|KeptLogLine { seq, line }| {
-                let mut shown = render(line);
-                shown["id"] = json!(seq.to_string());
-                shown
-            })
-            .collect();
-        Ok(json!({ "data": lines, "cursor": up_to.to_string(), "missed": is_cut }))
+        let data = lines.into_iter().map(|KeptLogLine { seq, line }| KeptLine { line: LogLine::from(line), id: seq.to_string() });
+        Ok(LogPage { data: data.collect(), cursor: up_to.to_string(), missed: is_cut })
     }
 
     /// Begins to keep what the call with this id logs, beside the log, until the answer is dropped.
@@ -131,11 +126,11 @@ pub(crate) struct WatchedCall {
 
 impl WatchedCall {
     /// What the call has logged, in its order.
-    pub(crate) fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<LogLine> {
         let mut calls = self.app.watched_calls.lock();
         let lines = calls.get_mut(&self.call_id).map(std::mem::take).unwrap_or_default();
         drop(calls);
-        lines.into_iter().map(render).collect()
+        lines.into_iter().map(LogLine::from).collect()
     }
 }
 
@@ -145,15 +140,49 @@ impl Drop for WatchedCall {
     }
 }
 
-/// `{ at, level, message, fields, callId }`.
-fn render(line: BlockLogRow) -> Value {
-    let fields: Value =
-        line.fields.map(|fields| Place::new("svc_block_logs", "fields", &line.call_id).read(&fields)).unwrap_or_default();
-    json!({
-        "at": time::format_datetime(line.logged_at),
-        "level": line.level,
-        "message": line.message,
-        "fields": fields,
-        "callId": line.call_id,
-    })
+/// What a call of a block logged.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct LogLine {
+    at: Timestamp,
+    #[schemars(extend("enum" = LEVELS))]
+    level: String,
+    message: String,
+    fields: Value,
+    call_id: String,
+}
+
+impl From<BlockLogRow> for LogLine {
+    fn from(line: BlockLogRow) -> LogLine {
+        let fields = line.fields.map(|fields| Place::new("svc_block_logs", "fields", &line.call_id).read(&fields));
+        LogLine {
+            at: Timestamp(line.logged_at),
+            level: line.level,
+            message: line.message,
+            fields: fields.unwrap_or_default(),
+            call_id: line.call_id,
+        }
+    }
+}
+
+/// A line of a block's log.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcBlockLogLine", deny_unknown_fields)]
+pub struct KeptLine {
+    #[serde(flatten)]
+    line: LogLine,
+    /// Grows from line to line.
+    id: String,
+}
+
+/// Lines of a block's log, the newest first, or what came after a cursor, the oldest first.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct LogPage {
+    data: Vec<KeptLine>,
+    /// Give it back as `after` for what comes next.
+    cursor: String,
+    /// Whether lines after the cursor may be gone already: the last 1,000 of a block are kept.
+    missed: bool,
 }

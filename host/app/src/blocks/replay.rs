@@ -9,9 +9,12 @@ use std::time::Instant;
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::ClaimedEvent;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::InstalledBlock;
+use super::logs::LogLine;
 use crate::App;
 use crate::caller::Caller;
 use crate::subscriptions::{Subscription, Target, is_built_in};
@@ -22,6 +25,33 @@ pub struct ReplayRequest {
     pub event_id: String,
     /// The consumer group whose configuration counts, where the handler has several.
     pub consumer: Option<String>,
+}
+
+/// How handing an event to a handler once more ended.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcReplayed", deny_unknown_fields)]
+pub struct Replayed {
+    ok: bool,
+    /// Why the handler failed.
+    #[schemars(with = "Option<Failure>")]
+    error: Option<Value>,
+    duration_ms: f64,
+    call_id: String,
+    /// The consumer group whose configuration counted.
+    consumer: String,
+    /// What the call logged; null without read on `blocks`.
+    logs: Option<Vec<LogLine>>,
+}
+
+/// The members that every error has; a handler's can have more.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+struct Failure {
+    #[expect(dead_code, reason = "it describes the envelope, which `schema` writes")]
+    error: String,
+    #[expect(dead_code, reason = "as above")]
+    message: String,
 }
 
 fn conflict(message: impl Into<String>) -> Error {
@@ -38,8 +68,7 @@ impl App {
         caller.require(Resource::Events, Action::Read)
     }
 
-    /// Hands an event of the outbox to a handler of a block, and says how that ended: `{ ok, error, durationMs, callId, consumer,
-    /// logs }`. What the handler does then is real.
+    /// Hands an event of the outbox to a handler of a block, and says how that ended. What the handler does then is real.
     ///
     /// # Errors
     /// `not_found` for a block, a handler or an event that there is not, or that the caller may not see; `conflict` where a delivery
@@ -50,7 +79,7 @@ impl App {
         block: &str,
         handler: &str,
         request: ReplayRequest,
-    ) -> Result<Value> {
+    ) -> Result<Replayed> {
         self.recheck(caller).await?;
         self.may_replay(caller)?;
         if self.installed(block).is_err() {
@@ -100,20 +129,20 @@ impl App {
         let took = began.elapsed();
         self.recheck(caller).await?;
         let error = match ended {
-            Ok(()) => Value::Null,
+            Ok(()) => None,
             Err(error) if error.code == Code::Internal => return Err(error),
-            Err(error) => error.envelope(),
+            Err(error) => Some(error.envelope()),
         };
         // What a block logs is for those who may read blocks.
         let logs = caller.holds(Resource::Blocks, Action::Read).then(|| watched.lines());
-        Ok(json!({
-            "ok": error.is_null(),
-            "error": error,
-            "durationMs": (took.as_secs_f64() * 1_000_000.0).round() / 1000.0,
-            "callId": call_id,
-            "consumer": subscription.consumer,
-            "logs": logs,
-        }))
+        Ok(Replayed {
+            ok: error.is_none(),
+            error,
+            duration_ms: (took.as_secs_f64() * 1_000_000.0).round() / 1000.0,
+            call_id,
+            consumer: subscription.consumer.clone(),
+            logs,
+        })
     }
 
     /// The subscriptions by which events reach a handler of the block at this moment.

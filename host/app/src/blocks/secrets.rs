@@ -2,12 +2,14 @@
 
 use blockbase_auth::{Sealed, Unsealed};
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Resource, Result, time};
+use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::BlockSecretRow;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::InstalledBlock;
 use crate::App;
+use crate::answer::Timestamp;
 use crate::caller::Caller;
 
 /// Longest secret in bytes.
@@ -18,13 +20,23 @@ fn purpose(block: &str, name: &str) -> String {
     format!("block:{block}:{name}")
 }
 
-fn shown(name: &str, row: Option<&BlockSecretRow>) -> Value {
-    json!({ "name": name, "isSet": row.is_some(), "updatedAt": row.map(|row| time::format_datetime(row.updated_at)) })
+/// A secret that a block asks for: by name alone.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcBlockSecret", deny_unknown_fields)]
+pub struct BlockSecretAnswer {
+    name: String,
+    is_set: bool,
+    updated_at: Option<Timestamp>,
+}
+
+fn shown(name: &str, row: Option<&BlockSecretRow>) -> BlockSecretAnswer {
+    BlockSecretAnswer { name: name.to_owned(), is_set: row.is_some(), updated_at: row.map(|row| Timestamp(row.updated_at)) }
 }
 
 impl App {
     /// The secrets that a block asks for, and whether they are set, then those that an earlier version left; never what they are.
-    pub fn block_secrets(&self, caller: &Caller, block: &str) -> Result<Vec<Value>> {
+    pub fn block_secrets(&self, caller: &Caller, block: &str) -> Result<Vec<BlockSecretAnswer>> {
         caller.require(Resource::Blocks, Action::Manage)?;
         let block = self.installed(block)?;
         let asked = &block.manifest.permissions.secrets;
@@ -37,7 +49,7 @@ impl App {
     ///
     /// # Errors
     /// `invalid_value` for a name that it does not ask for, or a value that is empty or too long.
-    pub async fn set_block_secret(&self, caller: &Caller, block: &str, name: &str, value: &str) -> Result<Value> {
+    pub async fn set_block_secret(&self, caller: &Caller, block: &str, name: &str, value: &str) -> Result<BlockSecretAnswer> {
         caller.require(Resource::Blocks, Action::Manage)?;
         let block = self.installed(block)?;
         let asked = &block.manifest.permissions.secrets;

@@ -8,12 +8,14 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
-use blockbase_schema::{Resource, Result, time};
+use blockbase_schema::{Resource, Result};
 use parking_lot::{Mutex, RwLock};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::InstalledBlock;
 use crate::App;
+use crate::answer::Timestamp;
 use crate::caller::Caller;
 use crate::subscriptions::is_built_in;
 
@@ -23,8 +25,10 @@ const BUCKETS_AN_OCTAVE: u32 = 16;
 const OCTAVES: u32 = 32;
 const BUCKETS: usize = ((OCTAVES - BUCKETS_AN_OCTAVE.ilog2() + 1) * BUCKETS_AN_OCTAVE) as usize;
 
-/// What kind of handler a call is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+// What kind of handler a call is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub(crate) enum HandlerKind {
     Action,
     Hook,
@@ -107,8 +111,8 @@ impl HandlerUsage {
         }
     }
 
-    /// The time within which that share of the calls ended, in milliseconds; null while there were none.
-    fn percentile(&self, percent: u64) -> Value {
+    /// The time within which that share of the calls ended, in milliseconds; `None` while there were none.
+    fn percentile(&self, percent: u64) -> Option<f64> {
         let times: Vec<u64> = self.times.iter().map(|count| u64::from(count.load(Ordering::Relaxed))).collect();
         let all: u64 = times.iter().sum();
         let rank = (all * percent).div_ceil(100);
@@ -117,20 +121,47 @@ impl HandlerUsage {
             seen += count;
             rank > 0 && seen >= rank
         });
-        place.map_or(Value::Null, |place| json!(milliseconds(middle(place))))
+        place.map(|place| milliseconds(middle(place)))
     }
 
-    fn render(&self, name: &str) -> Value {
-        json!({
-            "name": name,
-            "calls": self.calls.load(Ordering::Relaxed),
-            "failed": self.failed.load(Ordering::Relaxed),
-            "timeMsTotal": milliseconds(self.micros.load(Ordering::Relaxed) as f64),
-            "timeMsP50": self.percentile(50),
-            "timeMsP95": self.percentile(95),
-            "memoryBytesMax": self.memory_bytes_max.load(Ordering::Relaxed),
-        })
+    fn answer(&self, name: &str) -> HandlerUsageAnswer {
+        HandlerUsageAnswer {
+            name: name.to_owned(),
+            calls: self.calls.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+            time_ms_total: milliseconds(self.micros.load(Ordering::Relaxed) as f64),
+            time_ms_p50: self.percentile(50),
+            time_ms_p95: self.percentile(95),
+            memory_bytes_max: self.memory_bytes_max.load(Ordering::Relaxed),
+        }
     }
+}
+
+/// What the calls of one handler used.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcHandlerUsage", deny_unknown_fields)]
+struct HandlerUsageAnswer {
+    name: String,
+    calls: u64,
+    /// Calls whose client left are among them.
+    failed: u64,
+    time_ms_total: f64,
+    /// Null while there were no calls.
+    time_ms_p50: Option<f64>,
+    time_ms_p95: Option<f64>,
+    /// The most linear memory of one call.
+    memory_bytes_max: u64,
+}
+
+/// What the calls of a block used on this instance since it started, those that were not called among them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct BlockUsageAnswer {
+    since: Timestamp,
+    actions: Vec<HandlerUsageAnswer>,
+    hooks: Vec<HandlerUsageAnswer>,
+    handlers: Vec<HandlerUsageAnswer>,
 }
 
 /// Counts when it is dropped.
@@ -161,11 +192,11 @@ impl BlockUsage {
         Arc::clone(self.handlers.write().entry(kind).or_default().entry(name.to_owned()).or_default())
     }
 
-    fn render<'a>(&self, kind: HandlerKind, names: impl Iterator<Item = &'a str>) -> Vec<Value> {
+    fn answer<'a>(&self, kind: HandlerKind, names: impl Iterator<Item = &'a str>) -> Vec<HandlerUsageAnswer> {
         let handlers = self.handlers.read();
         let unused = HandlerUsage::default();
         let of = |name: &str| handlers.get(&kind).and_then(|handlers| handlers.get(name)).map_or(&unused, |known| &**known);
-        names.map(|name| of(name).render(name)).collect()
+        names.map(|name| of(name).answer(name)).collect()
     }
 }
 
@@ -192,13 +223,11 @@ impl Usages {
 }
 
 impl App {
-    /// What the calls of a block used on this instance since it started, handler by handler, those that were not called among them:
-    /// `{ since, actions, hooks, handlers }`, each a list of `{ name, calls, failed, timeMsTotal, timeMsP50, timeMsP95,
-    /// memoryBytesMax }`.
+    /// What the calls of a block used on this instance since it started, handler by handler, those that were not called among them.
     ///
     /// # Errors
     /// `not_found`.
-    pub fn block_usage(&self, caller: &Caller, name: &str) -> Result<Value> {
+    pub fn block_usage(&self, caller: &Caller, name: &str) -> Result<BlockUsageAnswer> {
         caller.require(Resource::Blocks, Action::Read)?;
         let block = self.installed(name)?;
         let (manifest, usage) = (&block.manifest, &block.usage);
@@ -209,12 +238,12 @@ impl App {
                 handlers.push(&declared.handler);
             }
         }
-        Ok(json!({
-            "since": time::format_datetime(self.usages.since),
-            "actions": usage.render(HandlerKind::Action, manifest.actions.iter().map(|action| action.name.as_str())),
-            "hooks": usage.render(HandlerKind::Hook, manifest.hooks.iter().map(|hook| hook.name.as_str())),
-            "handlers": usage.render(HandlerKind::Subscription, handlers.into_iter()),
-        }))
+        Ok(BlockUsageAnswer {
+            since: Timestamp(self.usages.since),
+            actions: usage.answer(HandlerKind::Action, manifest.actions.iter().map(|action| action.name.as_str())),
+            hooks: usage.answer(HandlerKind::Hook, manifest.hooks.iter().map(|hook| hook.name.as_str())),
+            handlers: usage.answer(HandlerKind::Subscription, handlers.into_iter()),
+        })
     }
 }
 
@@ -238,15 +267,15 @@ mod tests {
     #[test]
     fn percentiles_are_of_the_calls_that_ended() {
         let usage = HandlerUsage::default();
-        assert_eq!(usage.percentile(50), Value::Null);
+        assert_eq!(usage.percentile(50), None);
         for millis in 1..=100 {
             usage.count(Duration::from_millis(millis), millis > 98);
         }
         for (percent, millis) in [(50, 50.0), (95, 95.0)] {
-            let found = usage.percentile(percent).as_f64().expect("a time");
+            let found = usage.percentile(percent).expect("a time");
             assert!((found - millis).abs() <= millis / 20.0, "{percent}: {found}");
         }
-        let shown = usage.render("x");
-        assert_eq!((&shown["calls"], &shown["failed"], &shown["timeMsTotal"]), (&json!(100), &json!(2), &json!(5050.0)));
+        let shown = usage.answer("x");
+        assert_eq!((shown.calls, shown.failed, shown.time_ms_total), (100, 2, 5050.0));
     }
 }

@@ -1,10 +1,12 @@
 //! What a role gives in effect: its own grants, those on `*` and those of `public` together, for each resource and action.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use blockbase_query::{Action, Permissions, Scope};
 use blockbase_schema::{Error, Registry, Resource, Result};
-use serde_json::{Value, json};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
 
 use crate::App;
 use crate::caller::Caller;
@@ -19,7 +21,7 @@ impl App {
     ///
     /// # Errors
     /// `not_found`.
-    pub async fn role_permissions(&self, caller: &Caller, id_or_name: &str) -> Result<Value> {
+    pub async fn role_permissions(&self, caller: &Caller, id_or_name: &str) -> Result<RolePermissions> {
         caller.require(Resource::Roles, Action::Read)?;
         let key = id_or_name.to_owned();
         let (role, public) = self
@@ -39,8 +41,8 @@ impl App {
         let mut resources = vec!["*".to_owned()];
         resources.extend(Resource::ALL.iter().map(|resource| resource.name().to_owned()));
         resources.extend(self.further_resources(caller, &registry, &held));
-        let resources: Vec<Value> = resources.iter().map(|resource| rendered(&held, &registry, resource)).collect();
-        Ok(json!({ "roleId": role.id, "name": role.name, "resources": resources }))
+        let resources = resources.into_iter().map(|resource| rights_on(&held, &registry, resource)).collect();
+        Ok(RolePermissions { role_id: role.id, name: role.name, resources })
     }
 
     /// Objects, and what blocks declare, as far as the caller may know of them, and what the grants themselves name.
@@ -59,24 +61,64 @@ impl App {
     }
 }
 
-fn rendered(held: &Permissions, registry: &Registry, resource: &str) -> Value {
+/// What a session of somebody who has the role may do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcRolePermissions", deny_unknown_fields)]
+pub struct RolePermissions {
+    #[schemars(extend("format" = "uuid"))]
+    role_id: String,
+    name: String,
+    resources: Vec<RightsOn>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct RightsOn {
+    resource: String,
+    create: Reach,
+    read: Reach,
+    update: Reach,
+    delete: Reach,
+    manage: Reach,
+}
+
+/// Which rows an action reaches; null for none.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Reach(Option<&'static str>);
+
+impl JsonSchema for Reach {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Reach".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["string", "null"], "enum": ["all", "own", null] })
+    }
+}
+
+fn rights_on(held: &Permissions, registry: &Registry, resource: String) -> RightsOn {
     // What is neither the platform's nor a block's is an object, perhaps one that is still to be made.
-    let has_rows = match Resource::named(resource) {
+    let has_rows = match Resource::named(&resource) {
         Some(platform) => platform.has_own_rows(),
-        None => registry.object(resource).is_some() || !resource.contains(':'),
+        None => registry.object(&resource).is_some() || !resource.contains(':'),
     };
-    let right = |action: Action| match held.decide(resource, action).as_ref().map(|access| access.scope()) {
-        Some(Scope::All) => json!("all"),
+    let right = |action: Action| match held.decide(&resource, action).as_ref().map(|access| access.scope()) {
+        Some(Scope::All) => Reach(Some("all")),
         // On a resource without rows, a grant for own rows is none.
-        Some(Scope::Own(_)) if has_rows => json!("own"),
-        _ => Value::Null,
+        Some(Scope::Own(_)) if has_rows => Reach(Some("own")),
+        _ => Reach(None),
     };
-    json!({
-        "resource": resource,
-        "create": right(Action::Create),
-        "read": right(Action::Read),
-        "update": right(Action::Update),
-        "delete": right(Action::Delete),
-        "manage": right(Action::Manage),
-    })
+    RightsOn {
+        create: right(Action::Create),
+        read: right(Action::Read),
+        update: right(Action::Update),
+        delete: right(Action::Delete),
+        manage: right(Action::Manage),
+        resource,
+    }
 }

@@ -11,6 +11,8 @@ pub(super) const BLOCK_ACTION: &str = "block_action";
 const ERASE_USER: &str = "erase_user";
 /// What somebody can make; the others come with the service.
 pub(super) const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
+/// All types of tasks.
+pub(super) const NAMES: [&str; 4] = [ANONYMOUS_CLEANUP, EVENT_RETENTION, BLOCK_ACTION, ERASE_USER];
 pub(super) const ANONYMOUS_CLEANUP: &str = "anonymous_cleanup";
 const EVENT_RETENTION: &str = "event_retention";
 /// Days after which a guest is deleted.

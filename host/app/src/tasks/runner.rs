@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::kind::{ANONYMOUS_CLEANUP, BLOCK_ACTION, Kind};
-use super::{may_delete_guests, next_run, render_run};
+use super::{TaskRunAnswer, may_delete_guests, next_run};
 use crate::App;
 use crate::caller::Caller;
 use crate::topic::Topic;
@@ -135,7 +135,7 @@ impl App {
     /// `forbidden` where the caller may not call its action, since it has the effect and shows the result of a call, where the
     /// caller holds less than the user whom it erases, and where it deletes guests and the caller may not delete users;
     /// `conflict` where a run of it is under way.
-    pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<Value> {
+    pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<TaskRunAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let task = self.find_task(caller, id_or_name).await?;
         self.may_act_on_task(caller, &task)?;
@@ -166,7 +166,7 @@ impl App {
         });
         let ended = ended.await.map_err(Error::internal)?;
         self.recheck(caller).await?;
-        Ok(render_run(&ended))
+        Ok(TaskRunAnswer::from(&ended))
     }
 
     fn new_run(&self, task: &TaskRow, trigger: &str) -> TaskRunRow {

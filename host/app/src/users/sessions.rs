@@ -1,26 +1,46 @@
 //! Sessions of a user as those see and end them who look after users.
 
 use blockbase_query::{Action, Paging};
-use blockbase_schema::{Error, Resource, Result, time};
+use blockbase_schema::{Error, Resource, Result};
 use blockbase_store::SessionRow;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::within;
 use crate::App;
+use crate::answer::Timestamp;
 use crate::caller::Caller;
 use crate::records::page_json;
 
-/// `{ id, createdAt, expiresAt, lastSeenAt, ipAddress, userAgent, current }`: never the token, nor its hash.
-fn render(session: &SessionRow, current: Option<&str>) -> Value {
-    json!({
-        "id": session.id,
-        "createdAt": time::format_datetime(session.created_at),
-        "expiresAt": time::format_datetime(session.expires_at),
-        "lastSeenAt": session.last_seen_at.map(time::format_datetime),
-        "ipAddress": session.ip_address,
-        "userAgent": session.user_agent,
-        "current": current == Some(session.id.as_str()),
-    })
+/// A session of a user, without its token.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcUserSession", deny_unknown_fields)]
+pub struct UserSessionAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    /// When it was used last, to within five minutes; null where that is not known.
+    last_seen_at: Option<Timestamp>,
+    ip_address: Option<String>,
+    user_agent: Option<String>,
+    /// Whether the request came with this session.
+    current: bool,
+}
+
+impl UserSessionAnswer {
+    fn of(session: SessionRow, current: Option<&str>) -> UserSessionAnswer {
+        UserSessionAnswer {
+            current: current == Some(session.id.as_str()),
+            id: session.id,
+            created_at: Timestamp(session.created_at),
+            expires_at: Timestamp(session.expires_at),
+            last_seen_at: session.last_seen_at.map(Timestamp),
+            ip_address: session.ip_address,
+            user_agent: session.user_agent,
+        }
+    }
 }
 
 impl App {
@@ -48,7 +68,7 @@ impl App {
             .await?;
         let identity = caller.identity();
         let current = identity.and_then(|identity| identity.session()).map(|session| session.id.as_str());
-        let sessions = Value::Array(sessions.iter().map(|session| render(session, current)).collect());
+        let sessions: Vec<_> = sessions.into_iter().map(|session| UserSessionAnswer::of(session, current)).collect();
         Ok(page_json(&sessions, paging, total))
     }
 

@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{AuthBody, AuthError};
 use crate::AppState;
@@ -24,7 +24,7 @@ fn done() -> Response {
 /// The session and its user, or null.
 pub(crate) async fn get(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, AuthError> {
     let answer = state.app.current_session(&credentials).await?;
-    let mut response = axum::Json(answer.unwrap_or(Value::Null)).into_response();
+    let mut response = axum::Json(answer).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

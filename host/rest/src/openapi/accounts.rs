@@ -1,58 +1,19 @@
 //! Roles, users, API keys.
 
-use blockbase_app::Action;
 use blockbase_app::schema::Resource;
+use blockbase_app::{ApiKeyAnswer, Grant, ManagedUserAnswer, RoleAnswer, RolePermissions, UserSessionAnswer};
 use serde_json::{Value, json};
 
-use super::components::{exact_object, instant, schema};
+use super::answers::of;
+use super::components::{exact_object, list_of, schema};
 use super::filters::paging_parameters;
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
 
-/// Which rows an action reaches.
-fn reach() -> Value {
-    json!({ "type": ["string", "null"], "enum": ["all", "own", null] })
-}
-
-fn list_of(item: Value) -> Value {
-    json!({ "type": "array", "items": item })
-}
-
-fn id() -> Value {
-    json!({ "type": "string", "format": "uuid" })
-}
-
-/// Who made something, and has to hold what it does.
-pub(super) fn made_by() -> Value {
-    let id = json!({ "type": ["string", "null"], "format": "uuid" });
-    let mut maker = exact_object(json!({ "userId": id, "apiKeyId": id }));
-    maker["type"] = json!(["object", "null"]);
-    maker["description"] = json!(
-        "The user who made it, and the API key that they used for it. Both are null where the request had no credential. Null: \
-         nobody is recorded, and it keeps its rights."
-    );
-    maker
-}
-
-/// Since when and why something has no power.
-pub(super) fn suspended() -> Value {
-    let reason = json!({
-        "type": "string",
-        "enum": ["maker_gone", "maker_banned", "key_gone", "key_expired", "key_suspended", "rights_lost"],
-    });
-    let mut suspension = exact_object(json!({ "reason": reason, "since": instant() }));
-    suspension["type"] = json!(["object", "null"]);
-    suspension["description"] = json!("Why it has no power at the moment, and since when; null while it has.");
-    suspension
-}
-
 pub(super) fn schemas() -> Value {
-    let text = json!({ "type": "string" });
-    let maybe_text = json!({ "type": ["string", "null"] });
-    let maybe_instant = json!({ "type": ["string", "null"], "format": "date-time" });
     let role_members = json!({
         "name": { "type": "string", "pattern": "^[A-Za-z]([A-Za-z0-9_. \\-]*[A-Za-z0-9_.\\-])?$", "maxLength": 64 },
         "description": { "type": ["string", "null"], "maxLength": 1000 },
-        "permissions": { "type": "array", "maxItems": 1000, "items": schema("SvcGrant") },
+        "permissions": { "type": "array", "maxItems": 1000, "items": of::<Grant>() },
     });
     let optional = |schema: &Value| {
         let mut optional = schema.clone();
@@ -60,35 +21,6 @@ pub(super) fn schemas() -> Value {
         optional
     };
     json!({
-        "SvcGrant": {
-            "type": "object",
-            "properties": {
-                "resource": {
-                    "type": "string",
-                    "description": "An object's name, `data`, `objects`, `events`, `blocks`, `users`, `roles`, `api_keys`, `webhooks`, `tasks`, `settings`, what a block declares as `<block>:<name>`, or `*` for all.",
-                    "pattern": "^(\\*|[a-z][a-z0-9_\\-]*(:[a-z][a-z0-9_\\-]*)?)$",
-                    "maxLength": 128,
-                },
-                "actions": {
-                    "type": "array",
-                    "items": { "type": "string", "enum": Action::ALL },
-                    "minItems": 1,
-                    "uniqueItems": true,
-                    "description": "`manage` stands for all of them.",
-                },
-                "rowPolicy": { "type": ["string", "null"], "enum": ["own", null], "description": "`own`: only rows that the caller created." },
-            },
-            "required": ["resource", "actions"],
-            "additionalProperties": false,
-        },
-        "SvcRole": exact_object(json!({
-            "id": id(),
-            "name": text,
-            "description": maybe_text,
-            "permissions": list_of(schema("SvcGrant")),
-            "createdAt": instant(),
-            "updatedAt": instant(),
-        })),
         "SvcNewRole": {
             "type": "object",
             "properties": {
@@ -108,50 +40,6 @@ pub(super) fn schemas() -> Value {
             },
             "additionalProperties": false,
         },
-        "SvcManagedUser": exact_object(json!({
-            "id": id(),
-            "name": text,
-            "email": text,
-            "emailVerified": { "type": "boolean" },
-            "image": maybe_text,
-            "isAnonymous": { "type": "boolean" },
-            "createdAt": instant(),
-            "updatedAt": instant(),
-            "banned": { "type": "boolean" },
-            "roles": list_of(exact_object(json!({ "id": id(), "name": text }))),
-        })),
-        "SvcRolePermissions": exact_object(json!({
-            "roleId": id(),
-            "name": text,
-            "resources": list_of(exact_object(json!({
-                "resource": text, "create": reach(), "read": reach(), "update": reach(), "delete": reach(), "manage": reach(),
-            }))),
-        })),
-        "SvcUserSession": exact_object(json!({
-            "id": id(),
-            "createdAt": instant(),
-            "expiresAt": instant(),
-            "lastSeenAt": {
-                "type": ["string", "null"],
-                "format": "date-time",
-                "description": "When it was used last, to within five minutes; null where that is not known.",
-            },
-            "ipAddress": maybe_text,
-            "userAgent": maybe_text,
-            "current": { "type": "boolean", "description": "Whether the request came with this session." },
-        })),
-        "SvcApiKey": exact_object(json!({
-            "id": id(),
-            "name": text,
-            "prefix": { "type": "string", "description": "The key's first characters." },
-            "roleId": id(),
-            "userId": id(),
-            "expiresAt": maybe_instant,
-            "lastUsedAt": maybe_instant,
-            "createdAt": instant(),
-            "madeBy": made_by(),
-            "suspended": suspended(),
-        })),
     })
 }
 
@@ -165,7 +53,7 @@ fn roles(paths: &mut Paths) {
     let operation = |verb: &str, summary: &str| Operation::gated(Resource::Roles, "roles", verb, summary);
     let role = || path_parameter("id", "The role's id, or its name.", json!({ "type": "string" }));
     let base = "/api/v1/roles";
-    let list = operation("list", "List the roles").problems(&[400]).answers_data(200, "The roles.", list_of(schema("SvcRole")));
+    let list = operation("list", "List the roles").problems(&[400]).answers_data(200, "The roles.", list_of(of::<RoleAnswer>()));
     paths.add("get", base, list);
     let create = operation("create", "Make a role")
         .describe(
@@ -173,11 +61,11 @@ fn roles(paths: &mut Paths) {
         )
         .json_body(schema("SvcNewRole"))
         .problems(&[409])
-        .answers_data(201, "The new role.", schema("SvcRole"));
+        .answers_data(201, "The new role.", of::<RoleAnswer>());
     paths.add("post", base, create);
     let base = "/api/v1/roles/{id}";
     let get = operation("get", "Get a role").parameter(role()).problems(&[400, 404]);
-    paths.add("get", base, get.answers_data(200, "The role.", schema("SvcRole")));
+    paths.add("get", base, get.answers_data(200, "The role.", of::<RoleAnswer>()));
     let permissions = operation("getPermissions", "Get what a role gives in effect")
         .describe(
             "What a session of somebody who has the role may do: its own grants, those on `*`, and those of the role `public`. Objects that \
@@ -185,7 +73,7 @@ fn roles(paths: &mut Paths) {
         )
         .parameter(role())
         .problems(&[400, 404])
-        .answers_data(200, "The rights by resource and action.", schema("SvcRolePermissions"));
+        .answers_data(200, "The rights by resource and action.", of::<RolePermissions>());
     paths.add("get", "/api/v1/roles/{id}/permissions", permissions);
     let update = operation("update", "Change a role")
         .describe(
@@ -194,7 +82,7 @@ fn roles(paths: &mut Paths) {
         .parameter(role())
         .json_body(schema("SvcRoleChanges"))
         .problems(&[404, 409])
-        .answers_data(200, "The role as it is now.", schema("SvcRole"));
+        .answers_data(200, "The role as it is now.", of::<RoleAnswer>());
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a role")
         .describe(
@@ -214,22 +102,16 @@ fn users(paths: &mut Paths) {
         "Only users whose address or name contains this, whatever its case.",
         json!({ "type": "string" }),
     );
-    let page = json!({
-        "type": "object",
-        "properties": { "data": list_of(schema("SvcManagedUser")), "pagination": schema("SvcPagination") },
-        "required": ["data", "pagination"],
-        "additionalProperties": false,
-    });
     let list = operation("list", "List the users, newest first")
         .parameter(search)
         .parameter(query_parameter("role", "Only users who have the role of this id or name.", json!({ "type": "string" })))
         .parameters(paging_parameters())
         .problems(&[400])
-        .answers(200, "A page of users.", page);
+        .answers_page("A page of users.", of::<ManagedUserAnswer>());
     paths.add("get", "/api/v1/users", list);
     let base = "/api/v1/users/{id}";
     let get = operation("get", "Get a user").parameter(user()).problems(&[400, 404]);
-    paths.add("get", base, get.answers_data(200, "The user.", schema("SvcManagedUser")));
+    paths.add("get", base, get.answers_data(200, "The user.", of::<ManagedUserAnswer>()));
     let changes = json!({
         "type": "object",
         "properties": {
@@ -243,7 +125,7 @@ fn users(paths: &mut Paths) {
         .parameter(user())
         .json_body(changes)
         .problems(&[404, 409])
-        .answers_data(200, "The user as they are now.", schema("SvcManagedUser"));
+        .answers_data(200, "The user as they are now.", of::<ManagedUserAnswer>());
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a user")
         .describe(
@@ -265,17 +147,11 @@ fn users(paths: &mut Paths) {
         .answers_nothing(204, "The user is gone.");
     paths.add("delete", base, delete);
     let sessions = "/api/v1/users/{id}/sessions";
-    let page = json!({
-        "type": "object",
-        "properties": { "data": list_of(schema("SvcUserSession")), "pagination": schema("SvcPagination") },
-        "required": ["data", "pagination"],
-        "additionalProperties": false,
-    });
     let list = operation("listSessions", "List a user's sessions, newest first")
         .parameter(user())
         .parameters(paging_parameters())
         .problems(&[400, 404])
-        .answers(200, "A page of the sessions that have not expired. A user has 100 at most.", page);
+        .answers_page("A page of the sessions that have not expired. A user has 100 at most.", of::<UserSessionAnswer>());
     paths.add("get", sessions, list);
     let end_all = operation("endSessions", "End all sessions of a user")
         .describe(
@@ -298,7 +174,7 @@ fn users(paths: &mut Paths) {
         .parameter(user())
         .json_body(exact_object(json!({ "roleId": role_id })))
         .problems(&[404, 409])
-        .answers_data(200, "The user with their roles.", schema("SvcManagedUser"));
+        .answers_data(200, "The user with their roles.", of::<ManagedUserAnswer>());
     paths.add("post", "/api/v1/users/{id}/roles", give);
     let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
     let take = operation("takeRole", "Take a role away from a user")
@@ -313,7 +189,7 @@ fn api_keys(paths: &mut Paths) {
     let operation = |verb: &str, summary: &str| Operation::gated(Resource::ApiKeys, "apiKeys", verb, summary);
     let base = "/api/v1/api-keys";
     let list = operation("list", "List the API keys, newest first").problems(&[400]);
-    paths.add("get", base, list.answers_data(200, "The keys.", list_of(schema("SvcApiKey"))));
+    paths.add("get", base, list.answers_data(200, "The keys.", list_of(of::<ApiKeyAnswer>())));
     let body = json!({
         "type": "object",
         "properties": {
@@ -326,7 +202,7 @@ fn api_keys(paths: &mut Paths) {
         "additionalProperties": false,
     });
     let made = exact_object(json!({
-        "data": schema("SvcApiKey"),
+        "data": of::<ApiKeyAnswer>(),
         "key": { "type": "string", "description": "The key itself, shown this once.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
     }));
     let create = operation("create", "Make an API key")
@@ -344,7 +220,7 @@ fn api_keys(paths: &mut Paths) {
         )
         .parameter(key())
         .problems(&[400, 404, 409])
-        .answers_data(200, "The key as it is now.", schema("SvcApiKey"));
+        .answers_data(200, "The key as it is now.", of::<ApiKeyAnswer>());
     paths.add("post", "/api/v1/api-keys/{id}/adopt", adopt);
     let delete = operation("delete", "Delete an API key")
         .describe("A key that may do more than the caller is 403, unless it acts as the caller.")

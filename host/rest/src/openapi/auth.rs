@@ -1,14 +1,14 @@
 //! Sign-up, sign-in, sign-out, and who the caller is.
 
+use blockbase_app::{CurrentSession, ListedSession, MeAnswer, UserAnswer};
 use serde_json::{Value, json};
 
-use super::components::{exact_object, instant, schema};
+use super::answers::of;
+use super::components::{exact_object, list_of, schema};
 use super::operation::{Caller, Operation, Paths, headers};
 
 pub(super) fn schemas() -> Value {
     let text = json!({ "type": "string" });
-    let maybe = json!({ "type": ["string", "null"] });
-    let flag = json!({ "type": "boolean" });
     let remember =
         json!({ "type": ["boolean", "null"], "description": "Whether the session outlives the browser; true by default." });
     let credentials = |more: Value, required: &[&str]| {
@@ -18,30 +18,6 @@ pub(super) fn schemas() -> Value {
         }
         json!({ "type": "object", "properties": properties, "required": required })
     };
-    let user = exact_object(json!({
-        "id": { "type": "string", "format": "uuid" },
-        "name": text,
-        "email": text,
-        "emailVerified": flag,
-        "image": maybe,
-        "isAnonymous": flag,
-        "createdAt": instant(),
-        "updatedAt": instant(),
-    }));
-    let session = exact_object(json!({
-        "id": { "type": "string", "format": "uuid" },
-        "token": text,
-        "userId": { "type": "string", "format": "uuid" },
-        "expiresAt": instant(),
-        "createdAt": instant(),
-        "updatedAt": instant(),
-        "ipAddress": maybe,
-        "userAgent": maybe,
-    }));
-    let mut listed = session.clone();
-    listed["properties"]["token"] = json!({ "type": "null", "description": "Tokens are not shown." });
-    listed["properties"]["current"] = json!({ "type": "boolean", "description": "Whether it is the session of this request." });
-    listed["required"].as_array_mut().into_iter().for_each(|names| names.push(json!("current")));
     let callback = json!({
         "type": ["string", "null"],
         "description": "Where the client goes afterwards: a path here, or a URL of a trusted origin.",
@@ -55,29 +31,12 @@ pub(super) fn schemas() -> Value {
             "callbackURL": callback,
         }), &["name", "email", "password"]),
         "SvcSignIn": credentials(json!({ "callbackURL": callback }), &["email", "password"]),
-        "SvcListedSession": listed,
-        "SvcUser": user,
-        "SvcSession": session,
-        "SvcMe": {
-            "type": "object",
-            "properties": {
-                "authenticated": flag,
-                "userId": { "type": "string", "format": "uuid" },
-                "roles": { "type": "array", "items": text },
-                "user": schema("SvcUser"),
-                "apiKeyId": { "type": "string", "format": "uuid", "description": "The key, where one was sent." },
-                "suspended": { "type": "boolean", "description": "Whether the key has no power at the moment: whoever made it is gone or banned." },
-                "pendingClaim": { "type": "boolean", "description": "Whether this session may claim the account that was made at boot." },
-            },
-            "required": ["authenticated"],
-            "additionalProperties": false,
-        },
     })
 }
 
 /// An answer that hands out a session.
 fn session_response(more: Value) -> Value {
-    let mut properties = json!({ "token": { "type": "string" }, "user": schema("SvcUser") });
+    let mut properties = json!({ "token": { "type": "string" }, "user": of::<UserAnswer>() });
     for (key, value) in more.as_object().into_iter().flatten() {
         properties[key] = value.clone();
     }
@@ -123,18 +82,17 @@ pub(super) fn describe(paths: &mut Paths) {
         .problems(&[400, 413, 415])
         .response(200, cookie_taken_back("There is no session any more, whether there was one or not."));
     paths.add("post", "/api/auth/sign-out", sign_out);
-    let both = exact_object(json!({ "session": schema("SvcSession"), "user": schema("SvcUser") }));
     let get_session = operation("getSession", "Get the session and its user", Caller::Anyone)
         .describe("Null where no session holds; that is no error.")
         .without(&[401])
-        .answers(200, "The session, or null.", json!({ "anyOf": [both, { "type": "null" }] }));
+        .answers(200, "The session, or null.", json!({ "anyOf": [of::<CurrentSession>(), { "type": "null" }] }));
     paths.add("get", "/api/auth/get-session", get_session);
     sessions(paths);
     profile(paths);
     let me = operation("me", "Ask who the caller is", Caller::Anyone)
         .describe("Takes any credential. One that does not hold is an answer, not an error.")
         .without(&[401])
-        .answers(200, "The verdict; the other members are there where it is true.", schema("SvcMe"));
+        .answers(200, "The verdict; the other members are there where it is true.", of::<MeAnswer>());
     paths.add("get", "/api/v1/me", me);
     let claim = operation("claim", "Claim the account that was made at boot", Caller::Session)
         .describe("By the session that signed in with the bootstrap password. Every other session of the account ends. Nothing to claim, or another was first: 409 `no_pending_claim`.")
@@ -173,10 +131,13 @@ fn status() -> Value {
 }
 
 fn sessions(paths: &mut Paths) {
-    let listed = json!({ "type": "array", "items": schema("SvcListedSession") });
     let list = operation("listSessions", "List the sessions of one's user", Caller::Session)
         .describe("Each has `current`; tokens are not shown.");
-    paths.add("get", "/api/auth/list-sessions", list.answers(200, "The sessions, newest first, 100 at most.", listed));
+    paths.add(
+        "get",
+        "/api/auth/list-sessions",
+        list.answers(200, "The sessions, newest first, 100 at most.", list_of(of::<ListedSession>())),
+    );
     let maybe = json!({ "type": ["string", "null"] });
     let revoke = operation("revokeSession", "End one session of one's user", Caller::Session)
         .describe("By its id or its token. One that there is not is ended already.")

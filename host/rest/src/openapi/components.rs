@@ -2,9 +2,11 @@
 //!
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
+use blockbase_app::NewPermissions;
 use blockbase_app::limits::PAGE_SIZE_MAX;
 use serde_json::{Map, Value, json};
 
+use super::answers::of;
 use super::operation::{VIEW_AS_PARAMETER, headers, view_as};
 
 /// The reusable parts of the document.
@@ -111,6 +113,11 @@ pub(super) fn members(required: &[&str], properties: Value) -> Value {
     schema
 }
 
+/// A list of such things.
+pub(super) fn list_of(item: Value) -> Value {
+    json!({ "type": "array", "items": item })
+}
+
 /// An instant as answers show it.
 pub(super) fn instant() -> Value {
     json!({ "type": "string", "format": "date-time" })
@@ -151,7 +158,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
                         })),
                     ] },
                 },
-                "newPermissions": { "allOf": [schema("SvcNewPermissions")], "description": "With `new_permissions`." },
+                "newPermissions": { "allOf": [of::<NewPermissions>()], "description": "With `new_permissions`." },
                 "things": {
                     "type": "array",
                     "description": "With `owns_things`: what the user made, the first hundred.",
@@ -199,15 +206,13 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         "SvcIgnored": { "description": "A system column: whatever is sent for it is ignored." },
     });
     let mut schemas = schemas.as_object().cloned().unwrap_or_default();
+    schemas.extend(super::answers::schemas());
     for more in [
         super::filters::schemas(),
         super::schema_api::schemas(),
-        super::blocks::schemas(),
         super::auth::schemas(),
         super::accounts::schemas(),
         super::events::schemas(),
-        super::tasks::schemas(),
-        super::settings::schemas(),
     ] {
         schemas.extend(more.as_object().cloned().unwrap_or_default());
     }

@@ -1,49 +1,17 @@
 //! The stream, recent events, deliveries, subscriptions, webhooks.
 
-use blockbase_app::ATTEMPTS_KEPT;
 use blockbase_app::schema::Resource;
+use blockbase_app::{DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, SubscriptionAnswer, WebhookAnswer};
 use serde_json::{Value, json};
 
-use super::accounts::suspended;
-use super::components::{exact_object, instant, schema};
+use super::answers::of;
+use super::components::{exact_object, instant, list_of, schema};
 use super::filters::paging_parameters;
 use super::operation::{Operation, Paths, data_with_warnings, headers as response_headers, path_parameter, query_parameter};
 
-const STATUSES: [&str; 3] = ["pending", "delivered", "failed"];
-
 pub(super) fn schemas() -> Value {
     let text = json!({ "type": "string" });
-    let maybe_text = json!({ "type": ["string", "null"] });
     let id = json!({ "type": "string", "format": "uuid" });
-    let maybe_instant = json!({ "type": ["string", "null"], "format": "date-time" });
-    let delivery = json!({
-        "eventId": id,
-        "topic": text,
-        "consumer": text,
-        "handler": text,
-        "status": { "type": "string", "enum": STATUSES },
-        "attempts": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "Attempts that have ended since the delivery was last tried again by hand.",
-        },
-        "error": maybe_text,
-        "nextAttemptAt": maybe_instant,
-        "deliveredAt": maybe_instant,
-        "occurredAt": instant(),
-        "dead": { "type": "boolean", "description": "It failed, and no attempts are left." },
-        "skipped": {
-            "type": "boolean",
-            "description": "It was settled without being handed over: the group does not get this event any more.",
-        },
-    });
-    let mut with_history = delivery.clone();
-    with_history["history"] = json!({
-        "type": "array",
-        "items": schema("SvcDeliveryAttempt"),
-        "maxItems": ATTEMPTS_KEPT,
-        "description": format!("The last {ATTEMPTS_KEPT} attempts, the last one first."),
-    });
     json!({
         "SvcEvent": exact_object(json!({
             "id": id,
@@ -51,71 +19,7 @@ pub(super) fn schemas() -> Value {
             "payload": { "type": "object" },
             "occurredAt": instant(),
         })),
-        "SvcDelivery": exact_object(delivery),
-        "SvcDeliveryWithHistory": exact_object(with_history),
-        "SvcDeliveryAttempt": exact_object(json!({
-            "number": { "type": "integer", "minimum": 1, "description": "It counts on when the delivery is tried again by hand." },
-            "at": instant(),
-            "status": { "type": "string", "enum": ["delivered", "failed"] },
-            "durationMs": {
-                "type": ["integer", "null"],
-                "minimum": 0,
-                "description": "Null where nothing was attempted, and for a delivery that succeeded at its first attempt.",
-            },
-            "error": maybe_text,
-        })),
-        "SvcDeliveryCounts": exact_object(json!({
-            "consumer": text,
-            "pending": { "type": "integer", "minimum": 0, "maximum": 1_000_000, "description": "Counted up to 1,000,000." },
-            "delivered": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 10_000,
-                "description": "Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has no more.",
-            },
-            "failed": {
-                "type": "integer",
-                "minimum": 0,
-                "maximum": 1_000_000,
-                "description": "They are tried again. Counted up to 1,000,000.",
-            },
-            "dead": { "type": "integer", "minimum": 0, "maximum": 1_000_000, "description": "Counted up to 1,000,000." },
-            "oldestPendingAt": {
-                "type": ["string", "null"],
-                "format": "date-time",
-                "description": "When the event of the first pending entry happened.",
-            },
-        })),
-        "SvcSubscription": exact_object(json!({
-            "event": { "type": "string", "description": "Topic pattern." },
-            "consumer": text,
-            "handler": text,
-            "config": { "type": "object" },
-            "perInstance": { "type": "boolean" },
-            "source": { "type": ["string", "null"], "description": "`block:<name>` where a block declared it." },
-            "suspended": suspended(),
-        })),
-        "SvcWebhook": exact_object(json!({
-            "id": id,
-            "name": maybe_text,
-            "url": { "type": "string", "format": "uri" },
-            "topics": { "type": "array", "items": text },
-            "headers": {
-                "type": "object",
-                "additionalProperties": { "type": "string", "const": "***" },
-                "description": "Names alone: a value is stored sealed and never shown.",
-            },
-            "enabled": { "type": "boolean" },
-            "source": { "type": ["string", "null"], "description": "`block:<name>` where a block declared it." },
-            "createdAt": instant(),
-            "updatedAt": instant(),
-            "suspended": suspended(),
-        })),
     })
-}
-
-fn list_of(name: &str) -> Value {
-    json!({ "type": "array", "items": schema(name) })
 }
 
 pub(super) fn describe(paths: &mut Paths) {
@@ -156,7 +60,7 @@ fn events(paths: &mut Paths) {
         .parameter(query_parameter("before", "Only those older than the event with this id; 404 where the outbox does not have it or you may not see it.", json!({ "type": "string" })))
         .parameter(query_parameter("limit", "How many.", limit))
         .problems(&[400, 404])
-        .answers_data(200, "The events.", list_of("SvcEvent"));
+        .answers_data(200, "The events.", list_of(schema("SvcEvent")));
     paths.add("get", "/api/v1/events", recent);
     let one = operation("get", "Get an event")
         .describe(
@@ -167,16 +71,10 @@ fn events(paths: &mut Paths) {
         .answers_data(200, "The event.", schema("SvcEvent"));
     paths.add("get", "/api/v1/events/{id}", one);
 
-    let page = json!({
-        "type": "object",
-        "properties": { "data": list_of("SvcDelivery"), "pagination": schema("SvcPagination") },
-        "required": ["data", "pagination"],
-        "additionalProperties": false,
-    });
     let filters = || {
         let instant = || json!({ "type": "string", "format": "date-time" });
         [
-            query_parameter("status", "Only those.", json!({ "type": "string", "enum": STATUSES })),
+            query_parameter("status", "Only those.", json!({ "type": "string", "enum": DELIVERY_STATUSES })),
             query_parameter("consumer", "Only those of one consumer group.", json!({ "type": "string" })),
             query_parameter("dead", "Only those that are dead, or are not.", json!({ "type": "boolean" })),
             query_parameter("eventId", "Only those of one event.", json!({ "type": "string" })),
@@ -190,20 +88,20 @@ fn events(paths: &mut Paths) {
         .parameters(filters())
         .parameters(paging_parameters())
         .problems(&[400])
-        .answers(200, "A page of the ledger.", page);
+        .answers_page("A page of the ledger.", of::<DeliveryAnswer>());
     paths.add("get", "/api/v1/events/deliveries", deliveries);
     let one = operation("getDelivery", "Get a delivery with its attempts")
         .describe("Needs read on `events` and on what the event is about.")
         .parameter(path_parameter("eventId", "The event's id.", json!({ "type": "string" })))
         .parameter(path_parameter("consumer", "The consumer group.", json!({ "type": "string" })))
         .problems(&[400, 404])
-        .answers_data(200, "The delivery.", schema("SvcDeliveryWithHistory"));
+        .answers_data(200, "The delivery.", of::<DeliveryWithHistory>());
     paths.add("get", "/api/v1/events/deliveries/{eventId}/{consumer}", one);
     let counts = operation("countDeliveries", "Count deliveries by consumer group and state")
         .describe("Needs read on `events`, and leaves out entries of events that the caller may not read. Groups without entries are left out; 1,000 groups at most, by their names.")
         .parameters(filters())
         .problems(&[400])
-        .answers_data(200, "The groups, by their names.", list_of("SvcDeliveryCounts"));
+        .answers_data(200, "The groups, by their names.", list_of(of::<DeliveryCounts>()));
     paths.add("get", "/api/v1/events/deliveries/counts", counts);
     let one = json!({
         "type": "object",
@@ -234,7 +132,7 @@ fn events(paths: &mut Paths) {
         .describe("They are due at once and have all their attempts again. Needs read and update on `events`, read on the event, and the rights that the consumer group carries. One delivery that did not fail, or whose group is disabled or suspended, is 409. With `dead` all dead ones that match, up to 1,000,000: those of events that the caller may not read are passed over, and so are groups that are disabled, suspended or carry rights that the caller does not hold, unless `consumer` names the group. They are delivered in order, at the ordinary pace.")
         .json_body(json!({ "oneOf": [one, all] }))
         .problems(&[404, 409])
-        .answers_data(200, "The one delivery.", schema("SvcDelivery"))
+        .answers_data(200, "The one delivery.", of::<DeliveryAnswer>())
         .answers_data(202, "How many dead deliveries are due again.", count);
     paths.add("post", "/api/v1/events/deliveries/retry", retry);
 }
@@ -243,7 +141,7 @@ fn subscriptions(paths: &mut Paths) {
     let base = "/api/v1/events/subscriptions";
     let list = operation("listSubscriptions", "List subscriptions")
         .describe("Those made here and those that blocks declare; webhooks have a list of their own.")
-        .answers_data(200, "The subscriptions.", list_of("SvcSubscription"));
+        .answers_data(200, "The subscriptions.", list_of(of::<SubscriptionAnswer>()));
     paths.add("get", base, list);
     let body = json!({
         "type": "object",
@@ -261,14 +159,14 @@ fn subscriptions(paths: &mut Paths) {
         .describe("Needs create on `events`, read on what it subscribes to and, for `persist_event`, create on its object.")
         .json_body(body)
         .problems(&[409])
-        .answers(201, "The new subscription.", data_with_warnings(schema("SvcSubscription")));
+        .answers(201, "The new subscription.", data_with_warnings(of::<SubscriptionAnswer>()));
     paths.add("post", base, create);
     let consumer = || path_parameter("consumer", "The consumer group.", json!({ "type": "string" }));
     let adopt = operation("adoptSubscription", "Become the maker of a subscription")
         .describe("It has the caller's rights from then on, and is suspended no more. Needs update on `events` and the rights that it carries: else 403, and nothing changes. One that a block declared comes with the block: 409.")
         .parameter(consumer())
         .problems(&[400, 404, 409])
-        .answers_data(200, "The subscription as it is now.", schema("SvcSubscription"));
+        .answers_data(200, "The subscription as it is now.", of::<SubscriptionAnswer>());
     paths.add("post", "/api/v1/events/subscriptions/{consumer}/adopt", adopt);
     let delete = operation("deleteSubscription", "Delete a subscription")
         .describe("What it still had to get is dropped. Needs delete on `events` and the rights that it carries. One that a block declared goes with the block: 409.")
@@ -285,7 +183,7 @@ fn webhooks(paths: &mut Paths) {
     paths.add(
         "get",
         base,
-        operation("list", "List webhooks, newest first").answers_data(200, "The webhooks.", list_of("SvcWebhook")),
+        operation("list", "List webhooks, newest first").answers_data(200, "The webhooks.", list_of(of::<WebhookAnswer>())),
     );
     let topics =
         json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": 50, "examples": [["data.#"]] });
@@ -305,7 +203,7 @@ fn webhooks(paths: &mut Paths) {
     let secret = json!({ "type": "string", "pattern": "^whsec_", "description": "Shown this once." });
     let made = json!({
         "type": "object",
-        "properties": { "data": schema("SvcWebhook"), "secret": secret, "warnings": schema("SvcWarnings") },
+        "properties": { "data": of::<WebhookAnswer>(), "secret": secret, "warnings": schema("SvcWarnings") },
         "required": ["data", "secret"],
         "additionalProperties": false,
     });
@@ -317,7 +215,7 @@ fn webhooks(paths: &mut Paths) {
     paths.add("post", base, create);
     let base = "/api/v1/webhooks/{id}";
     let get = operation("get", "Get a webhook").parameter(webhook()).problems(&[400, 404]);
-    paths.add("get", base, get.answers_data(200, "The webhook.", schema("SvcWebhook")));
+    paths.add("get", base, get.answers_data(200, "The webhook.", of::<WebhookAnswer>()));
     let changes = json!({
         "type": "object",
         "properties": {
@@ -338,13 +236,13 @@ fn webhooks(paths: &mut Paths) {
         .parameter(webhook())
         .json_body(changes)
         .problems(&[404, 409])
-        .answers(200, "The webhook as it is now.", data_with_warnings(schema("SvcWebhook")));
+        .answers(200, "The webhook as it is now.", data_with_warnings(of::<WebhookAnswer>()));
     paths.add("patch", base, update);
     let adopt = operation("adopt", "Become the maker of a webhook")
         .describe("It has the caller's rights from then on, and is suspended no more. Needs update on `webhooks` and read on what it sends: else 403, and nothing changes. One that a block declared comes with the block: 409.")
         .parameter(webhook())
         .problems(&[400, 404, 409])
-        .answers_data(200, "The webhook as it is now.", schema("SvcWebhook"));
+        .answers_data(200, "The webhook as it is now.", of::<WebhookAnswer>());
     paths.add("post", "/api/v1/webhooks/{id}/adopt", adopt);
     let delete = operation("delete", "Delete a webhook")
         .describe("What it still had to send is dropped. Needs delete on `webhooks` and read on what it sends. One that a block declared goes with the block: 409.")

@@ -1,8 +1,10 @@
 //! What belongs to the caller: permissions, preferences.
 
+use blockbase_app::Grant;
 use serde_json::json;
 
-use super::components::{exact_object, schema};
+use super::answers::of;
+use super::components::exact_object;
 use super::operation::{Caller, Operation, Paths};
 
 pub(super) fn describe(paths: &mut Paths) {
@@ -17,7 +19,7 @@ pub(super) fn describe(paths: &mut Paths) {
             "The rights.",
             exact_object(json!({
                 "enforced": { "type": "boolean", "description": "Whether permissions are enforced at all." },
-                "permissions": { "type": "array", "items": schema("SvcGrant") },
+                "permissions": { "type": "array", "items": of::<Grant>() },
             })),
         );
     paths.add("get", "/api/v1/me/permissions", permissions);

@@ -3,7 +3,7 @@
 use blockbase_app::schema::Resource;
 use serde_json::{Map, Value, json};
 
-use super::components::{reference, response_name, schema};
+use super::components::{exact_object, list_of, reference, response_name, schema};
 
 /// Who may call an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,6 +93,12 @@ impl Operation {
     /// An answer `{ "data": … }`.
     pub(super) fn answers_data(self, status: u16, description: &str, schema: Value) -> Operation {
         self.answers(status, description, data_of(schema))
+    }
+
+    /// A page of a list of the service's own things: `{ data, pagination }`.
+    pub(super) fn answers_page(self, description: &str, item: Value) -> Operation {
+        let page = exact_object(json!({ "data": list_of(item), "pagination": schema("SvcPagination") }));
+        self.answers(200, description, page)
     }
 
     pub(super) fn answers_nothing(self, status: u16, description: &str) -> Operation {

@@ -3,7 +3,7 @@
 use blockbase_app::schema::{FieldType, Resource};
 use serde_json::{Map, Value, json};
 
-use super::components::{exact_object, instant, members, schema};
+use super::components::{exact_object, instant, list_of, members, schema};
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
 
 fn name() -> Value {
@@ -149,10 +149,6 @@ pub(super) fn schemas() -> Value {
 fn change(op: &str, mut about: Value) -> Value {
     about["op"] = json!({ "type": "string", "enum": [op] });
     exact_object(about)
-}
-
-fn list_of(item: Value) -> Value {
-    json!({ "type": "array", "items": item })
 }
 
 fn hidden() -> Value {

@@ -1,46 +1,13 @@
 //! Scheduled tasks and their runs.
 
 use blockbase_app::schema::Resource;
-use serde_json::{Value, json};
+use blockbase_app::{TaskAnswer, TaskRunAnswer};
+use serde_json::json;
 
-use super::accounts::suspended;
-use super::components::{exact_object, instant, schema};
+use super::answers::of;
+use super::components::list_of;
 use super::filters::paging_parameters;
 use super::operation::{Operation, Paths, path_parameter};
-
-const STATUSES: [&str; 3] = ["running", "succeeded", "failed"];
-
-pub(super) fn schemas() -> Value {
-    let text = json!({ "type": "string" });
-    let id = json!({ "type": "string", "format": "uuid" });
-    let maybe_instant = json!({ "type": ["string", "null"], "format": "date-time" });
-    let mut last_status: Vec<Value> = STATUSES.iter().map(|status| json!(status)).collect();
-    last_status.push(Value::Null);
-    json!({
-        "SvcTask": exact_object(json!({
-            "id": id,
-            "name": text,
-            "type": { "type": "string", "enum": ["anonymous_cleanup", "event_retention", "block_action", "erase_user"] },
-            "enabled": { "type": "boolean" },
-            "schedule": { "type": "string", "description": "Five fields of cron, in UTC." },
-            "config": { "type": "object" },
-            "lastRunAt": maybe_instant,
-            "lastStatus": { "type": ["string", "null"], "enum": last_status },
-            "nextRunAt": maybe_instant,
-            "suspended": suspended(),
-        })),
-        "SvcTaskRun": exact_object(json!({
-            "id": id,
-            "taskId": id,
-            "trigger": { "type": "string", "enum": ["schedule", "manual"] },
-            "status": { "type": "string", "enum": STATUSES },
-            "startedAt": instant(),
-            "finishedAt": maybe_instant,
-            "result": { "description": "What it did, where it succeeded." },
-            "error": { "type": ["string", "null"] },
-        })),
-    })
-}
 
 fn operation(verb: &str, summary: &str) -> Operation {
     Operation::gated(Resource::Tasks, "tasks", verb, summary)
@@ -48,9 +15,8 @@ fn operation(verb: &str, summary: &str) -> Operation {
 
 pub(super) fn describe(paths: &mut Paths) {
     let task = || path_parameter("id", "The task's id, or its name.", json!({ "type": "string" }));
-    let list_of = |name: &str| json!({ "type": "array", "items": schema(name) });
     let base = "/api/v1/tasks";
-    let list = operation("list", "List the tasks").answers_data(200, "The tasks.", list_of("SvcTask"));
+    let list = operation("list", "List the tasks").answers_data(200, "The tasks.", list_of(of::<TaskAnswer>()));
     paths.add("get", base, list);
     let call = json!({
         "description": "Of `block_action`.",
@@ -91,11 +57,11 @@ pub(super) fn describe(paths: &mut Paths) {
         .describe("It runs with the rights that its maker has at each run. Who may not call the action, or not delete users and events, is refused.")
         .json_body(body)
         .problems(&[404, 409])
-        .answers_data(201, "The new task.", schema("SvcTask"));
+        .answers_data(201, "The new task.", of::<TaskAnswer>());
     paths.add("post", base, create);
     let base = "/api/v1/tasks/{id}";
     let get = operation("get", "Get a task").parameter(task()).problems(&[400, 404]);
-    paths.add("get", base, get.answers_data(200, "The task.", schema("SvcTask")));
+    paths.add("get", base, get.answers_data(200, "The task.", of::<TaskAnswer>()));
     let changes = json!({
         "type": "object",
         "properties": {
@@ -110,7 +76,7 @@ pub(super) fn describe(paths: &mut Paths) {
         .parameter(task())
         .json_body(changes)
         .problems(&[404])
-        .answers_data(200, "The task as it is now.", schema("SvcTask"));
+        .answers_data(200, "The task as it is now.", of::<TaskAnswer>());
     paths.add("patch", base, update);
     let delete = operation("delete", "Delete a task with its runs")
         .describe("Needs delete on `tasks` and what calling its action needs. Tasks that come with the service are disabled instead: 409.")
@@ -122,25 +88,19 @@ pub(super) fn describe(paths: &mut Paths) {
         .describe("Answers when the run has ended. Needs update on `tasks` and what calling its action needs; `anonymous_cleanup` needs delete on `users`. While a run is under way it is 409.")
         .parameter(task())
         .problems(&[400, 404, 409])
-        .answers_data(200, "The run.", schema("SvcTaskRun"));
+        .answers_data(200, "The run.", of::<TaskRunAnswer>());
     paths.add("post", "/api/v1/tasks/{id}/run", run);
     let adopt = operation("adopt", "Become the maker of a task")
         .describe("It runs with the caller's rights from then on. Needs update on `tasks` and what calling its action needs: else 403, and nothing changes. Tasks that come with the service are 409.")
         .parameter(task())
         .problems(&[400, 404, 409])
-        .answers_data(200, "The task as it is now.", schema("SvcTask"));
+        .answers_data(200, "The task as it is now.", of::<TaskAnswer>());
     paths.add("post", "/api/v1/tasks/{id}/adopt", adopt);
-    let page = json!({
-        "type": "object",
-        "properties": { "data": list_of("SvcTaskRun"), "pagination": schema("SvcPagination") },
-        "required": ["data", "pagination"],
-        "additionalProperties": false,
-    });
     let runs = operation("listRuns", "List a task's runs, newest first")
         .describe("Needs read on `tasks`. What a block's action answered is null for those who may not call it.")
         .parameter(task())
         .parameters(paging_parameters())
         .problems(&[400, 404])
-        .answers(200, "A page of runs.", page);
+        .answers_page("A page of runs.", of::<TaskRunAnswer>());
     paths.add("get", "/api/v1/tasks/{id}/runs", runs);
 }

@@ -2,7 +2,6 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { queryOptions, useQuery } from "@tanstack/react-query";
 import { type Described, requestRaw } from "../../../api/client";
-import { isApiError } from "../../../api/errors";
 import { parseJson, printJson } from "../../../api/json";
 import type { Plan } from "../../../api/types";
 
@@ -15,7 +14,6 @@ export function planQuery(step: Described, schemaVersion: number | undefined) {
       return (parseJson(await answer.text()) as unknown as { data: Plan }).data;
     },
     staleTime: 10_000,
-    retry: (failures, error) => failures < 1 && !(isApiError(error) && error.status < 500),
   });
 }
 

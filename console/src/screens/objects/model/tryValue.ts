@@ -45,7 +45,6 @@ export function tryQuery(field: Field, text: string, name: string) {
       }
     },
     staleTime: 60_000,
-    retry: false,
   });
 }
 

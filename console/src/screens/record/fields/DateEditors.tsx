@@ -4,12 +4,10 @@
  */
 import { TextInput } from "@mantine/core";
 import { useState } from "react";
-import { fromLocal, toLocal } from "../../../api/local-time";
+import { fromLocal, readerZone, toLocal } from "../../../api/local-time";
 import { type DraftValue, Unreadable } from "../draft";
 import { type FieldEditorProps, emptied, inputProps, placeholderOf } from "./FieldEditor";
 import classes from "./fields.module.css";
-
-export const readerZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const isEmpty = (value: DraftValue) => value === null || value === undefined || value === "";
 

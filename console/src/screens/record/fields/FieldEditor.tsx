@@ -1,7 +1,7 @@
 /** The editor of one value, by its column's type. It shows the value alone: the name, the rules and the errors stand around it. */
 import { ActionIcon, Input, MultiSelect, Select, TextInput, Textarea, Tooltip, UnstyledButton } from "@mantine/core";
 import { IconArrowUpRight, IconRefresh, IconStar, IconStarFilled } from "@tabler/icons-react";
-import { useEffect, useRef } from "react";
+import { type KeyboardEvent, useEffect, useRef, useState } from "react";
 import { boundsOf, defaultText, isNumberType, mayHaveLines } from "../../../api/field-rules";
 import { isLosslessNumber, readNumber } from "../../../api/json";
 import { type Column, columnLabel } from "../../../api/record-shape";
@@ -24,12 +24,18 @@ export interface FieldEditorProps {
   disabled?: boolean | undefined;
   autoFocus?: boolean | undefined;
   onIncrement?: ((column: Column, amount: string) => Promise<void>) | undefined;
-  /** Without the lines and buttons around the input: for a cell of a table. */
+  /** The input alone, without the lines and buttons around it: for a cell of a table and what stands for one. */
   compact?: boolean | undefined;
+  /** A choice was made that is the whole answer. Without it, a choice is a change like any other. */
+  onChoose?: ((value: DraftValue) => void) | undefined;
+  /** Shows what can be chosen at once. */
+  defaultDropdownOpened?: boolean | undefined;
+  /** Hears the keys before the editor does; in a list of records it hears what that list leaves. */
+  onKeyDown?: ((event: KeyboardEvent) => void) | undefined;
 }
 
 /** What the text fields have in common. */
-export function inputProps({ id, error, disabled, autoFocus, column }: FieldEditorProps) {
+export function inputProps({ id, error, disabled, autoFocus, column, onKeyDown }: FieldEditorProps) {
   return {
     id,
     error,
@@ -39,7 +45,13 @@ export function inputProps({ id, error, disabled, autoFocus, column }: FieldEdit
     "aria-label": id === undefined ? columnLabel(column) : undefined,
     "aria-invalid": error || undefined,
     autoComplete: "off",
+    onKeyDown,
   };
+}
+
+/** What the fields with a list of options have in common. In a cell the list is a part of it, so that its keys are known to be the list's. */
+function listProps({ compact, defaultDropdownOpened }: FieldEditorProps) {
+  return { defaultDropdownOpened, maxDropdownHeight: 300, comboboxProps: { withinPortal: compact !== true, transitionProps: { duration: 0 } } };
 }
 
 /** What stands in an empty field: whether it is null, an empty text, or left to the default. */
@@ -58,9 +70,9 @@ export function FieldEditor(props: FieldEditorProps) {
   if (isNumberType(column.type)) return <NumberEditor {...props} />;
   switch (column.type) {
     case "boolean":
-      return <BooleanEditor {...props} />;
+      return props.compact === true ? <ChoiceEditor {...props} /> : <BooleanEditor {...props} />;
     case "enum":
-      return <EnumEditor {...props} />;
+      return <ChoiceEditor {...props} />;
     case "multi_enum":
       return <MultiEnumEditor {...props} />;
     case "date":
@@ -87,9 +99,12 @@ const LINE_CHARACTERS = 64;
 
 /** Grows with its text where that may have several lines; a short one is an input, in which Enter adds none. */
 function TextEditor(props: FieldEditorProps) {
-  const { column, value, onChange } = props;
+  const { column, value, onChange, compact } = props;
   const text = textOf(value);
-  if (!mayHaveLines(column, text))
+  // It stays one that grows when its last line break goes: another element would lose the focus.
+  const [grows, setGrows] = useState(false);
+  if (!grows && mayHaveLines(column, text)) setGrows(true);
+  else if (!grows)
     return <TextInput {...inputProps(props)} type="text" dir="auto" value={text} placeholder={placeholderOf(column, value)} onChange={(event) => onChange(event.currentTarget.value)} />;
   const lines = text.length > 20_000 ? LINES_MAX : text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / LINE_CHARACTERS)), 0);
   return (
@@ -97,7 +112,8 @@ function TextEditor(props: FieldEditorProps) {
       {...inputProps(props)}
       className={classes.area}
       dir="auto"
-      rows={Math.min(LINES_MAX, Math.max(1, lines))}
+      // A form may have hundreds of fields, too many to measure each.
+      {...(compact === true ? { autosize: true, minRows: 1, maxRows: LINES_MAX } : { rows: Math.min(LINES_MAX, Math.max(1, lines)) })}
       value={text}
       placeholder={placeholderOf(column, value)}
       onChange={(event) => onChange(event.currentTarget.value)}
@@ -199,21 +215,23 @@ function BooleanEditor(props: FieldEditorProps) {
   );
 }
 
-function EnumEditor(props: FieldEditorProps) {
-  const { column, value, onChange } = props;
+/** One of a few words: of an enum, and in a cell also true or false. */
+function ChoiceEditor(props: FieldEditorProps) {
+  const { column, value, onChange, onChoose = onChange, compact } = props;
   const text = textOf(value);
-  const options = column.options ?? [];
+  const isBoolean = column.type === "boolean";
+  const options = isBoolean ? ["true", "false"] : (column.options ?? []);
   return (
     <Select
       {...inputProps(props)}
-      data={options.includes(text) || text === "" ? options : [...options, text]}
+      {...listProps(props)}
+      data={[...new Set(text === "" ? options : [...options, text])]}
       value={text === "" ? null : text}
       placeholder={placeholderOf(column, value)}
-      searchable={options.length > 8}
+      searchable={compact === true || options.length > 8}
+      selectFirstOptionOnChange
       allowDeselect={false}
-      maxDropdownHeight={300}
-      comboboxProps={{ transitionProps: { duration: 0 } }}
-      onChange={(chosen) => onChange(chosen ?? emptied(value))}
+      onChange={(chosen) => chosen !== null && onChoose(isBoolean ? chosen === "true" : chosen)}
     />
   );
 }
@@ -224,14 +242,13 @@ function MultiEnumEditor(props: FieldEditorProps) {
   return (
     <MultiSelect
       {...inputProps(props)}
+      {...listProps(props)}
       size="xs"
       data={[...new Set([...(column.options ?? []), ...chosen])]}
       value={chosen}
       placeholder={chosen.length > 0 ? "" : Array.isArray(value) ? "[]" : placeholderOf(column, value)}
       searchable
       hidePickedOptions
-      maxDropdownHeight={300}
-      comboboxProps={{ transitionProps: { duration: 0 } }}
       onChange={(next) => onChange(next)}
     />
   );
@@ -270,7 +287,7 @@ function UuidEditor(props: FieldEditorProps) {
   );
 }
 
-function ReferenceEditor({ object, column, value, onChange, id, error, describedBy, disabled, autoFocus, compact }: FieldEditorProps) {
+function ReferenceEditor({ object, column, value, onChange, onChoose = onChange, onKeyDown, id, error, describedBy, disabled, autoFocus, compact }: FieldEditorProps) {
   const { relation, target } = column.reference!;
   const unresolved = value instanceof Unreadable ? value.text : undefined;
   /** What counts again when the text that was typed is taken back. */
@@ -286,7 +303,7 @@ function ReferenceEditor({ object, column, value, onChange, id, error, described
       id={id}
       label={id === undefined ? columnLabel(column) : undefined}
       value={typeof value === "string" && value !== "" ? value : null}
-      onChange={(next) => onChange(next === null && value === undefined ? undefined : next)}
+      onChange={(next) => onChoose(next === null && value === undefined ? undefined : next)}
       unresolved={unresolved}
       onUnresolved={(text) => {
         if (text !== null) onChange(new Unreadable(text, `Choose a record of \`${target}\` from the list, or empty the field.`));
@@ -297,7 +314,8 @@ function ReferenceEditor({ object, column, value, onChange, id, error, described
       disabled={disabled}
       autoFocus={autoFocus}
       compact={compact}
-      clearable={column.required !== true || value !== null}
+      onKeyDown={onKeyDown}
+      clearable={column.required !== true || (compact !== true && value !== null)}
       placeholder={value === null || value === undefined ? (column.required === true ? `Search ${target}` : "null") : undefined}
     />
   );

@@ -19,16 +19,16 @@ function read(text: string, before: DraftValue): DraftValue {
 }
 
 /** The editor keeps the text as it was typed; the draft has what it means. */
-export function JsonEditor({ column, value, onChange, disabled, compact, describedBy, error }: FieldEditorProps) {
+export function JsonEditor({ column, value, onChange, disabled, compact = false, onKeyDown, describedBy, error }: FieldEditorProps) {
   const [text, setText] = useState(() => textOf(value));
-  const [isOpen, setOpen] = useState(value !== null && value !== undefined);
+  const [isOpen, setOpen] = useState(compact || (value !== null && value !== undefined));
   const [sent, setSent] = useState<DraftValue>(value);
   // Changed from elsewhere: another version of the record, or the JSON of the whole record.
   const isOther = value !== sent && !(value instanceof Unreadable) && (sent instanceof Unreadable || !sameJson(value, sent));
   if (isOther) {
     setSent(value);
     setText(textOf(value));
-    setOpen(value !== null && value !== undefined);
+    setOpen(compact || (value !== null && value !== undefined));
   }
   if (!isOpen) {
     return (
@@ -42,7 +42,7 @@ export function JsonEditor({ column, value, onChange, disabled, compact, describ
       </div>
     );
   }
-  return (
+  const editor = (
     <CodeEditor
       language="json"
       label={columnLabel(column)}
@@ -50,7 +50,7 @@ export function JsonEditor({ column, value, onChange, disabled, compact, describ
       readOnly={disabled === true}
       describedBy={describedBy}
       isInvalid={error === true}
-      minLines={compact === true ? 2 : 3}
+      minLines={compact ? 6 : 3}
       maxLines={16}
       onChange={(next) => {
         setText(next);
@@ -59,5 +59,12 @@ export function JsonEditor({ column, value, onChange, disabled, compact, describ
         onChange(meant);
       }}
     />
+  );
+  if (!compact) return editor;
+  return (
+    // Keys of the code editor are caught on their way down, before it takes them.
+    <div className={classes.jsonCell} onKeyDownCapture={onKeyDown}>
+      {editor}
+    </div>
   );
 }

@@ -3,24 +3,32 @@ import { Button, Group, Modal, Select, Stack, Switch } from "@mantine/core";
 import { useMounted } from "@mantine/hooks";
 import { useEffect, useState } from "react";
 import type { JsonValue } from "../../../api/json";
+import type { Column } from "../../../api/record-shape";
+import type { DraftValue } from "../../record/draft";
+import { FieldEditor } from "../../record/fields/FieldEditor";
 import type { RecordColumn, RecordShape } from "../columns";
-import { type Draft, ValueInput, readDraft } from "../editors/ValueInput";
+import { readDraft } from "../editors/readDraft";
 
-const EMPTY: Draft = { text: "", isNull: false };
+/** What nobody has entered yet: an empty text, and no value of any other type. */
+const emptyDraft = (column: RecordColumn | undefined): DraftValue => (column?.type === "text" ? "" : undefined);
+
+/** Records that are there get no default, so none is shown. */
+function edited({ label, field: { default: _default, ...field } }: RecordColumn): Column {
+  return { ...field, label: `New value of ${label}` };
+}
 
 export function SetFieldDialog({ opened, shape, count, onClose, onSet }: { opened: boolean; shape: RecordShape; count: string; onClose: () => void; onSet: (column: RecordColumn, value: JsonValue) => void }) {
   const isMounted = useMounted();
   const [columnId, setColumnId] = useState<string | null>(null);
-  const [draft, setDraft] = useState<Draft>(EMPTY);
+  const [draft, setDraft] = useState<DraftValue>();
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
     if (!opened) return;
     setColumnId(null);
-    setDraft(EMPTY);
     setProblem(undefined);
   }, [opened]);
   const column = columnId === null ? undefined : shape.byId.get(columnId);
-  const editable = shape.columns.filter(({ isSystem, field }) => !isSystem && field?.isUnique !== true);
+  const editable = shape.columns.filter(({ isSystem, relation, field }) => !isSystem && (relation !== undefined || field.isUnique !== true));
   return (
     <Modal opened={isMounted && opened} onClose={onClose} title={`Change ${count}`} centered size="md">
       <form
@@ -42,28 +50,28 @@ export function SetFieldDialog({ opened, shape, count, onClose, onSet }: { opene
             value={columnId}
             onChange={(id) => {
               setColumnId(id);
-              setDraft(EMPTY);
+              setDraft(emptyDraft(id === null ? undefined : shape.byId.get(id)));
               setProblem(undefined);
             }}
           />
           {column !== undefined && (
             <div>
-              {!draft.isNull && (
-                <ValueInput
+              {draft !== null && (
+                <FieldEditor
                   key={column.id}
                   object={shape.name}
-                  column={column}
-                  draft={draft}
-                  label={`New value of ${column.label}`}
+                  column={edited(column)}
+                  value={draft}
                   error={problem !== undefined}
-                  onDraft={(next) => {
-                    setDraft(next);
+                  compact
+                  onChange={(next) => {
+                    // An emptied field stays; null is what the switch below says.
+                    setDraft(next ?? undefined);
                     setProblem(undefined);
                   }}
-                  onChoose={setDraft}
                 />
               )}
-              {!column.required && <Switch mt="sm" label="Set null" checked={draft.isNull} onChange={(event) => setDraft({ text: "", isNull: event.currentTarget.checked })} />}
+              {!column.required && <Switch mt="sm" label="Set null" checked={draft === null} onChange={(event) => setDraft(event.currentTarget.checked ? null : emptyDraft(column))} />}
               {problem !== undefined && (
                 <div role="alert" style={{ color: "var(--bb-red)", fontSize: 12, marginTop: 4 }}>
                   {problem}

@@ -5,6 +5,7 @@ import { isApiError } from "../../../api/errors";
 import { type JsonValue, isJsonObject, parseJson, printJson } from "../../../api/json";
 import type { RecordRow } from "../../../api/record-paths";
 import { updateRecord } from "../../../api/records";
+import { useViewAs } from "../../../api/view-as";
 import { confirm } from "../../../components/confirm-store";
 import { later, useEver } from "../../../components/later";
 import { failed, told, undoable } from "../../../components/toast";
@@ -13,6 +14,7 @@ import { type ListView, filterParameters, queryText } from "../list-query";
 import type { Live } from "../useLiveRows";
 import type { Rows } from "../useRows";
 import type { Values } from "../useEdits";
+import { wireValues } from "../values";
 import { PIECE } from "./job";
 import { useJob } from "./useJob";
 
@@ -40,7 +42,6 @@ export interface SelectionOptions {
   view: ListView;
   rows: Rows;
   live: Live;
-  viewAs: string | undefined;
   remember: RefObject<Remember>;
 }
 
@@ -64,7 +65,7 @@ export interface Selection {
 
 const plural = (count: number) => `${NUMBER.format(count)} ${count === 1 ? "record" : "records"}`;
 
-export function useSelection({ shape, view, rows, live, viewAs, remember }: SelectionOptions): Selection {
+export function useSelection({ shape, view, rows, live, remember }: SelectionOptions): Selection {
   const object = shape.name;
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [isAll, setIsAll] = useState(false);
@@ -72,11 +73,12 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
   const job = useJob();
   const rest = useRef<Rest | null>(null);
   const filters = queryText(filterParameters(view, shape));
-  // Another filter: what was selected may not be in view any more.
+  const viewed = useViewAs();
+  // Another filter, other rights: what was selected may not be in view any more.
   useEffect(() => {
     setSelected(new Set());
     setIsAll(false);
-  }, [filters, viewAs]);
+  }, [filters, viewed]);
 
   const select = useCallback((next: Set<string>) => {
     setSelected(next);
@@ -146,7 +148,7 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
         "Changed",
         {
           ids,
-          call: async (piece) => (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values } }))).ids,
+          call: async (piece) => (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values: wireValues(shape, values) } }))).ids,
           onDone: (done) => {
             put(done, values);
             for (const id of done) changed.push(id);
@@ -162,7 +164,7 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
         remember.current(`${plural(report.done)} changed.`, back);
       } else if (ids.length <= QUIET_MAX && report.done > 0) told(`${plural(report.done)} changed.`);
     },
-    [job, object, put, rows, remember],
+    [job, object, shape, put, rows, remember],
   );
 
   /** Each record its own values. */
@@ -181,8 +183,8 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
           pieceSize: isSame ? PIECE : 1,
           call: async (piece) => {
             const values = byId.get(piece[0]!)!;
-            if (isSame && piece.length > 1) return (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values } }))).ids;
-            await updateRecord(object, piece[0]!, values, null);
+            if (isSame && piece.length > 1) return (await ok(api.PATCH("/api/v1/data/{object}/bulk", { params: { path: { object } }, body: { ids: piece, values: wireValues(shape, values) } }))).ids;
+            await updateRecord(object, piece[0]!, wireValues(shape, values), null);
             return [piece[0]!];
           },
           onDone: (ids) => {
@@ -197,7 +199,7 @@ export function useSelection({ shape, view, rows, live, viewAs, remember }: Sele
       rest.current = { kind: "each", changes, title };
       return done;
     },
-    [job, object, rows],
+    [job, object, shape, rows],
   );
 
   const change = useCallback(

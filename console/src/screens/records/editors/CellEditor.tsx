@@ -2,9 +2,13 @@
 import { Button } from "@mantine/core";
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { type JsonValue, sameJson } from "../../../api/json";
-import type { RecordColumn } from "../columns";
-import { type Draft, ValueInput, draftOf, isChoice, readDraft } from "./ValueInput";
+import { readerZone } from "../../../api/local-time";
+import { Ticked } from "../../../components/Ticked";
 import { useDescription } from "../../../components/useDescription";
+import { type DraftValue, Unreadable } from "../../record/draft";
+import { FieldEditor } from "../../record/fields/FieldEditor";
+import type { RecordColumn } from "../columns";
+import { readDraft } from "./readDraft";
 import classes from "./CellEditor.module.css";
 
 export type After = "stay" | "right" | "left" | "away";
@@ -14,28 +18,30 @@ export interface CellEditorProps {
   column: RecordColumn;
   value: JsonValue | undefined;
   /** What the person typed before, where the server refused it. */
-  draft?: Draft | undefined;
+  draft?: DraftValue;
   /** The server's sentence. */
   problem?: string | undefined;
-  onSave: (value: JsonValue, draft: Draft, after: After) => void;
+  onSave: (value: JsonValue, after: After) => void;
   onCancel: (after: After) => void;
 }
 
+/** Whether one choice is the whole answer, so that it can be saved at once. */
+const isChoice = ({ type, relation }: RecordColumn) => type === "boolean" || type === "enum" || relation !== undefined;
+
 export function CellEditor({ object, column, value, draft: given, problem: told, onSave, onCancel }: CellEditorProps) {
-  const [draft, setDraft] = useState<Draft>(() => given ?? draftOf(value, column));
+  const before = value ?? null;
+  const [draft, setDraft] = useState<DraftValue>(given === undefined ? before : given);
   const [problem, setProblem] = useState(told);
   const place = useRef<HTMLDivElement>(null);
   const messageId = useId();
-  const first = useRef(draftOf(value, column));
   const problemId = useId();
   useDescription(place, problem === undefined ? messageId : `${problemId} ${messageId}`);
 
-  const save = (now: Draft, after: After) => {
-    if (given === undefined && now.isNull === first.current.isNull && (now.isNull || now.text === first.current.text)) return onCancel(after);
+  const save = (now: DraftValue, after: After) => {
+    if (given === undefined && !(now instanceof Unreadable) && sameJson(now, before)) return onCancel(after);
     const read = readDraft(now, column);
-    if ("problem" in read) return setProblem(read.problem);
-    if (given === undefined && sameJson(read.value, value ?? null)) return onCancel(after);
-    onSave(read.value, now, after);
+    if ("problem" in read) setProblem(read.problem);
+    else onSave(read.value, after);
   };
   const keyDown = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
@@ -55,7 +61,7 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
       save(draft, event.shiftKey ? "left" : "right");
     } else if (event.key === "Backspace" && (event.ctrlKey || event.metaKey) && event.shiftKey && !column.required) {
       event.preventDefault();
-      save({ text: "", isNull: true }, "stay");
+      save(null, "stay");
     }
   };
 
@@ -97,14 +103,15 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
   const saves = column.type === "json" || column.type === "multi_enum" ? "Ctrl Enter saves" : "Enter saves";
   return (
     <div ref={place} className={classes.editor}>
-      <ValueInput
+      <FieldEditor
         object={object}
-        column={column}
-        draft={draft}
-        label={column.label}
+        column={column.field}
+        value={draft}
         error={problem !== undefined}
         autoFocus
-        onDraft={(next) => {
+        defaultDropdownOpened
+        compact
+        onChange={(next) => {
           setDraft(next);
           setProblem(undefined);
         }}
@@ -113,17 +120,17 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
       />
       {problem !== undefined && (
         <div className={classes.problem} id={problemId} role="alert" dir="auto">
-          {problem}
+          <Ticked text={problem} />
         </div>
       )}
       <div className={classes.foot} id={messageId} onKeyDown={keyDown}>
         <span>
           {isChoice(column) ? "Esc cancels" : `${saves} · Esc cancels`}
-          {column.type === "datetime" && ` · ${Intl.DateTimeFormat().resolvedOptions().timeZone}`}
+          {column.type === "datetime" && ` · ${readerZone}`}
         </span>
         <span className={classes.buttons}>
           {!column.required && (
-            <Button variant="subtle" color="gray" size="compact-xs" disabled={value === null && draft.isNull} onClick={() => save({ text: "", isNull: true }, "stay")}>
+            <Button variant="subtle" color="gray" size="compact-xs" disabled={value === null && draft === null} onClick={() => save(null, "stay")}>
               Set null
             </Button>
           )}

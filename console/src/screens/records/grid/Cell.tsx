@@ -24,7 +24,7 @@ export const CellValue = memo(function CellValue({ value, column, title }: { val
       </span>
     );
   if (value === "") return <span className={classes.empty}>""</span>;
-  if (typeof value === "number" || isLosslessNumber(value)) return <span>{column.type === "currency" ? withScale(String(value), column.field?.scale ?? CURRENCY_SCALE) : String(value)}</span>;
+  if (typeof value === "number" || isLosslessNumber(value)) return <span>{column.type === "currency" ? withScale(String(value), column.field.scale ?? CURRENCY_SCALE) : String(value)}</span>;
   if (typeof value === "boolean") return <span className={classes.word}>{String(value)}</span>;
   if (typeof value === "string") {
     if (column.relation !== undefined) return title === undefined ? <span className={classes.id}>{shortId(value)}</span> : <bdi className={classes.link}>{cut(title)}</bdi>;

@@ -4,11 +4,12 @@
  *
  * It knows rows by their place and asks for them by `rowAt`; it never holds them.
  */
-import { useMediaQuery } from "@mantine/hooks";
 import { IconArrowDown, IconArrowUp, IconDotsVertical } from "@tabler/icons-react";
 import { defaultRangeExtractor, useVirtualizer } from "@tanstack/react-virtual";
 import { type KeyboardEvent, type MouseEvent, type PointerEvent, type ReactNode, type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { Popover } from "../../../components/floating";
+import { useRowSelection } from "../../../components/useRowSelection";
+import { type CellPosition, clamp, useTableFrame } from "../../../components/useTableFrame";
 import { isNumeric } from "../../../components/Value";
 import type { RecordColumn } from "../columns";
 import { isSortable } from "../columns";
@@ -55,8 +56,8 @@ export interface GridProps {
   onSelect: (selected: Set<string>) => void;
   openId: string | undefined;
   onOpen: (row: RecordRow, index: number) => void;
-  /** A double click, F2, or a key that begins a text. */
-  onEdit: (at: CellAt, row: RecordRow, typed?: string) => void;
+  /** A double click or F2. */
+  onEdit: (at: CellAt, row: RecordRow) => void;
   onClear: (range: CellRange) => void;
   onCopy: (range: CellRange, event: ClipboardEvent) => void;
   onPaste: (at: CellAt, range: CellRange, text: string) => void;
@@ -80,26 +81,16 @@ const PART = 300_000;
 
 export function Grid(props: GridProps) {
   const { label, columns, count, total, rowAt, marks, titleOf, sort, onSort, layout, onLayout, selected, onSelect, openId, onOpen, onEdit, onClear, onCopy, onPaste, onColumnMenu, onCellMenu, onVisible, editing, isBusy, isStale, compact, initialRow, handle } = props;
-  const scroller = useRef<HTMLDivElement>(null);
-  const isNarrow = useMediaQuery("(max-width: 30em)", undefined, { getInitialValueInEffect: false }) ?? false;
   const rowHeight = compact ? 30 : 36;
-  const gutter = isNarrow ? 0 : GUTTER;
-  const [room, setRoom] = useState(0);
-  const [active, setActive] = useState<{ row: number; column: number }>({ row: initialRow, column: 0 });
-  const [anchor, setAnchor] = useState<{ row: number; column: number } | null>(null);
-  const [hasFocus, setHasFocus] = useState(false);
   const [part, setPart] = useState(() => Math.floor(initialRow / PART) * PART);
+  const frame = useTableFrame({ count: Math.max(0, Math.min(count - part, PART)), columnCount: columns.length, rowHeight, head: HEAD, overscan: 6, initialRow, initialOffset: (initialRow - part) * rowHeight });
+  const { scroller, isNarrow, room, hasFocus, active, setActive, rows } = frame;
+  const selection = useRowSelection((index) => rowAt(index)?.id, selected, onSelect);
+  const { toggle } = selection;
+  const gutter = isNarrow ? 0 : GUTTER;
+  const [anchor, setAnchor] = useState<CellPosition | null>(null);
   const [drag, setDrag] = useState<{ id: string; over: string | null } | null>(null);
   const [resizing, setResizing] = useState<{ id: string; width: number } | null>(null);
-  const lastToggled = useRef<number | null>(null);
-
-  useLayoutEffect(() => {
-    const element = scroller.current!;
-    const observer = new ResizeObserver(() => setRoom(element.clientWidth));
-    observer.observe(element);
-    setRoom(element.clientWidth);
-    return () => observer.disconnect();
-  }, []);
 
   const shown = useMemo(() => (isNarrow ? columns.filter(({ id }) => id !== "id").slice(0, 2) : columns), [columns, isNarrow]);
   const { placed, width } = useMemo(
@@ -108,15 +99,6 @@ export function Grid(props: GridProps) {
   );
   const pinnedWidth = placed.reduce((end, { isPinned, start, width: each }) => (isPinned ? start + each : end), gutter);
 
-  const rows = useVirtualizer({
-    count: Math.max(0, Math.min(count - part, PART)),
-    getScrollElement: () => scroller.current,
-    estimateSize: () => rowHeight,
-    paddingStart: HEAD,
-    scrollPaddingStart: HEAD,
-    overscan: 6,
-    initialOffset: (initialRow - part) * rowHeight,
-  });
   const pinnedIndexes = useMemo(() => placed.flatMap(({ isPinned, index }) => (isPinned ? [index] : [])), [placed]);
   const columnVirtualizer = useVirtualizer({
     horizontal: true,
@@ -132,7 +114,6 @@ export function Grid(props: GridProps) {
     },
   });
   useLayoutEffect(() => columnVirtualizer.measure(), [columnVirtualizer, placed]);
-  useLayoutEffect(() => rows.measure(), [rows, rowHeight]);
   // A filter may leave fewer rows than the part begins with.
   if (part > 0 && count > 0 && part >= count) setPart(Math.floor((count - 1) / PART) * PART);
 
@@ -182,17 +163,17 @@ export function Grid(props: GridProps) {
       if (placed[to.column]?.isPinned === false) columnVirtualizer.scrollToIndex(to.column);
       return to;
     },
-    [active, count, placed, part, rows, columnVirtualizer],
+    [active, setActive, count, placed, part, rows, columnVirtualizer],
   );
   const columnOf = useCallback((column: number) => placed[clamp(column, 0, placed.length - 1)], [placed]);
   useImperativeHandle(handle, () => ({
-    focus: () => scroller.current?.focus({ preventScroll: true }),
+    focus: frame.focus,
     goTo: (row, column) => {
       moveTo(row, column === undefined ? active.column : Math.max(0, placed.findIndex(({ id }) => id === column)), false);
-      scroller.current?.focus({ preventScroll: true });
+      frame.focus();
     },
     scrollToRow,
-    isAtTop: () => part === 0 && (scroller.current?.scrollTop ?? 0) < rowHeight,
+    isAtTop: () => part === 0 && frame.isAtTop(),
     active: () => ({ row: active.row, column: columnOf(active.column)?.id ?? "id" }),
   }));
 
@@ -202,20 +183,6 @@ export function Grid(props: GridProps) {
   const columnFrom = Math.min(begin.column, active.column);
   const columnTo = Math.max(begin.column, active.column);
   const cells = (): CellRange => ({ rowFrom, rowTo, columns: placed.slice(columnFrom, columnTo + 1).map(({ column }) => column) });
-
-  const toggle = (index: number, extend: boolean) => {
-    const row = rowAt(index);
-    if (row === undefined) return;
-    const next = new Set(selected);
-    if (extend && lastToggled.current !== null) {
-      for (let each = Math.min(lastToggled.current, index); each <= Math.max(lastToggled.current, index); each++) {
-        const between = rowAt(each);
-        if (between !== undefined) next.add(between.id);
-      }
-    } else if (!next.delete(row.id)) next.add(row.id);
-    lastToggled.current = index;
-    onSelect(next);
-  };
 
   const resizeBy = (by: number) => {
     const at = columnOf(active.column);
@@ -251,9 +218,7 @@ export function Grid(props: GridProps) {
       return done();
     }
     if (event.altKey) return;
-    const page = Math.max(1, Math.floor(((scroller.current?.clientHeight ?? 400) - HEAD) / rowHeight) - 1);
-    const by: Record<string, [number, number]> = { ArrowDown: [1, 0], ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowLeft: [0, -1], PageDown: [page, 0], PageUp: [-page, 0], Home: [0, -placed.length], End: [0, placed.length], j: [1, 0], k: [-1, 0] };
-    const step = by[event.key];
+    const step = frame.stepOf(event.key);
     if (step !== undefined) {
       const to = moveTo(active.row + step[0], active.column + step[1], extend && event.key.length > 1);
       const next = rowAt(to.row);
@@ -277,8 +242,7 @@ export function Grid(props: GridProps) {
         return done();
       case "Escape":
         if (anchor !== null) setAnchor(null);
-        else if (selected.size > 0) onSelect(new Set());
-        else return;
+        else if (!selection.clear()) return;
         return done();
       case "ContextMenu":
       case "F10":
@@ -317,7 +281,7 @@ export function Grid(props: GridProps) {
     };
   }, [hasFocus]);
 
-  const cellOf = (target: EventTarget | null): { row: number; column: number } | null => {
+  const cellOf = (target: EventTarget | null): CellPosition | null => {
     if (!(target instanceof Element) || target.closest("[data-editor]") !== null) return null;
     const cell = target.closest<HTMLElement>("[data-cell]");
     const row = target.closest<HTMLElement>("[data-row]");
@@ -351,7 +315,7 @@ export function Grid(props: GridProps) {
     if (act === "select") {
       toggle(at.row, event.shiftKey);
       setActive({ row: at.row, column: active.column });
-      scroller.current?.focus({ preventScroll: true });
+      frame.focus();
     } else if (row !== undefined && (act === "open" || isNarrow || (openId !== undefined && !event.shiftKey && anchor === null))) {
       setActive({ row: at.row, column: at.column === -1 ? active.column : at.column });
       onOpen(row, at.row);
@@ -430,7 +394,7 @@ export function Grid(props: GridProps) {
 
   const loadedRows = items.map((item) => rowAt(part + item.index));
   const here = loadedRows.filter((row) => row !== undefined);
-  const all = here.length > 0 && here.every(({ id }) => selected.has(id));
+  const { all, some } = selection.stateOf(here, ({ id }) => id);
   const keys = new Set<string>();
   const isMarking = anchor !== null && (anchor.row !== active.row || anchor.column !== active.column);
   const editedColumn = editing === null ? undefined : placed.find(({ id }) => id === editing.column);
@@ -446,12 +410,12 @@ export function Grid(props: GridProps) {
       aria-multiselectable
       aria-busy={isBusy || undefined}
       aria-activedescendant={hasFocus && items.some((item) => part + item.index === active.row) ? cellId(active.row, active.column) : undefined}
-      tabIndex={0}
       data-stale={isStale || undefined}
       data-focused={hasFocus || undefined}
+      tabIndex={0}
       onKeyDown={keyDown}
-      onFocus={(event) => setHasFocus(event.target === scroller.current)}
-      onBlur={() => setHasFocus(false)}
+      onFocus={frame.onFocus}
+      onBlur={frame.onBlur}
       onPointerDown={pointerDown}
       onPointerMove={pointerMove}
       onClick={click}
@@ -471,7 +435,7 @@ export function Grid(props: GridProps) {
                   aria-label="Select the rows that are shown"
                   checked={all}
                   ref={(box) => {
-                    if (box !== null) box.indeterminate = !all && selected.size > 0;
+                    if (box !== null) box.indeterminate = some;
                   }}
                   onChange={() => {
                     const next = new Set(selected);
@@ -586,8 +550,4 @@ export function Grid(props: GridProps) {
       </div>
     </div>
   );
-}
-
-function clamp(value: number, min: number, max: number): number {
-  return Math.max(min, Math.min(max, value));
 }

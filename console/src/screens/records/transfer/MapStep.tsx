@@ -2,6 +2,7 @@ import { Button, Checkbox, Group, Select } from "@mantine/core";
 import { useMemo } from "react";
 import { checkValue } from "../../../api/field-rules";
 import { printJson, type JsonValue } from "../../../api/json";
+import { readerZone } from "../../../api/local-time";
 import { type Column, columnLabel, type RecordShape } from "../../../api/record-shape";
 import { Value } from "../../../components/Value";
 import { type ConvertSettings, convertCell, guessType, readAs } from "./convert";
@@ -124,7 +125,7 @@ export function MapStep({ shape, file, sight, plan, error, onPlan, onOptions, on
             label="Times without a zone"
             data={[
               { value: "utc", label: "UTC" },
-              { value: "local", label: Intl.DateTimeFormat().resolvedOptions().timeZone },
+              { value: "local", label: readerZone },
             ]}
             value={settings.zone}
             allowDeselect={false}

@@ -3,6 +3,7 @@ import { IconDownload, IconTransfer, IconUpload } from "@tabler/icons-react";
 import { Suspense, lazy, useState } from "react";
 import { namingColumns, useShapes } from "../../../api/record-shape";
 import { useCan } from "../../../api/session";
+import { useViewAs } from "../../../api/view-as";
 import { Menu } from "../../../components/floating";
 import { failed } from "../../../components/toast";
 import { type ExportFormat, exportView, type View } from "./export";
@@ -16,13 +17,13 @@ export interface TransferMenuProps {
   /** Whether the import is open, where the address says so. */
   isImporting?: boolean | undefined;
   onImporting?: ((isImporting: boolean) => void) | undefined;
-  /** Nothing is written while viewing as a role, and a download cannot carry the role. */
-  isViewingAsRole?: boolean | undefined;
 }
 
 /** Records in and out, as files. */
-export function TransferMenu({ object, view, isImporting, onImporting, isViewingAsRole = false }: TransferMenuProps) {
+export function TransferMenu({ object, view, isImporting, onImporting }: TransferMenuProps) {
   const [own, setOwn] = useState(false);
+  // Nothing is written while viewing as a role, and a download cannot carry the role.
+  const isViewing = useViewAs() !== null;
   const mayCreate = useCan(object, "create");
   const mayRead = useCan(object, "read");
   const [isNaming, setNaming] = useState(false);
@@ -46,19 +47,19 @@ export function TransferMenu({ object, view, isImporting, onImporting, isViewing
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>All rows of this view</Menu.Label>
-          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => save("csv")}>
+          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewing} onClick={() => save("csv")}>
             Export as CSV
           </Menu.Item>
-          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => save("ndjson")}>
+          <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewing} onClick={() => save("ndjson")}>
             Export as NDJSON
           </Menu.Item>
           {references.length > 0 && (
-            <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewingAsRole} onClick={() => setNaming(true)}>
+            <Menu.Item leftSection={<IconDownload size={14} />} disabled={!mayRead || isViewing} onClick={() => setNaming(true)}>
               Export with names…
             </Menu.Item>
           )}
           <Menu.Divider />
-          <Menu.Item leftSection={<IconUpload size={14} />} disabled={!mayCreate || isViewingAsRole} onClick={() => setOpened(true)}>
+          <Menu.Item leftSection={<IconUpload size={14} />} disabled={!mayCreate || isViewing} onClick={() => setOpened(true)}>
             {mayCreate ? "Import a file" : "Import (needs create)"}
           </Menu.Item>
         </Menu.Dropdown>
@@ -68,7 +69,7 @@ export function TransferMenu({ object, view, isImporting, onImporting, isViewing
           <ExportDialog object={object} view={view} references={references} onClose={() => setNaming(false)} />
         </Suspense>
       )}
-      {opened && mayCreate && !isViewingAsRole && (
+      {opened && mayCreate && !isViewing && (
         <Suspense fallback={null}>
           <ImportDialog object={object} onClose={() => setOpened(false)} />
         </Suspense>

@@ -1,6 +1,7 @@
 /** A cell of a file as a value of a column. What a cell means where it can mean several things is a setting. */
 import { isTextType, isNumberType } from "../../../api/field-rules";
 import { isLosslessNumber, parseJson, printJson, readNumber, type JsonValue } from "../../../api/json";
+import { fromLocal } from "../../../api/local-time";
 import type { Column } from "../../../api/record-shape";
 import { wireValue } from "../../../api/records";
 import { isUuid } from "../../../api/uuid";
@@ -127,8 +128,8 @@ function datetime(text: string, settings: ConvertSettings): Converted {
   const offset = parts[3]?.toUpperCase().replace(/^([+-]\d{2})(\d{2})$/, "$1:$2");
   if (offset !== undefined) return { value: whole + offset };
   if (settings.zone === "utc") return { value: `${whole}Z` };
-  const at = new Date(whole);
-  return Number.isNaN(at.getTime()) ? { problem: `\`${text.slice(0, 60)}\` is no date with a time.` } : { value: at.toISOString() };
+  const instant = fromLocal(whole);
+  return instant === null ? { problem: `\`${text.slice(0, 60)}\` is no date with a time.` } : { value: instant };
 }
 
 function json(column: Column, text: string): Converted {

@@ -1,0 +1,88 @@
+//! What answers are made of: a struct for each resource, which serde writes and schemars describes.
+//!
+//! The struct stands beside its operations, and is the one home of its answer's form: the members, their order, their types, and
+//! in its doc comments what they mean. The OpenAPI document takes it from there, and with it the console's types. Answers of
+//! records have a path of their own, as their columns are defined at run time.
+
+use std::borrow::Cow;
+
+use blockbase_schema::time;
+use blockbase_store::{Maker, Suspension, SuspensionReason};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Serialize, Serializer};
+
+/// An instant, in milliseconds since the epoch: RFC 3339 in UTC with milliseconds in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamp(pub i64);
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&time::format_datetime(self.0))
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+/// A list of texts, one of which a member is, with null for a member that may be null.
+pub(crate) fn or_null(texts: &[&str]) -> Vec<Option<String>> {
+    texts.iter().map(|text| Some((*text).to_owned())).chain([None]).collect()
+}
+
+/// Why it has no power at the moment, and since when; null while it has.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct SuspensionAnswer {
+    #[schemars(extend("enum" = SuspensionReason::ALL.map(SuspensionReason::as_str)))]
+    reason: &'static str,
+    since: Timestamp,
+}
+
+impl From<Suspension> for SuspensionAnswer {
+    fn from(Suspension { reason, since }: Suspension) -> SuspensionAnswer {
+        SuspensionAnswer { reason: reason.as_str(), since: Timestamp(since) }
+    }
+}
+
+/// The user who made it, and the API key that they used for it. Both are null where the request had no credential. Null: nobody is
+/// recorded, and it keeps its rights.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub struct MakerAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    user_id: Option<String>,
+    #[schemars(extend("format" = "uuid"))]
+    api_key_id: Option<String>,
+}
+
+impl MakerAnswer {
+    /// `None` where nobody is recorded.
+    pub(crate) fn of(maker: &Maker) -> Option<MakerAnswer> {
+        let Maker { user_id, api_key_id } = maker;
+        let user_id = user_id.clone().filter(|id| id != Maker::PUBLIC);
+        (!maker.is_nobody()).then(|| MakerAnswer { user_id, api_key_id: api_key_id.clone() })
+    }
+}
+
+/// Schema of a member that is an object of any members.
+#[derive(JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct AnyObject {}
+
+/// The JSON text of an answer.
+pub(crate) fn text_of(answer: &(impl Serialize + ?Sized)) -> String {
+    // Structs whose members are texts, numbers, lists and JSON cannot fail.
+    serde_json::to_string(answer).unwrap_or_default()
+}
