@@ -6,7 +6,7 @@ use axum::response::Response;
 use blockbase_app::schema::{Error, time};
 use blockbase_app::{InstallOptions, LogRequest, ReplayRequest};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::AppState;
 use crate::admission::{Blocks, CalledAction, Create, Delete, Granted, Manage, Read, Replay, Update};
@@ -162,7 +162,7 @@ pub(crate) async fn logs(
         limit,
     };
     let answer = state.app.block_logs(&caller, &block, request).await?;
-    Ok(render::json_bytes(StatusCode::OK, answer.to_string().into_bytes()))
+    Ok(render::json(StatusCode::OK, &answer))
 }
 
 pub(crate) async fn usage(

@@ -10,6 +10,7 @@ use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_query::{Action, Grant, RowPolicy};
 use blockbase_schema::{Code, Error, Registry, Relationship, Resource, Result};
 use blockbase_store::{Connection, Cost, Read};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,8 +21,9 @@ use crate::identity::grants;
 use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::stored::Place;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum DependentKind {
     Relationship,
     Unique,
@@ -48,11 +50,12 @@ impl DependentKind {
 }
 
 /// Something that depends on an object or a column.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcDependent", deny_unknown_fields)]
 pub struct Dependent {
     pub kind: DependentKind,
     pub name: String,
-    /// What its routes know it by, where it has any.
+    /// What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none.
     pub id: Option<String>,
     /// How it depends on it, for people.
     pub detail: String,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use blockbase_schema::{Object, Registry, Result};
 use blockbase_store::{Connection, Cost, DbError, Read};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::apply::{Difference, is_link};
@@ -18,9 +19,10 @@ use crate::caller::Caller;
 use crate::refresh::Catalogue;
 
 /// What a change of the schema would do.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[schemars(rename = "SvcChangePlan", deny_unknown_fields)]
 pub struct ChangePlan {
-    /// Whether it takes a table, a column or a table of links away, whatever they hold.
+    /// Whether it takes a table, a column or links away, whatever they hold.
     pub destructive: bool,
     /// The sum of `lost`.
     pub rows: i64,
@@ -28,12 +30,13 @@ pub struct ChangePlan {
     /// What rows break of the new rules. The change is refused where there is any.
     pub breaking: Vec<Broken>,
     pub dependents: Vec<Dependent>,
-    /// Dependents that the caller may not know of.
+    /// How many dependents there are that the caller may not read.
     pub hidden: usize,
 }
 
 /// What a change takes away.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Lost {
     pub what: LostKind,
     pub object: String,
@@ -42,8 +45,9 @@ pub struct Lost {
     pub rows: i64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum LostKind {
     Records,
     Values,

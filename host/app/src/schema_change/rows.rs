@@ -3,6 +3,7 @@
 use blockbase_query::{Action, sql};
 use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, json};
 use blockbase_store::{Connection, Record};
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -16,9 +17,11 @@ const PAGE: usize = 1000;
 const PAGE_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// What rows break of one new rule. It holds no value of a row.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Broken {
-    /// The rule's key, or several that are looked at together: `min, pattern`.
+    /// `required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and
+    /// `length`: several are separated by commas.
     pub rule: String,
     pub object: String,
     pub field: String,

@@ -1,8 +1,8 @@
 //! Schemas of answers, derived from the structs that `app` answers with: their members, types and doc comments.
 
 use blockbase_app::{
-    ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, DeclaredActions, DeliveryAnswer,
-    DeliveryCounts, DeliveryWithHistory, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine, ListedSession,
+    ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, ChangePlan, DeclaredActions, DeliveryAnswer,
+    DeliveryCounts, DeliveryWithHistory, Dependent, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine, ListedSession,
     ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, Replayed, RoleAnswer, RolePermissions, SessionAnswer,
     StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer,
 };
@@ -48,6 +48,8 @@ pub(super) fn schemas() -> Map<String, Value> {
         NewPermissions,
         InstallReport,
         Replayed,
+        ChangePlan,
+        Dependent,
     ];
     generator.take_definitions(true)
 }

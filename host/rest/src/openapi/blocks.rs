@@ -4,10 +4,10 @@ use blockbase_app::schema::Resource;
 use blockbase_app::{
     BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, DeclaredActions, Inspection, InstallReport, LogPage, Replayed,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::answers::of;
-use super::components::{exact_object, instant, members, schema};
+use super::components::{exact_object, list_of};
 use super::operation::{Caller, Operation, Paths, headers, path_parameter, query_parameter};
 
 fn operation(verb: &str, summary: &str) -> Operation {

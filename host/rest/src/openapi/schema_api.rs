@@ -1,9 +1,11 @@
 //! The paths under which objects, fields and relationships are defined.
 
 use blockbase_app::schema::{FieldType, Resource};
+use blockbase_app::ChangePlan;
 use serde_json::{Map, Value, json};
 
-use super::components::{exact_object, instant, list_of, members, schema};
+use super::answers::of;
+use super::components::{exact_object, instant, members, schema};
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
 
 fn name() -> Value {
@@ -91,40 +93,6 @@ pub(super) fn schemas() -> Value {
             &["name", "kind", "source", "target"],
             relationship(json!({}), json!({ "type": ["string", "null"], "enum": [on_delete[0], on_delete[1], on_delete[2], null] })),
         ),
-        "SvcDependent": exact_object(json!({
-            "kind": {
-                "type": "string",
-                "enum": ["relationship", "unique", "index", "role", "webhook", "subscription", "block", "task"],
-            },
-            "name": { "type": "string" },
-            "id": {
-                "type": ["string", "null"],
-                "description": "What its routes know it by: an id, a relationship's number, a consumer group, a block's name. Null where it has none.",
-            },
-            "detail": { "type": "string", "description": "How it depends on it, for people." },
-        })),
-        "SvcChangePlan": exact_object(json!({
-            "destructive": { "type": "boolean", "description": "Whether it takes a table, a column or links away, whatever they hold." },
-            "rows": { "type": "integer", "format": "int64", "description": "The sum of `lost`." },
-            "lost": list_of(exact_object(json!({
-                "what": { "type": "string", "enum": ["records", "values", "links"] },
-                "object": { "type": "string" },
-                "name": { "type": ["string", "null"], "description": "The column whose values go, or the relationship whose links go." },
-                "rows": { "type": "integer", "format": "int64" },
-            }))),
-            "breaking": list_of(exact_object(json!({
-                "rule": {
-                    "type": "string",
-                    "description": "`required`, `isUnique`, `uniqueTogether`, or what is tightened of `type`, `scale`, `min`, `max`, `pattern`, `options` and `length`: several are separated by commas.",
-                },
-                "object": { "type": "string" },
-                "field": { "type": "string" },
-                "rows": { "type": "integer", "format": "int64" },
-                "message": { "type": "string" },
-            }))),
-            "dependents": list_of(schema("SvcDependent")),
-            "hidden": hidden(),
-        })),
         "SvcSchemaChange": { "description": "`op` and what it changed.", "oneOf": [
             change("create_object", json!({ "object": schema("SvcObject") })),
             change("update_object", json!({ "object": name(), "before": schema("SvcObject"), "after": schema("SvcObject") })),
@@ -165,7 +133,7 @@ fn dry_run() -> Value {
 
 /// What is there after the change, or its plan.
 fn or_plan(thing: &str) -> Value {
-    json!({ "anyOf": [schema(thing), schema("SvcChangePlan")] })
+    json!({ "anyOf": [schema(thing), of::<ChangePlan>()] })
 }
 
 const PLANNED: &str = "With `dryRun`: what the change would do.";
@@ -210,7 +178,7 @@ fn objects(paths: &mut Paths) {
     let create = operation("createObject", "Create an object, usable at once")
         .parameter(dry_run())
         .json_body(schema("SvcObjectInput"))
-        .answers_data(200, PLANNED, schema("SvcChangePlan"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
         .problems(&[409])
         .answers_data(201, "The new object.", schema("SvcObject"));
     paths.add("post", base, create);
@@ -235,7 +203,7 @@ fn objects(paths: &mut Paths) {
     let delete = operation("deleteObject", "Delete an object with its records")
         .parameters([object(), cascade, dry_run()])
         .problems(&[400, 404, 409])
-        .answers_data(200, PLANNED, schema("SvcChangePlan"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
         .answers_nothing(204, "The object is deleted.");
     paths.add("delete", base, delete);
     let field = query_parameter(
@@ -262,7 +230,7 @@ fn fields(paths: &mut Paths) {
         .parameters([object(), dry_run()])
         .json_body(schema("SvcFieldInput"))
         .problems(&[404])
-        .answers_data(200, PLANNED, schema("SvcChangePlan"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
         .answers_data(201, "The new field.", schema("SvcField"));
     paths.add("post", "/api/v1/objects/{name}/fields", add);
     let base = "/api/v1/objects/{name}/fields/{field}";
@@ -276,7 +244,7 @@ fn fields(paths: &mut Paths) {
     let drop = operation("dropField", "Drop a field with its values")
         .parameters([object(), field(), dry_run()])
         .problems(&[400, 404])
-        .answers_data(200, PLANNED, schema("SvcChangePlan"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
         .answers_nothing(204, "The field is gone.");
     paths.add("delete", base, drop);
 }
@@ -288,14 +256,14 @@ fn relationships(paths: &mut Paths) {
     let create = operation("createRelationship", "Relate two objects")
         .parameter(dry_run())
         .json_body(schema("SvcRelationshipInput"))
-        .answers_data(200, PLANNED, schema("SvcChangePlan"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
         .answers_data(201, "The new relationship.", schema("SvcRelationship"));
     paths.add("post", base, create);
     let id = path_parameter("id", "The relationship's number.", json!({ "type": "integer", "format": "int64" }));
     let delete = operation("deleteRelationship", "Delete a relationship with its column or links")
         .parameters([id, dry_run()])
         .problems(&[400, 404])
-        .answers_data(200, PLANNED, schema("SvcChangePlan"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
         .answers_nothing(204, "The relationship is deleted.");
     paths.add("delete", "/api/v1/relationships/{id}", delete);
 }
