@@ -1,4 +1,4 @@
-/** Patterns of topics. A test of the server compares this with the server's own matching, on random patterns. */
+/** Which topics somebody asks for. A test of the server compares this with the server's own matching, on random texts. */
 
 /** Whether a topic matches a pattern: `*` is one segment, `#` any number. */
 export function topicMatches(pattern: string, topic: string): boolean {
@@ -13,4 +13,9 @@ export function topicMatches(pattern: string, topic: string): boolean {
     return h < has.length && (wanted[w] === "*" || wanted[w] === has[h]) && from(w + 1, h + 1);
   };
   return from(0, 0);
+}
+
+/** The same for a filter: a text without `*` and `#` is a prefix, as the API has it. */
+export function topicPasses(filter: string, topic: string): boolean {
+  return /[*#]/.test(filter) ? topicMatches(filter, topic) : topic.startsWith(filter);
 }

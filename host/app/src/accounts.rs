@@ -16,7 +16,6 @@ use blockbase_schema::{Code, Error, is_email};
 use blockbase_store::{NewSession, ReadCost, SessionRow, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 pub use bootstrap::BootstrapAdmin;
 pub use profile::ProfileChanges;
@@ -28,7 +27,6 @@ use crate::App;
 use crate::answer::{Timestamp, text_of};
 use crate::caller::{Caller, Credentials};
 use crate::identity::{Identity, Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
-use crate::platform_event::PlatformEvent;
 
 /// The role that may do everything.
 pub(crate) const ADMIN: &str = "admin";
@@ -294,16 +292,6 @@ impl App {
             is_bootstrap: false,
         };
         Ok((session, token))
-    }
-
-    /// `auth.user.<op>`; `None` where events are off.
-    pub(crate) fn user_event(&self, caller: &Caller, op: &str, user_id: &str, more: Value) -> Option<PlatformEvent> {
-        let mut payload = json!({ "userId": user_id });
-        for (name, value) in more.as_object().into_iter().flatten() {
-            payload[name] = value.clone();
-        }
-        payload["actor"] = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
-        self.platform_event(caller, format!("auth.user.{op}"), payload.to_string())
     }
 
     /// The service acting in the name of a user who has no session yet.

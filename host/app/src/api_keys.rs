@@ -6,13 +6,13 @@ use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use crate::App;
 use crate::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
-use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, render_maker, settle};
+use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, settle};
 use crate::platform_event::Announcer;
+use crate::topic::Topic;
 use crate::users::unknown_role;
 
 /// Longest name of a key in characters.
@@ -70,11 +70,6 @@ impl From<&ApiKeyRow> for ApiKeyAnswer {
     }
 }
 
-/// What the events of a key tell of it.
-fn payload(key: &ApiKeyRow) -> Value {
-    json!({ "id": key.id, "name": key.name, "userId": key.user_id, "roleId": key.role_id, "madeBy": render_maker(&key.maker) })
-}
-
 fn missing() -> Error {
     Error::not_found("API key")
 }
@@ -96,7 +91,7 @@ pub(crate) async fn keys_are_gone(
     now: i64,
 ) -> Result<()> {
     for KeyHolder { key, .. } in &gone {
-        announcer.emit(connection, "auth.key.deleted".to_owned(), payload(key)).await?;
+        announcer.emit(connection, Topic::KeyDeleted(key.into())).await?;
     }
     // All keys are gone by now, so that what they made can be looked for together: a query for each kind, not for each key.
     let ids: Vec<String> = gone.into_iter().map(|holder| holder.key.id).collect();
@@ -199,7 +194,7 @@ impl App {
                         suspension: None,
                     };
                     connection.insert_api_key(NewApiKey { row: row.clone(), key_hash }).await?;
-                    announcer.emit(connection, "auth.key.created".to_owned(), payload(&row)).await?;
+                    announcer.emit(connection, Topic::KeyCreated((&row).into())).await?;
                     Ok(row)
                 })
             })
@@ -239,7 +234,7 @@ impl App {
                     connection.set_maker(Made::ApiKey, &id, &maker).await?;
                     settle(connection, &announcer, MakerPart::ApiKey(id), now).await?;
                     let row = ApiKeyRow { maker, suspension: None, ..holder.key };
-                    announcer.emit(connection, "auth.key.adopted".to_owned(), payload(&row)).await?;
+                    announcer.emit(connection, Topic::KeyAdopted((&row).into())).await?;
                     Ok(row)
                 })
             })

@@ -24,14 +24,14 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::App;
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::caller::{Authority, Caller};
 use crate::manifest::{self, ActionDeclaration, HookDeclaration, Manifest, RunAs, SubscriptionDeclaration, WebhookDeclaration};
-use crate::platform_event::PlatformEvent;
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
+use crate::topic::{BlockMembers, Topic};
 
 pub use consent::NewPermissions;
 pub(crate) use faults::BlockFaults;
@@ -347,12 +347,6 @@ impl App {
         }
     }
 
-    fn block_event(&self, caller: &Caller, op: &str, name: &str, version: &str) -> Option<PlatformEvent> {
-        let actor: Value = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
-        let payload = json!({ "block": name, "version": version, "op": op, "actor": actor });
-        self.platform_event(caller, format!("block.{op}"), payload.to_string())
-    }
-
     pub async fn list_blocks(&self, caller: &Caller) -> Result<Vec<BlockAnswer>> {
         caller.require(Resource::Blocks, Action::Read)?;
         self.settle_rights_shown(caller).await;
@@ -449,7 +443,7 @@ impl App {
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Delete)?;
         let block = self.installed(name)?;
-        let event = self.block_event(caller, "uninstalled", name, &block.manifest.version);
+        let announcer = self.announcer(caller);
         let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());
         self.store
             .write(self.by(caller), move |connection| {
@@ -468,10 +462,8 @@ impl App {
                     if !connection.delete_block(&key).await? {
                         return Err(Error::not_found("block"));
                     }
-                    if let Some(event) = event {
-                        event.emit(connection).await?;
-                    }
-                    Ok(())
+                    let members = BlockMembers { block: &key, version: &block.manifest.version };
+                    announcer.emit(connection, Topic::BlockUninstalled(members)).await
                 })
             })
             .await?;

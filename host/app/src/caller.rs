@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use blockbase_auth::{Actor, Principal};
 use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_quota::QuotaOwner;
-use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result, json};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 
 use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
 use crate::makers::key_suspended;
@@ -256,24 +256,6 @@ impl Caller {
             (None, None) if self.holds(Resource::Objects, Action::Read) => Err(Error::unknown_object(name)),
             (_, None) => Err(self.denied(name, action)),
         }
-    }
-
-    /// The actor of an event, as JSON.
-    pub(crate) fn actor_json(&self) -> String {
-        let Some(actor) = self.principal.actor() else { return "null".to_owned() };
-        let mut out = Vec::with_capacity(96);
-        let text = |out: &mut Vec<u8>, text: &Option<String>| match text {
-            Some(text) => json::write_string(out, text),
-            None => out.extend_from_slice(b"null"),
-        };
-        out.extend_from_slice(b"{\"userId\":");
-        text(&mut out, &actor.user_id);
-        out.extend_from_slice(b",\"apiKeyId\":");
-        text(&mut out, &actor.api_key_id);
-        out.extend_from_slice(b",\"via\":\"");
-        out.extend_from_slice(actor.via.name().as_bytes());
-        out.extend_from_slice(b"\"}");
-        String::from_utf8(out).unwrap_or_default()
     }
 }
 

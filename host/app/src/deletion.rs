@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::links::{Gone, take_links};
 use crate::record_events::{Images, WriteContext, owner};
+use crate::topic::RecordOp;
 use crate::touched::{BEYOND_MAX, EVENT_BYTES_AT_ONCE, too_large};
 use crate::versions::{Condition, check_condition, precondition_failed};
 use crate::writes::record_change;
@@ -98,7 +99,7 @@ pub(crate) async fn delete_records(
             connection.index_row(object.id, record.tail(), None);
         }
         let images = Images { before: record.json(), after: b"null", diff: b"null" };
-        let event = context.event(&object, id, "deleted", &images, owner(&object, &record))?;
+        let event = context.event(&object, id, RecordOp::Deleted, &images, owner(&object, &record))?;
         event_bytes += event.as_ref().map_or(0, |event| event.payload.len());
         events.extend(event);
         if event_bytes > EVENT_BYTES_AT_ONCE {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use blockbase_query::{Action, Paging};
+use blockbase_query::{Action, Paging, TopicFilter};
 use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter,
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::App;
 use crate::answer::Timestamp;
 use crate::caller::Caller;
-use crate::feed::{TopicFilter, may_see};
+use crate::feed::may_see;
 use crate::quota::ScanPermit;
 use crate::records::page_json;
 use crate::subscriptions::{Subscription, WEBHOOK_CONSUMER};
@@ -394,7 +394,7 @@ impl App {
             consumer,
             is_dead,
             event_id: event_id.map(|id| id.to_ascii_lowercase()),
-            topic: topic.as_ref().map(TopicFilter::stored),
+            topic,
             since,
             until,
             visible: self.visible_events(caller),

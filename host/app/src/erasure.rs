@@ -16,6 +16,7 @@ use crate::accounts::account_of;
 use crate::caller::Caller;
 use crate::recheck::Judged;
 use crate::stamps::{Restamped, restamp};
+use crate::topic::{Topic, UserMembers};
 use crate::users::{keep_an_admin, remove_user};
 
 /// What an erasure is told.
@@ -115,7 +116,7 @@ impl App {
                 let task_runs = connection.clear_task_runs_with(&user.email).await?;
                 // Last, because its events make other writers wait.
                 remove_user(connection, &announcer, &id, now).await?;
-                announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await?;
+                announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
                 Ok(ErasedAccount { is_deleted: true, log_lines, task_runs })
             })
         })

@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::Action;
-use blockbase_query::topic::{Reach, TopicPattern};
+use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter, TopicMatch};
+use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
@@ -306,7 +306,7 @@ fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFil
         .collect();
     let mut objects = objects.into_iter();
     ReplayFilter {
-        topics: patterns.iter().map(|pattern| TopicMatch::Pattern(pattern.clone())).collect(),
+        topics: patterns.iter().map(|pattern| TopicFilter::Pattern(pattern.clone())).collect(),
         object: objects.next().flatten().filter(|_| objects.next().is_none()).map(str::to_owned),
         visible: app.visible_events(caller),
     }
@@ -461,39 +461,4 @@ pub struct EventsRequest {
     pub record: Option<String>,
     /// Those older than an event, by its id.
     pub before: Option<String>,
-}
-
-/// Which topics are asked for: a pattern, or all that begin alike.
-#[derive(Clone, Debug)]
-pub enum TopicFilter {
-    Pattern(TopicPattern),
-    Prefix(String),
-}
-
-impl TopicFilter {
-    /// Text with `*` or `#` in it is a pattern, other text a prefix.
-    ///
-    /// # Errors
-    /// `invalid_request` for a pattern that is none.
-    pub fn parse(text: &str) -> Result<TopicFilter> {
-        match text.contains(['*', '#']) {
-            true => TopicPattern::parse(text).map(TopicFilter::Pattern),
-            false => Ok(TopicFilter::Prefix(text.to_owned())),
-        }
-    }
-
-    /// The same as a condition on stored events.
-    pub(crate) fn stored(&self) -> TopicMatch {
-        match self {
-            TopicFilter::Pattern(pattern) => TopicMatch::Pattern(pattern.clone()),
-            TopicFilter::Prefix(prefix) => TopicMatch::Prefix(prefix.clone()),
-        }
-    }
-
-    fn matches(&self, topic: &str) -> bool {
-        match self {
-            TopicFilter::Pattern(pattern) => pattern.matches(topic),
-            TopicFilter::Prefix(prefix) => topic.starts_with(prefix),
-        }
-    }
 }

@@ -20,6 +20,7 @@ use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::makers::MakerRights;
 use crate::recheck::{Held, Judged, Stamp};
+use crate::topic::{Topic, UsedKeyMembers};
 use blockbase_quota::QuotaOwner;
 
 const DAY_MS: i64 = 24 * 3_600_000;
@@ -279,7 +280,7 @@ impl App {
             let noted = store.write(Service, move |connection| {
                 Box::pin(async move {
                     match is_first && connection.begin_api_key(&id, now).await? {
-                        true => announcer.emit(connection, "auth.key.used".to_owned(), serde_json::json!({ "id": id })).await,
+                        true => announcer.emit(connection, Topic::KeyUsed(UsedKeyMembers { id: &id })).await,
                         false => Ok(connection.touch_api_key(&id, now).await?),
                     }
                 })

@@ -11,6 +11,7 @@ use crate::feed::may_see;
 use crate::makers::MakerRights;
 use crate::subscriptions::{Subscription, WEBHOOK_CONSUMER};
 use crate::suspension::{reason, stopped};
+use crate::topic::Topic;
 
 const OTHER_TOPIC: &str = "Skipped: the group does not subscribe to this topic any more.";
 const NOT_VISIBLE: &str = "Skipped: whoever made the group may not read this event.";
@@ -65,6 +66,6 @@ impl Judge {
     /// only who asked.
     fn is_own_test(&self, event: &ClaimedEvent) -> bool {
         let id = self.subscription.consumer.strip_prefix(WEBHOOK_CONSUMER);
-        id.is_some() && id == event.topic.strip_prefix("webhook.test.")
+        id.is_some() && id == Topic::tested_webhook(&event.topic)
     }
 }

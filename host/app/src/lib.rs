@@ -51,6 +51,7 @@ mod subscriptions;
 mod surface;
 mod suspension;
 mod tasks;
+mod topic;
 mod touched;
 mod users;
 mod versions;
@@ -82,7 +83,7 @@ pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
     Access, Action, AggregateRequest, ExportRequest, Filter, FilterValue, Grant, ListParameter, ListRequest, Operand, Operator,
-    Paging, PagingParameters, Related, RowPolicy, TopicPattern, expand_paths, limits,
+    Paging, PagingParameters, Related, RowPolicy, TopicFilter, TopicPattern, expand_paths, limits,
 };
 pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
@@ -99,7 +100,7 @@ pub use deliveries::{
     LedgerRequest,
 };
 pub use export::{Export, ExportForm};
-pub use feed::{EventsRequest, Feed, FeedPump, FeedReader, TopicFilter};
+pub use feed::{EventsRequest, Feed, FeedPump, FeedReader};
 pub use frames::{FramePlace, FrameSender, Frames};
 pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use instance::{InstanceAnswer, SignInMethod};

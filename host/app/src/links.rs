@@ -13,6 +13,7 @@ use crate::App;
 use crate::caller::Caller;
 use crate::record_events::{WriteContext, owner};
 use crate::records::record_id;
+use crate::topic::RecordOp;
 use crate::touched::{LINKS_BEYOND_MAX, too_large};
 use crate::writes::parse_ids;
 
@@ -130,7 +131,7 @@ async fn run(
     }
     let targets: Vec<Uuid> = plan.target_ids.iter().filter(|id| changed.contains(id)).copied().collect();
     let body = event_body(&plan.relation.key, plan.target.name(), &targets);
-    let op = if change == LinkChange::Add { "linked" } else { "unlinked" };
+    let op = if change == LinkChange::Add { RecordOp::Linked } else { RecordOp::Unlinked };
     if let Some(event) = context.event_of(object, plan.record.id, op, &[&body], owner(object, &record))? {
         connection.emit(event).await?;
     }
@@ -236,7 +237,7 @@ async fn take(
                 let owner = owner.or_else(|| staying.get(&id).cloned()).flatten();
                 for targets in far.chunks(EVENT_TARGETS_MAX) {
                     let body = event_body(&known.name, other.name(), targets);
-                    events.extend(context.event_of(near, id, "unlinked", &[&body], owner.clone())?);
+                    events.extend(context.event_of(near, id, RecordOp::Unlinked, &[&body], owner.clone())?);
                 }
             }
             connection.emit_all(events).await?;

@@ -35,6 +35,7 @@ use crate::caller::{Authority, Caller};
 use crate::identity::{Identity, grants, public_role};
 use crate::platform_event::Announcer;
 use crate::recheck::Held;
+use crate::topic::Topic;
 
 /// Keys that may stand between a thing and the user whose rights it has in the end: a key makes a key, which makes a key.
 pub(crate) const CHAIN_MAX: usize = 8;
@@ -70,14 +71,6 @@ impl MakerRights {
             MakerRights::Held(caller) => caller.identity().map_or(i64::MAX, |identity| identity.holds_until),
             MakerRights::Unlimited | MakerRights::Suspended(_) => i64::MAX,
         }
-    }
-}
-
-/// `{ userId, apiKeyId }`, both null for a request without a credential; null where nobody is recorded.
-pub(crate) fn render_maker(maker: &Maker) -> Value {
-    match maker.is_nobody() {
-        true => Value::Null,
-        false => json!({ "userId": maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC), "apiKeyId": maker.api_key_id }),
     }
 }
 
@@ -382,8 +375,7 @@ pub(crate) async fn suspend(
     suspension: Suspension,
 ) -> Result<()> {
     if connection.suspend(kind, id, suspension).await? {
-        let payload = json!({ "id": id, "reason": suspension.reason.as_str() });
-        announcer.emit(connection, format!("{}.suspended", kind.name()), payload).await?;
+        announcer.emit(connection, Topic::suspended(kind, id, suspension.reason)).await?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use blockbase_auth::EtagKey;
+use blockbase_auth::{Actor, EtagKey};
 use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
 use blockbase_store::{Connection, NewEvent, Record};
 use uuid::Uuid;
@@ -12,7 +12,11 @@ use crate::App;
 use crate::caller::Caller;
 use crate::clock::Clock;
 use crate::subscriptions::Subscriptions;
+use crate::topic::RecordOp;
 use crate::touched::Touched;
+
+/// Bytes that a payload has around its body at most, with ids of the platform: a guess that saves an allocation.
+const HEAD_AND_ACTOR_BYTES: usize = 256;
 
 /// What the writes of one call have in common.
 pub(crate) struct WriteContext {
@@ -28,7 +32,7 @@ pub(crate) struct WriteContext {
     pub(crate) touched: Touched,
     clock: Clock,
     events_enabled: bool,
-    actor: String,
+    actor: Option<Actor>,
     depth: i64,
     subscriptions: Arc<Subscriptions>,
     held: Vec<i64>,
@@ -62,7 +66,7 @@ impl App {
             touched: Touched::default(),
             clock: self.clock.clone(),
             events_enabled,
-            actor: caller.actor_json(),
+            actor: caller.principal.actor().cloned(),
             depth: caller.depth,
             subscriptions: Arc::clone(&self.subscriptions.read()),
             held: Vec::new(),
@@ -111,7 +115,7 @@ impl WriteContext {
         &self,
         object: &Object,
         record_id: Uuid,
-        op: &'static str,
+        op: RecordOp,
         images: &Images<'_>,
         owner: Option<String>,
     ) -> Result<Option<NewEvent>> {
@@ -124,7 +128,7 @@ impl WriteContext {
         &self,
         object: &Object,
         record_id: Uuid,
-        op: &'static str,
+        op: RecordOp,
         body: &[&[u8]],
         owner: Option<String>,
     ) -> Result<Option<NewEvent>> {
@@ -134,15 +138,15 @@ impl WriteContext {
         let name = object.name();
         let record_id = record_id.hyphenated().to_string();
         let bytes = body.iter().map(|part| part.len()).sum::<usize>();
-        let mut payload = Vec::with_capacity(bytes + self.actor.len() + name.len() + 96);
-        for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op, "\","] {
+        let mut payload = Vec::with_capacity(bytes + name.len() + HEAD_AND_ACTOR_BYTES);
+        for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op.name(), "\","] {
             payload.extend_from_slice(part.as_bytes());
         }
         body.iter().for_each(|part| payload.extend_from_slice(part));
         payload.extend_from_slice(b",\"actor\":");
-        payload.extend_from_slice(self.actor.as_bytes());
+        serde_json::to_writer(&mut payload, &self.actor).map_err(Error::internal)?;
         payload.push(b'}');
-        let topic = format!("data.{name}.{op}");
+        let topic = op.topic(name);
         Ok(Some(NewEvent {
             id: self.clock.id(self.now),
             deliveries: self.subscriptions.deliveries(&topic, self.depth),

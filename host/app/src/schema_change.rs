@@ -27,6 +27,7 @@ use crate::App;
 use crate::blocks::{InstalledBlock, check_objects};
 use crate::caller::Caller;
 use crate::refresh::Catalogue;
+use crate::topic::{ObjectMembers, Topic};
 use apply::apply;
 
 pub use dependents::{Dependent, DependentKind};
@@ -52,13 +53,20 @@ pub enum Change<T> {
     Planned(ChangePlan),
 }
 
+/// What became of the object that an edit is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Created,
+    Updated,
+    Deleted,
+}
+
 /// What an edit of the catalogue did: its entry in the history, the object that its event is about, and what its caller gets.
 struct Edited<T> {
     /// JSON text.
     entry: String,
     object: String,
-    /// What became of the object: `created`, `updated` or `deleted`.
-    op: &'static str,
+    outcome: Outcome,
     /// New field numbers that the object took.
     fields_added: i64,
     /// The object, or its column, whose dependents may notice the change.
@@ -244,7 +252,7 @@ impl App {
                 draft.enter_object(definition.clone(), keys).await?;
                 let entry = entry("create_object", &[("object", &definition)])?;
                 let object = definition.name.clone();
-                Ok(Edited { entry, object, op: "created", fields_added: 0, about: None, answer: definition })
+                Ok(Edited { entry, object, outcome: Outcome::Created, fields_added: 0, about: None, answer: definition })
             })
         })
         .await
@@ -270,7 +278,7 @@ impl App {
                 lay_over(&mut object.definition, &changes)?;
                 let after = object.definition.clone();
                 let entry = entry("update_object", &[("object", &name), ("before", &before), ("after", &after)])?;
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, about: None, answer: after })
+                Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added: 0, about: None, answer: after })
             })
         })
         .await
@@ -316,7 +324,7 @@ impl App {
                 draft.remove_object(id).await?;
                 let entry = entry("delete_object", &[("object", &name), ("cascade", &cascade)])?;
                 let about = Some((name.clone(), None));
-                Ok(Edited { entry, object: name, op: "deleted", fields_added: 0, about, answer: () })
+                Ok(Edited { entry, object: name, outcome: Outcome::Deleted, fields_added: 0, about, answer: () })
             })
         })
         .await
@@ -358,8 +366,8 @@ impl App {
         E: Edit<T>,
     {
         let can_index = self.store.can_index_search();
-        let (actor, applied_by, applied_at) = (caller.actor_json(), caller.actor_id().map(str::to_owned), self.clock.now());
-        let event = self.platform_event(caller, String::new(), String::new());
+        let (announcer, applied_by, applied_at) =
+            (self.announcer(caller), caller.actor_id().map(str::to_owned), self.clock.now());
         let (blocks, caller) = (Arc::clone(&self.blocks.read()), caller.clone());
         let store = self.store.clone();
         self.store
@@ -367,19 +375,20 @@ impl App {
                 Box::pin(async move {
                     let version = connection.raise_version("schema").await?;
                     let Drafted { before, next, edited } = draft(connection, Mode::Apply, &blocks, edit).await?;
-                    if edited.op != "deleted" {
+                    if edited.outcome != Outcome::Deleted {
                         store.check_room()?;
                     }
                     let touched = apply(connection, &caller, &before, next, edited.fields_added, can_index).await?;
                     let change = edited.entry.clone();
                     let row = SchemaChangeRow { version, change, applied_by, applied_at };
                     connection.record_schema_change(row, touched).await?;
-                    if let Some(mut event) = event {
-                        let Edited { object, op, .. } = &edited;
-                        event.topic = format!("schema.object.{op}");
-                        event.payload = format!(r#"{{"object":"{object}","op":"{op}","actor":{actor}}}"#);
-                        event.emit(connection).await?;
-                    }
+                    let members = ObjectMembers { object: &edited.object };
+                    let topic = match edited.outcome {
+                        Outcome::Created => Topic::SchemaObjectCreated(members),
+                        Outcome::Updated => Topic::SchemaObjectUpdated(members),
+                        Outcome::Deleted => Topic::SchemaObjectDeleted(members),
+                    };
+                    announcer.emit(connection, topic).await?;
                     Ok(edited.answer)
                 })
             })

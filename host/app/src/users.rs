@@ -7,7 +7,6 @@ use blockbase_schema::{Code, Error, Resource, Result};
 use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
 use crate::App;
 use crate::accounts::{ADMIN, ANONYMOUS, UserAnswer, check_name};
@@ -17,6 +16,8 @@ use crate::identity::grants;
 use crate::makers::{owns_things, raise_versions_of, settle};
 use crate::platform_event::Announcer;
 use crate::records::page_json;
+use crate::topic::{Topic, UserMembers};
+
 pub use sessions::UserSessionAnswer;
 
 /// Most roles of one user.
@@ -209,7 +210,7 @@ impl App {
                     }
                 }
                 remove_user(connection, &announcer, &id, now).await?;
-                announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await
+                announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
             })
         })
         .await?;

@@ -22,6 +22,7 @@ use crate::caller::Caller;
 use crate::makers::keep_maker;
 use crate::stored::Place;
 use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
+use crate::topic::{Topic, WebhookTestMembers};
 pub(crate) use headers::HIDDEN;
 use headers::Headers;
 
@@ -433,14 +434,12 @@ impl App {
     /// `forbidden` where the caller may not read what it sends; `conflict` where it is disabled, or events are off.
     pub async fn test_webhook(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
-        let actor = caller.actor_json();
         if let Some(subscription) = self.subscription(&format!("{WEBHOOK_CONSUMER}{id}"))
             && let Some(why) = self.why_stopped(&subscription).await?
         {
             return Err(Error::new(Code::Conflict, why));
         }
-        let event = self.platform_event(caller, format!("webhook.test.{id}"), format!(r#"{{"actor":{actor}}}"#));
-        let (id, caller) = (id.to_owned(), caller.clone());
+        let (announcer, id, caller) = (self.announcer(caller), id.to_owned(), caller.clone());
         self.store
             .write(self.by(&caller), move |connection| {
                 Box::pin(async move {
@@ -449,10 +448,11 @@ impl App {
                     if !row.enabled {
                         return Err(Error::new(Code::Conflict, "The webhook is disabled. Enable it to test it."));
                     }
-                    let event = event.ok_or_else(|| {
+                    let test = Topic::WebhookTest(WebhookTestMembers { id: &id });
+                    let sent = announcer.emit_also_to(connection, test, &format!("{WEBHOOK_CONSUMER}{id}")).await?;
+                    sent.ok_or_else(|| {
                         Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false); nothing is sent.")
-                    })?;
-                    event.emit_also_to(connection, &format!("{WEBHOOK_CONSUMER}{id}")).await
+                    })
                 })
             })
             .await

@@ -1,5 +1,7 @@
 //! Who makes a request.
 
+use serde::{Serialize, Serializer};
+
 /// How somebody showed who they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
@@ -16,8 +18,15 @@ impl Via {
     }
 }
 
+impl Serialize for Via {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
 /// `{ userId, apiKeyId, via }` of events.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Actor {
     pub user_id: Option<String>,
     pub api_key_id: Option<String>,

@@ -25,4 +25,4 @@ pub use expand::{Related, expand_paths};
 pub use operator::{Operand, Operator};
 pub use request::{ExportRequest, Filter, FilterValue, ListParameter, ListRequest, Paging, PagingParameters};
 pub use sql::{Param, Statement};
-pub use topic::TopicPattern;
+pub use topic::{TopicFilter, TopicPattern};

@@ -1,7 +1,7 @@
 //! Topic patterns: dot-separated segments, `*` for exactly one, `#` for any number.
 //!
-//! SQLite calls [`TopicPattern::matches`]. Postgres has a regular expression, and the console a function of its own; a test compares
-//! both with this one on random patterns.
+//! This is the one place that decides whether a topic matches. SQLite calls it for patterns and has a comparison for what begins alike.
+//! Postgres has an expression for each, and the console has functions of its own. A test compares them with this one on random texts.
 
 use blockbase_schema::{Error, Result};
 
@@ -16,6 +16,13 @@ enum Segment {
     Literal(String),
 }
 
+/// Which topics somebody asks for: those that a pattern matches, or all that begin alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopicFilter {
+    Pattern(TopicPattern),
+    Prefix(String),
+}
+
 /// What events a pattern can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach<'a> {
@@ -27,8 +34,8 @@ pub enum Reach<'a> {
     Everything,
 }
 
-/// The first segment of topics of records.
-const DATA: &str = "data";
+/// The first segment of topics of records: `data.<object>.…`.
+pub const DATA: &str = "data";
 /// Longest pattern in bytes.
 const BYTES_MAX: usize = 200;
 /// Most `#` in one pattern; each more multiplies the work of Postgres' regular expression.
@@ -108,9 +115,43 @@ impl TopicPattern {
     }
 }
 
+impl TopicFilter {
+    /// Text with `*` or `#` in it is a pattern, other text a prefix.
+    ///
+    /// # Errors
+    /// `invalid_request` for a pattern that is none.
+    pub fn parse(text: &str) -> Result<TopicFilter> {
+        match text.contains(['*', '#']) {
+            true => TopicPattern::parse(text).map(TopicFilter::Pattern),
+            false => Ok(TopicFilter::Prefix(text.to_owned())),
+        }
+    }
+
+    pub fn matches(&self, topic: &str) -> bool {
+        match self {
+            TopicFilter::Pattern(pattern) => pattern.matches(topic),
+            TopicFilter::Prefix(prefix) => topic.starts_with(prefix),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_without_wildcards_is_a_prefix() {
+        for (text, topic, expected) in [
+            ("data.", "data.task.created", true),
+            ("data.ta", "data.task.created", true),
+            ("data.task.created", "data.task", false),
+            ("data.*", "data.task.created", false),
+            ("data.*.created", "data.task.created", true),
+        ] {
+            assert_eq!(TopicFilter::parse(text).expect("a filter").matches(topic), expected, "{text} {topic}");
+        }
+        assert!(TopicFilter::parse("data.ta*").is_err());
+    }
 
     #[test]
     fn wildcards_match_segments() {

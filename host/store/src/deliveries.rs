@@ -22,8 +22,7 @@ pub use attempts::{ATTEMPTS_KEPT, AttemptRow, Attempted};
 pub use counts::GroupCounts;
 pub use ledger::{LedgerFilter, LedgerRow, QueueDepth, VisibleEvents};
 pub use resets::DeadWindow;
-pub use topic_match::TopicMatch;
-pub(crate) use topic_match::register as register_topic_match;
+pub(crate) use topic_match::{condition as topic_condition, register as register_topic_match};
 
 /// Which deliveries somebody wants to work on.
 #[derive(Clone, Debug)]

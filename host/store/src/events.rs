@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use blockbase_query::{Dialect, Param, Statement};
+use blockbase_query::{Dialect, Param, Statement, TopicFilter};
 use blockbase_schema::{json, time};
 use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::connection::{Connection, Inner};
-use crate::deliveries::{TopicMatch, VisibleEvents, among};
+use crate::deliveries::{VisibleEvents, among, topic_condition};
 use crate::error::DbError;
 use crate::packing::{Stored, pack, payload_bytes, payload_of};
 use crate::row::Row;
@@ -176,7 +176,7 @@ const LOOKED_AT_ONCE: i64 = 10_000;
 #[derive(Clone, Debug, Default)]
 pub struct ReplayFilter {
     /// Of one of these topics; of any where there are none.
-    pub topics: Vec<TopicMatch>,
+    pub topics: Vec<TopicFilter>,
     /// Of records of this object alone.
     pub object: Option<String>,
     /// `None` where every event is visible.
@@ -186,11 +186,7 @@ pub struct ReplayFilter {
 impl ReplayFilter {
     /// The condition on an event `e`.
     fn condition(&self, dialect: Dialect, params: &mut Vec<Param>) -> String {
-        let mut topics = Vec::with_capacity(self.topics.len());
-        for topic in &self.topics {
-            params.push(topic.param(dialect).into());
-            topics.push(topic.condition(dialect, "e.topic", params.len()));
-        }
+        let topics: Vec<String> = self.topics.iter().map(|topic| topic_condition(topic, dialect, "e.topic", params)).collect();
         let mut tests = Vec::new();
         if !topics.is_empty() {
             tests.push(format!("({})", topics.join(" OR ")));

@@ -46,7 +46,7 @@ pub use catalogue::{Held, ObjectRow, RelationshipRow, SchemaChangeRow, Versions}
 pub use connection::Connection;
 pub use deliveries::{
     ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, ClaimedEvent, DeadWindow, FirstPending, GroupCounts,
-    LedgerFilter, LedgerRow, Outcome, QueueDepth, TopicMatch, VisibleEvents,
+    LedgerFilter, LedgerRow, Outcome, QueueDepth, VisibleEvents,
 };
 pub use error::DbError;
 pub use events::{CommittedEvent, EventHead, EventPage, EventText, FeedMark, HeadFilter, NewDelivery, NewEvent, ReplayFilter};

@@ -128,7 +128,7 @@ impl Made {
     /// The kinds whose tables have the four columns. The migration that gives them to another table adds its kind here.
     pub const KEPT: [Made; 5] = [Made::ApiKey, Made::Webhook, Made::Subscription, Made::Task, Made::Block];
 
-    /// The first word of the topic `<name>.suspended`, and `resource` in lists of things.
+    /// `resource` in lists of things. Topics of suspensions begin with it.
     pub fn name(self) -> &'static str {
         match self {
             Made::ApiKey => "api_keys",

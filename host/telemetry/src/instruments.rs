@@ -173,10 +173,13 @@ pub(crate) fn exports_traces() -> bool {
     INSTRUMENTS.get().is_some_and(|instruments| instruments.exports_traces)
 }
 
-/// The topic as an attribute: what is made up per webhook counts as one.
+/// What a topic counts as: those that are made up for each webhook count as one.
+pub fn topic_family(topic: &str) -> &str {
+    if topic.starts_with("webhook.test.") { "webhook.test" } else { topic }
+}
+
 fn topic_attribute(topic: &str) -> KeyValue {
-    let topic = if topic.starts_with("webhook.test.") { "webhook.test" } else { topic };
-    KeyValue::new("svc.event.topic", topic.to_owned())
+    KeyValue::new("svc.event.topic", topic_family(topic).to_owned())
 }
 
 fn milliseconds(took: Duration) -> f64 {

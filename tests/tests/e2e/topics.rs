@@ -1,10 +1,10 @@
-//! Patterns of topics: databases and the console match as the server's own function does, on random patterns.
+//! Patterns and prefixes of topics: databases and the console match as the server's own function does, on random texts.
 //!
 //! A failure names its seed; `BLOCKBASE_TOPICS_SEED` runs another one.
 
 use std::process::Command;
 
-use blockbase_query::TopicPattern;
+use blockbase_query::{TopicFilter, TopicPattern};
 use blockbase_tests::{Engine, npm_package, on_both_engines};
 use fastrand::Rng;
 use serde_json::json;
@@ -14,6 +14,7 @@ const WORDS: [&str; 16] =
     ["data", "task", "created", "a", "b", "aa", "A", "_", "é", "x-y", "(a|b)", "[a]", "a+", "^a$", "\\d", "{1}"];
 const TOPICS: usize = 90;
 const PATTERNS: usize = 60;
+const PREFIXES: usize = 20;
 
 fn seed() -> u64 {
     std::env::var("BLOCKBASE_TOPICS_SEED").map_or(1, |seed| seed.parse().expect("a whole number"))
@@ -23,7 +24,8 @@ fn words(random: &mut Rng, most: usize) -> Vec<&'static str> {
     (0..random.usize(1..=most)).map(|_| WORDS[random.usize(..WORDS.len())]).collect()
 }
 
-/// Topics that differ, and patterns with wildcards: half of them made of a topic, so that they match it.
+/// Topics that differ, and what is asked for: patterns with wildcards, half of them made of a topic so that they match it, and then
+/// beginnings of topics.
 fn drawn(seed: u64) -> (Vec<String>, Vec<String>) {
     let mut random = Rng::with_seed(seed);
     let mut topics: Vec<String> = Vec::new();
@@ -33,8 +35,8 @@ fn drawn(seed: u64) -> (Vec<String>, Vec<String>) {
             topics.push(topic);
         }
     }
-    let mut patterns: Vec<String> = Vec::new();
-    while patterns.len() < PATTERNS {
+    let mut asked: Vec<String> = Vec::new();
+    while asked.len() < PATTERNS {
         let topic = topics[random.usize(..topics.len())].clone();
         let mut segments = match random.bool() {
             true => topic.split('.').collect(),
@@ -52,10 +54,14 @@ fn drawn(seed: u64) -> (Vec<String>, Vec<String>) {
         }
         let pattern = segments.join(".");
         if pattern.contains(['*', '#']) && TopicPattern::parse(&pattern).is_ok() {
-            patterns.push(pattern);
+            asked.push(pattern);
         }
     }
-    (topics, patterns)
+    asked.extend((0..PREFIXES).map(|_| {
+        let topic = &topics[random.usize(..topics.len())];
+        topic.chars().take(random.usize(1..=topic.chars().count())).collect::<String>()
+    }));
+    (topics, asked)
 }
 
 fn encoded(text: &str) -> String {
@@ -65,7 +71,7 @@ fn encoded(text: &str) -> String {
 on_both_engines! {
     async fn databases_match_topics_as_the_server_does(server: Server) {
         let seed = seed();
-        let (topics, patterns) = drawn(seed);
+        let (topics, asked) = drawn(seed);
         let admin = server.admin().await;
         // Far behind what the server numbers itself.
         let numbered = || (1_000_000..).zip(&topics);
@@ -89,9 +95,9 @@ on_both_engines! {
             ))
             .await;
         let mut matching = 0;
-        for text in &patterns {
-            let pattern = TopicPattern::parse(text).expect("a pattern");
-            let mut wanted: Vec<&str> = topics.iter().map(String::as_str).filter(|topic| pattern.matches(topic)).collect();
+        for text in &asked {
+            let filter = TopicFilter::parse(text).expect("a filter");
+            let mut wanted: Vec<&str> = topics.iter().map(String::as_str).filter(|topic| filter.matches(topic)).collect();
             matching += wanted.len();
             let path = format!("/api/v1/events/deliveries?consumer=topics&pageSize=100&topic={}", encoded(text));
             let answer = admin.get(&path).await;
@@ -99,9 +105,9 @@ on_both_engines! {
             let mut found: Vec<&str> = entries.as_array().unwrap().iter().map(|entry| entry["topic"].as_str().unwrap()).collect();
             wanted.sort_unstable();
             found.sort_unstable();
-            assert_eq!(found, wanted, "seed {seed}, pattern {text}");
+            assert_eq!(found, wanted, "seed {seed}, asked for {text}");
         }
-        assert!(matching > PATTERNS, "seed {seed}: {matching} pairs match, too few to say anything");
+        assert!(matching > asked.len(), "seed {seed}: {matching} pairs match, too few to say anything");
     }
 }
 
@@ -114,9 +120,8 @@ const FILES: [(&str, &str); 3] = [
 #[test]
 fn the_console_matches_topics_as_the_server_does() {
     let seed = seed();
-    let (topics, patterns) = drawn(seed);
-    let pairs: Vec<(&String, &String)> =
-        patterns.iter().flat_map(|pattern| topics.iter().map(move |topic| (pattern, topic))).collect();
+    let (topics, asked) = drawn(seed);
+    let pairs: Vec<(&String, &String)> = asked.iter().flat_map(|text| topics.iter().map(move |topic| (text, topic))).collect();
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("pairs.json");
     std::fs::write(&file, json!(pairs).to_string()).expect("a file");
@@ -128,10 +133,14 @@ fn the_console_matches_topics_as_the_server_does() {
         .output()
         .expect("node");
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
-    let found: Vec<bool> = serde_json::from_slice(&ran.stdout).expect("a list");
+    let found: Vec<(bool, bool)> = serde_json::from_slice(&ran.stdout).expect("a list");
     assert_eq!(found.len(), pairs.len());
-    for ((pattern, topic), found) in pairs.iter().zip(found) {
-        let wanted = TopicPattern::parse(pattern).expect("a pattern").matches(topic);
-        assert_eq!(found, wanted, "seed {seed}, pattern {pattern}, topic {topic}");
+    for ((text, topic), (as_pattern, as_filter)) in pairs.iter().zip(found) {
+        let place = format!("seed {seed}, asked for {text}, topic {topic}");
+        assert_eq!(as_filter, TopicFilter::parse(text).expect("a filter").matches(topic), "{place}");
+        // The beginning of a topic may end with a dot.
+        if let Ok(pattern) = TopicPattern::parse(text) {
+            assert_eq!(as_pattern, pattern.matches(topic), "{place}");
+        }
     }
 }

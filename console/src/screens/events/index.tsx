@@ -6,7 +6,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { address } from "../../api/client";
 import { useAfterAnswers } from "../../api/after-answers";
 import { useLive } from "../../api/live";
-import { topicMatches } from "../../api/topics";
+import { topicPasses } from "../../api/topics";
 import type { LiveEvent } from "../../api/types";
 import { Actor } from "../../components/Actor";
 import { CopyAs, asCurl } from "../../components/CopyAs";
@@ -51,7 +51,7 @@ export function EventsScreen() {
     });
   };
   const wanted = (event: LiveEvent) =>
-    (object === undefined || event.payload.object === object) && (record === undefined || event.payload.id === record) && (topic === undefined || matches(topic, event.topic));
+    (object === undefined || event.payload.object === object) && (record === undefined || event.payload.id === record) && (topic === undefined || topicPasses(topic, event.topic));
   useLive(
     ["#"],
     (events) => {
@@ -156,11 +156,6 @@ export function EventsScreen() {
       )}
     </Page>
   );
-}
-
-/** A text without `*` and `#` is a prefix, as the API has it. */
-function matches(pattern: string, topic: string): boolean {
-  return /[*#]/.test(pattern) ? topicMatches(pattern, topic) : topic.startsWith(pattern);
 }
 
 const COLUMNS: Column<LiveEvent>[] = [

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use blockbase_auth::check_password;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Service, UserRow};
-use serde_json::json;
 
 use super::{ADMIN, AuthProblem, check_name, hash_error, normal_email, password_error};
 use crate::App;
 use crate::caller::{Caller, Credentials};
 use crate::identity::{Identity, Shown};
 use crate::recheck::Judged;
+use crate::topic::{NewUserMembers, Topic};
 
 /// Its name until somebody claims it.
 const BOOTSTRAP_NAME: &str = "Administrator";
@@ -54,7 +54,7 @@ impl App {
             created_at: now,
             updated_at: now,
         };
-        let event = self.user_event(&Caller::system(), "created", &user.id, json!({}));
+        let announcer = self.announcer(&Caller::system());
         // Other instances may run already.
         self.change_accounts(Service, move |connection| {
             Box::pin(async move {
@@ -69,9 +69,8 @@ impl App {
                 let role = role.ok_or_else(|| Error::internal("there is no role `admin`"))?;
                 connection.give_role(&user.id, &role.id).await?;
                 connection.await_claim(&user.id, now).await?;
-                if let Some(event) = event {
-                    event.emit(connection).await?;
-                }
+                let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
+                announcer.emit(connection, Topic::UserCreated(members)).await?;
                 Ok(true)
             })
         })

@@ -3,7 +3,6 @@
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
 use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
-use serde_json::json;
 
 use super::{ANONYMOUS, AuthProblem, Client, SignedIn, UserAnswer};
 use crate::App;
@@ -12,6 +11,7 @@ use crate::makers::raise_versions_of;
 use crate::platform_event::Announcer;
 use crate::quota::InTurnOf;
 use crate::stamps::{Restamped, restamp};
+use crate::topic::{NewUserMembers, Topic, UserMembers};
 use crate::users::remove_user;
 
 /// Name of every guest.
@@ -211,7 +211,7 @@ impl App {
             updated_at: now,
         };
         let (session, token) = self.new_session(&user.id, true, &client)?;
-        let event = self.user_event(&App::as_user(&user.id), "created", &user.id, json!({ "isAnonymous": true }));
+        let announcer = self.announcer(&App::as_user(&user.id));
         let answer = UserAnswer::from(&user);
         self.store
             .write(Service, move |connection| {
@@ -223,10 +223,8 @@ impl App {
                         connection.give_role(&user.id, &role.id).await?;
                     }
                     connection.insert_session(session).await?;
-                    if let Some(event) = event {
-                        event.emit(connection).await?;
-                    }
-                    Ok(())
+                    let members = NewUserMembers { user_id: &user.id, is_anonymous: true };
+                    announcer.emit(connection, Topic::UserCreated(members)).await
                 })
             })
             .await?;
@@ -249,7 +247,7 @@ impl App {
             Box::pin(async move {
                 connection.lock_accounts().await?;
                 if remove_user(connection, &announcer, &id, now).await? {
-                    announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await?;
+                    announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
                 }
                 Ok(())
             })
@@ -274,7 +272,7 @@ impl App {
                                 continue;
                             }
                             gone += u64::from(remove_user(connection, &announcer, &id, now).await?);
-                            announcer.emit(connection, "auth.user.deleted".to_owned(), json!({ "userId": id })).await?;
+                            announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
                         }
                         Ok(gone)
                     })

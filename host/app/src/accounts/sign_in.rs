@@ -1,13 +1,13 @@
 //! Sign-in with a password.
 
 use blockbase_schema::Result;
-use serde_json::json;
 
 use super::guests::{Upgrade, carry_over};
 use super::sessions::SESSIONS_OF_USER_MAX;
 use super::{AuthProblem, Client, SignedIn, UserAnswer, hash_error, normal_email};
 use crate::App;
 use crate::caller::Caller;
+use crate::topic::{Topic, UpgradeMembers};
 
 /// What sign-in takes.
 #[derive(Clone, Debug)]
@@ -56,8 +56,6 @@ impl App {
         let system = Caller::system();
         let sign_in = |ends_others: bool| {
             self.on_schema(&system, move |registry| async move {
-                let upgraded =
-                    guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user_id, mut session, guest, hash) = (user.id.clone(), session.clone(), guest.clone(), hash.clone());
                 let attempt = attempt.clone();
                 let announcer = self.announcer(caller);
@@ -82,9 +80,9 @@ impl App {
                         session.is_bootstrap = connection.awaits_claim(&user_id).await?;
                         if let Some(guest) = &guest
                             && carry_over(connection, &registry, &announcer, (guest, &user_id), Upgrade::SignIn, now).await?
-                            && let Some(event) = upgraded
                         {
-                            event.emit(connection).await?;
+                            let members = UpgradeMembers { user_id: &user_id, guest_id: guest };
+                            announcer.emit(connection, Topic::UserUpgraded(members)).await?;
                         }
                         connection.insert_session(session).await?;
                         connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;

@@ -3,12 +3,12 @@
 use blockbase_auth::{check_password, hash_token};
 use blockbase_schema::{Code, Error};
 use blockbase_store::UserRow;
-use serde_json::json;
 
 use super::guests::{Upgrade, carry_over};
 use super::{ADMIN, AuthProblem, Client, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
 use crate::App;
 use crate::caller::Caller;
+use crate::topic::{NewUserMembers, Topic, UpgradeMembers};
 
 /// What sign-up takes.
 #[derive(Clone)]
@@ -83,9 +83,6 @@ impl App {
         let outcome = self
             .on_schema(&Caller::system(), move |registry| async move {
                 self.store.check_room()?;
-                let created = self.user_event(caller, "created", &user.id, json!({}));
-                let upgraded =
-                    guest.as_ref().and_then(|guest| self.user_event(caller, "upgraded", &user.id, json!({ "guestId": guest })));
                 let (user, hash, session, guest) = (user.clone(), password_hash.clone(), session.clone(), guest.clone());
                 let announcer = self.announcer(caller);
                 let (closes, signup_role) = (self.settings.disable_signup, self.settings.signup_role.clone());
@@ -130,8 +127,11 @@ impl App {
                             }
                         }
                         connection.insert_session(session).await?;
-                        for event in created.into_iter().chain(upgraded.filter(|_| carried)) {
-                            event.emit(connection).await?;
+                        let members = NewUserMembers { user_id: &user.id, is_anonymous: false };
+                        announcer.emit(connection, Topic::UserCreated(members)).await?;
+                        if let Some(guest) = guest.filter(|_| carried) {
+                            let members = UpgradeMembers { user_id: &user.id, guest_id: &guest };
+                            announcer.emit(connection, Topic::UserUpgraded(members)).await?;
                         }
                         Ok(Outcome::Done)
                     })

@@ -18,9 +18,10 @@ use crate::App;
 use crate::caller::Caller;
 use crate::makers::keep_maker;
 use crate::manifest::{Manifest, Permissions};
-use crate::platform_event::PlatformEvent;
+use crate::platform_event::Announcer;
 use crate::stored::Place;
 use crate::subscriptions::is_built_in;
+use crate::topic::{BlockMembers, Topic};
 use crate::webhooks::{NewWebhook, insert};
 
 /// How a file is to be installed.
@@ -91,7 +92,7 @@ pub(super) struct Change {
     webhooks: Vec<(WebhookRow, String)>,
     /// The version and digest that serve until then.
     replaces: Option<(String, String)>,
-    event: Option<PlatformEvent>,
+    announcer: Announcer,
     /// Other blocks that have to be there.
     required: Vec<String>,
     now: i64,
@@ -239,11 +240,9 @@ impl App {
                 suspension: None,
             })
             .collect();
-        // A rollback is an upgrade to an older version, for those who follow which one serves.
-        let op = if present.is_some() { "upgraded" } else { "installed" };
         Ok(Change {
             config: self.carried_config(&manifest, present)?,
-            event: self.block_event(caller, op, &manifest.name, &manifest.version),
+            announcer: self.announcer(caller),
             required: manifest.requires.blocks(self.runtime()?.interfaces()),
             replaces: present.map(|present| (present.manifest.version.clone(), present.digest.clone())),
             now: self.clock.now(),
@@ -364,8 +363,20 @@ fn group_exists(consumer: &str) -> Error {
 }
 
 async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec<ReportedWebhook>> {
-    let Change { manifest, digest, file, config, subscriptions, webhooks, replaces, event, required, now, installed_by, maker } =
-        change;
+    let Change {
+        manifest,
+        digest,
+        file,
+        config,
+        subscriptions,
+        webhooks,
+        replaces,
+        announcer,
+        required,
+        now,
+        installed_by,
+        maker,
+    } = change;
     keep_maker(connection, &maker).await?;
     // Nobody changes blocks from here on; what was there a moment ago may be another.
     connection.raise_version("blocks").await?;
@@ -418,9 +429,13 @@ async fn store_change(connection: &mut Connection, change: Change) -> Result<Vec
         }
     }
     let report = store_webhooks(connection, &source, webhooks).await?;
-    if let Some(event) = event {
-        event.emit(connection).await?;
-    }
+    let members = BlockMembers { block: &name, version: &manifest.version };
+    let topic = match replaces {
+        None => Topic::BlockInstalled(members),
+        // A rollback is an upgrade to an older version, for those who follow which one serves.
+        Some(_) => Topic::BlockUpgraded(members),
+    };
+    announcer.emit(connection, topic).await?;
     Ok(report)
 }
 

@@ -5,7 +5,7 @@ use blockbase_schema::json::{Members, parse_members, strict_from_str};
 use blockbase_schema::{Code, Error, Field, FieldType, ObjectDefinition, Resource, Result};
 use serde_json::value::RawValue;
 
-use super::{Change, Edited, FieldChanges, Mode, entry, not_a_definition, stored};
+use super::{Change, Edited, FieldChanges, Mode, Outcome, entry, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -41,7 +41,7 @@ impl App {
                 object.keys.push(u32::try_from(key).map_err(Error::internal)?);
                 object.definition.fields.push(field.clone());
                 let entry = entry("add_field", &[("object", &name), ("field", &field)])?;
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 1, about: None, answer: field })
+                Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added: 1, about: None, answer: field })
             })
         })
         .await
@@ -85,7 +85,7 @@ impl App {
                 let entry =
                     entry("alter_field", &[("object", &name), ("field", &field), ("before", &before), ("after", &after)])?;
                 let about = Some((name.clone(), Some(field)));
-                Ok(Edited { entry, object: name, op: "updated", fields_added, about, answer: after })
+                Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added, about, answer: after })
             })
         })
         .await
@@ -107,7 +107,7 @@ impl App {
                 let dropped = object.definition.fields.remove(place);
                 let entry = entry("drop_field", &[("object", &name), ("field", &dropped)])?;
                 let about = Some((name.clone(), Some(field)));
-                Ok(Edited { entry, object: name, op: "updated", fields_added: 0, about, answer: () })
+                Ok(Edited { entry, object: name, outcome: Outcome::Updated, fields_added: 0, about, answer: () })
             })
         })
         .await

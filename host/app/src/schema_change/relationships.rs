@@ -5,7 +5,7 @@ use blockbase_schema::json::strict_from_str;
 use blockbase_schema::{Error, Relationship, RelationshipDefinition, Resource, Result};
 
 use super::fields::check_groups;
-use super::{Change, Edited, Mode, entry, not_a_definition, stored};
+use super::{Change, Edited, Mode, Outcome, entry, not_a_definition, stored};
 use crate::App;
 use crate::caller::Caller;
 
@@ -30,7 +30,7 @@ impl App {
                 let relationship = draft.enter_relationship(definition).await?;
                 let entry = entry("create_relationship", &[("relationship", &relationship)])?;
                 let object = relationship.definition.source.clone();
-                Ok(Edited { entry, object, op: "updated", fields_added: 0, about: None, answer: relationship })
+                Ok(Edited { entry, object, outcome: Outcome::Updated, fields_added: 0, about: None, answer: relationship })
             })
         })
         .await
@@ -61,7 +61,7 @@ impl App {
                 draft.forget_relationship(id).await?;
                 let entry = entry("delete_relationship", &[("relationship", &relationship)])?;
                 let object = relationship.definition.source;
-                Ok(Edited { entry, object, op: "updated", fields_added: 0, about, answer: () })
+                Ok(Edited { entry, object, outcome: Outcome::Updated, fields_added: 0, about, answer: () })
             })
         })
         .await

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::kind::{ANONYMOUS_CLEANUP, BLOCK_ACTION, Kind};
-use super::{TaskRunAnswer, may_delete_guests, next_run, result_of};
+use super::{TaskRunAnswer, may_delete_guests, next_run};
 use crate::App;
 use crate::caller::Caller;
-use crate::platform_event::PlatformEvent;
+use crate::topic::Topic;
 
 /// How long a run is believed to be under way without a word of it.
 const LEASE: Duration = Duration::from_secs(60);
@@ -58,20 +58,6 @@ impl RunsUnderWay {
         self.is_draining.store(true, Ordering::Release);
         drop(self.gate.write().await);
     }
-}
-
-/// What an event tells of a run.
-fn run_payload(task: &str, run: &TaskRunRow, result: &Value, actor: &Value) -> Value {
-    json!({
-        "task": task,
-        "taskId": run.task_id,
-        "runId": run.id,
-        "trigger": run.trigger,
-        "status": run.status,
-        "result": result,
-        "error": run.error,
-        "actor": actor,
-    })
 }
 
 impl App {
@@ -124,16 +110,13 @@ impl App {
     /// database that no other process has, those are all.
     pub async fn fail_abandoned_runs(&self, at_boot: bool) -> Result<()> {
         let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
-        let template = self.run_event(&Caller::system());
+        let announcer = self.announcer(&Caller::system());
         self.store
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let error = "The instance that ran it ended before the run did.";
                     for (run, name) in connection.fail_abandoned_runs(now, error, all).await? {
-                        if let Some(mut event) = template.clone() {
-                            event.payload = run_payload(&name, &run, &Value::Null, &Value::Null).to_string();
-                            event.emit(connection).await?;
-                        }
+                        announcer.emit(connection, Topic::run_ended(&name, &run, &Value::Null)).await?;
                     }
                     Ok(())
                 })
@@ -224,8 +207,12 @@ impl App {
             }
         };
         run.finished_at = Some(self.clock.now());
+        let mut result = Value::Null;
         match outcome {
-            Ok(result) => (run.status, run.result) = ("succeeded".to_owned(), Some(result.to_string())),
+            Ok(answer) => {
+                (run.status, run.result) = ("succeeded".to_owned(), Some(answer.to_string()));
+                result = answer;
+            }
             Err(error) => {
                 if let Some(cause) = &error.cause {
                     tracing::error!(task.name, error.cause = %cause, "a task failed");
@@ -238,24 +225,17 @@ impl App {
         // What a block answers, its failures too, is for those who may call it; the runs show it to them.
         let mut told = run.clone();
         if task.kind == BLOCK_ACTION {
-            told.result = None;
+            result = Value::Null;
             told.error = told.error.map(|_| ACTION_FAILED.to_owned());
         }
-        let result = result_of(&told);
-        let actor: Value = serde_json::from_str(&caller.actor_json()).unwrap_or_default();
-        let mut event = self.run_event(&caller);
-        if let Some(event) = &mut event {
-            event.topic = format!("task.run.{}", run.status);
-            event.payload = run_payload(&task.name, &told, &result, &actor).to_string();
-        }
-        let ended = run.clone();
+        let (announcer, name, ended) = (self.announcer(&caller), task.name.clone(), run.clone());
         let stored = self
             .store
             .write_in_reserve(Service, move |connection| {
                 Box::pin(async move {
                     let is_ended = connection.end_run(&ended).await?;
-                    if let Some(event) = event.filter(|_| is_ended) {
-                        event.emit(connection).await?;
+                    if is_ended {
+                        announcer.emit(connection, Topic::run_ended(&name, &told, &result)).await?;
                     }
                     connection.trim_task_runs(&ended.task_id, RUNS_KEPT).await?;
                     Ok(is_ended)
@@ -268,11 +248,6 @@ impl App {
             Err(error) => tracing::error!(task.name, error.cause = %error, "the end of a task's run could not be stored"),
         }
         run
-    }
-
-    /// An event of a run that failed, still without its payload.
-    fn run_event(&self, caller: &Caller) -> Option<PlatformEvent> {
-        self.platform_event(caller, "task.run.failed".to_owned(), String::new())
     }
 
     async fn renew(&self, run_id: &str) -> Renewal {

@@ -12,6 +12,7 @@ use super::explain::{broken_sum, check_references, explained, explained_new, val
 use super::{Step, Upserted, WriteAnswer};
 use crate::deletion::delete_records;
 use crate::record_events::{Images, WriteContext, diff, owner};
+use crate::topic::RecordOp;
 use crate::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
 
 pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &mut WriteContext) -> Result<WriteAnswer> {
@@ -57,7 +58,7 @@ fn answer_of(plan: CreatePlan) -> RecordAnswer {
 
 pub(super) fn created_event(context: &WriteContext, plan: &CreatePlan) -> Result<Option<NewEvent>> {
     let images = Images { before: b"null", after: &plan.json, diff: b"null" };
-    context.event(&plan.object, plan.id, "created", &images, plan.owner().map(str::to_owned))
+    context.event(&plan.object, plan.id, RecordOp::Created, &images, plan.owner().map(str::to_owned))
 }
 
 async fn update(
@@ -142,7 +143,7 @@ pub(crate) fn record_change(
     }
     let diff = diff(object, before, after);
     let images = Images { before: before.json(), after: after.json(), diff: &diff };
-    context.event(object, id, "updated", &images, owner(object, after))
+    context.event(object, id, RecordOp::Updated, &images, owner(object, after))
 }
 
 /// What the search index holds of a stored record.

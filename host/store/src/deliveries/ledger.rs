@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use blockbase_query::{Dialect, Param, Statement};
+use blockbase_query::{Dialect, Param, Statement, TopicFilter};
 
-use super::topic_match::TopicMatch;
-use super::{among, database_now};
+use super::{among, database_now, topic_condition};
 use crate::connection::Connection;
 use crate::error::DbError;
 use crate::row::Row;
@@ -61,7 +60,7 @@ pub struct LedgerFilter {
     pub consumer: Option<String>,
     pub is_dead: Option<bool>,
     pub event_id: Option<String>,
-    pub topic: Option<TopicMatch>,
+    pub topic: Option<TopicFilter>,
     /// The first instant of the event, in milliseconds since the epoch.
     pub since: Option<i64>,
     /// The first instant that is too late.
@@ -81,8 +80,7 @@ impl LedgerFilter {
             }
         }
         if let Some(topic) = &self.topic {
-            params.push(topic.param(dialect).into());
-            conditions.push(topic.condition(dialect, "e.topic", params.len()));
+            conditions.push(topic_condition(topic, dialect, "e.topic", params));
         }
         if let Some(visible) = &self.visible {
             conditions.push(visible.condition(dialect, params));
