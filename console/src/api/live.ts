@@ -21,7 +21,7 @@ type Handler = (events: LiveEvent[]) => void;
 const SILENCE_MS_MAX = 35_000;
 const BACKOFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000, 30_000];
 const BATCH_MAX = 2_000;
-/** A stream that opens within this time opens before a page has read its data. */
+/** The first stream of a tab, if it opens within this time, opens about when a page reads its data. */
 const OPENING_MS_MAX = 250;
 
 class Feed {
@@ -159,8 +159,9 @@ class Feed {
         if (!opened && current()) {
           opened = true;
           this.#become("live");
-          // Without an event to go on after, what happened before the stream was open is not known.
-          if (this.#lastId === null) this.#tellGap(this.#failures > 0 ? 0 : OPENING_MS_MAX);
+          // Without an event to go on after, what happened before the stream was open is not known: an event may also stand unread in the stream
+          // before this one, which ends now.
+          if (this.#lastId === null) this.#tellGap(this.#failures > 0 || before !== null ? 0 : OPENING_MS_MAX);
           this.#failures = 0;
         }
         // The connection before this one ends only now, so that no event falls between the two. What both bring is taken once.

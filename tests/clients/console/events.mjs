@@ -80,6 +80,16 @@ test("an event that comes before the list has its first page is shown", async ()
   await rows(page, "Events").filter({ hasText: id.slice(-8) }).first().waitFor();
 });
 
+test("a stream that replaces another one before there was an event lets its screen read again", async () => {
+  const page = await open("/admin/data/note", { as: owner });
+  await page.getByText("live", { exact: true }).waitFor();
+  let reads = 0;
+  page.on("request", (request) => (reads += request.url().includes("/api/v1/events?") ? 1 : 0));
+  await page.getByRole("link", { name: "Events", exact: true }).click();
+  await rows(page, "Events").first().waitFor();
+  await until("a second read", () => reads === 2);
+});
+
 test("a webhook is made with its secret shown once, tested, rotated, disabled and deleted", async () => {
   const page = await open("/admin/webhooks", { as: owner, expect: [/400/] });
   await page.getByRole("heading", { name: "No webhooks yet" }).waitFor();

@@ -1,4 +1,7 @@
-/** The command palette: finds objects, screens, actions, and records by their id. */
+/**
+ * The command palette: finds objects, screens, actions, and records by their id. Our own: `@mantine/spotlight` is 5 KiB packed without a
+ * command, and all of this is 3.5; and it ranks and asks the server as the rest of the console does.
+ */
 import { Modal, TextInput, VisuallyHidden, useMantineColorScheme } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconArrowRight, IconFileText, IconFolderPlus, IconLogout, IconMoon, IconPencil, IconPlus, IconSearch, IconSun, IconTable, IconUser, type TablerIcon } from "@tabler/icons-react";

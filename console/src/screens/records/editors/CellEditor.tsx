@@ -1,6 +1,6 @@
 /** The editor of one cell, over it. `Enter` saves, `Tab` saves and goes on, `Esc` leaves the cell as it was. */
 import { Button } from "@mantine/core";
-import { type KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { type KeyboardEvent, useEffect, useId, useLayoutEffect, useRef, useState } from "react";
 import { type JsonValue, sameJson } from "../../../api/json";
 import { readerZone } from "../../../api/local-time";
 import { Ticked } from "../../../components/Ticked";
@@ -77,13 +77,18 @@ export function CellEditor({ object, column, value, draft: given, problem: told,
     document.addEventListener("pointerdown", pressed, true);
     return () => document.removeEventListener("pointerdown", pressed, true);
   }, []);
-  useEffect(() => {
-    // The popover places itself first; then the field takes the focus, all of it marked.
-    const frame = requestAnimationFrame(() => {
+  useLayoutEffect(() => {
+    // The field takes the focus, all of it marked, before the first key: marked later, it would lose what was typed meanwhile.
+    const take = () => {
       const field = place.current?.querySelector<HTMLElement>("input, textarea, .cm-content");
       field?.focus({ preventScroll: true });
+      if (field === null || field === undefined || document.activeElement !== field) return false;
       if (field instanceof HTMLTextAreaElement || (field instanceof HTMLInputElement && field.type === "text")) field.select();
-    });
+      return true;
+    };
+    if (take()) return;
+    // What is not shown yet takes no focus: the popover places itself first.
+    const frame = requestAnimationFrame(take);
     return () => cancelAnimationFrame(frame);
   }, []);
   // The code editor arrives later than the rest.
