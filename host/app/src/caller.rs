@@ -9,10 +9,10 @@ use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 
+use crate::App;
 use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
 use crate::makers::key_suspended;
 use crate::recheck::{Held, Judged};
-use crate::{App, Settings};
 
 /// What a request presented. Surfaces only take it out of their headers.
 #[derive(Clone, Debug, Default)]
@@ -101,9 +101,9 @@ impl Caller {
         self.judged.identity.as_ref()
     }
 
-    /// The same caller in a request whose lists share one bound (`SVC_MAX_ANSWER_BYTES`).
-    pub fn with_one_answer(&self, settings: &Settings) -> Caller {
-        Caller { answer_left: Some(Arc::new(AtomicUsize::new(settings.answer_bytes_max))), ..self.clone() }
+    /// The same caller in a request whose lists have these bytes between them (`SVC_MAX_ANSWER_BYTES`).
+    pub fn with_one_answer(&self, bytes_max: usize) -> Caller {
+        Caller { answer_left: Some(Arc::new(AtomicUsize::new(bytes_max))), ..self.clone() }
     }
 
     /// Counts what a list brought.
