@@ -83,7 +83,7 @@ pub trait BlockRuntime: Send + Sync {
     fn interfaces(&self) -> &'static [&'static str];
 
     /// Makes a block ready for calls to come, in the background.
-    fn preload(&self, app: &Arc<App>, block: &Arc<InstalledBlock>);
+    fn preload(&self, block: &Arc<InstalledBlock>);
 
     /// Forgets what it keeps in memory of files that do not serve, and on disk of those that are not kept; both as digests.
     fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>);
@@ -91,7 +91,6 @@ pub trait BlockRuntime: Send + Sync {
 
 /// One call of an action.
 pub struct ActionCall {
-    pub app: Arc<App>,
     pub block: Arc<InstalledBlock>,
     pub action: String,
     /// JSON text.
@@ -126,7 +125,6 @@ pub struct HookResponse {
 
 /// One call of a hook.
 pub struct HookCall {
-    pub app: Arc<App>,
     pub block: Arc<InstalledBlock>,
     pub hook: String,
     pub request: HookRequest,
@@ -139,7 +137,6 @@ pub struct HookCall {
 
 /// One delivery of an event to a block's handler.
 pub struct EventCall {
-    pub app: Arc<App>,
     pub block: Arc<InstalledBlock>,
     pub handler: String,
     pub event: ClaimedEvent,

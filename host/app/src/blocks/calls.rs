@@ -75,7 +75,7 @@ impl App {
     /// # Errors
     /// `not_found`, `validation_failed`, `unauthorized`, `forbidden`, `action_failed`, `action_timeout`, or the handler's own.
     pub async fn call_action(
-        self: &Arc<Self>,
+        &self,
         caller: &Caller,
         block: &str,
         action: &str,
@@ -90,7 +90,6 @@ impl App {
         run_sized(input.len(), || runtime.validate_input(&block, declared, &parse_unique(&input)?))?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
         let call = ActionCall {
-            app: Arc::clone(self),
             action: action.to_owned(),
             caller: self.block_caller(&block, caller).await?,
             block: Arc::clone(&block),
@@ -131,7 +130,7 @@ impl App {
     /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` for whatever else went wrong, without detail: the
     /// block's log has it.
     pub async fn receive_hook(
-        self: &Arc<Self>,
+        &self,
         block: &str,
         hook: &str,
         request: HookRequest,
@@ -141,7 +140,6 @@ impl App {
         let address = request.remote_address.parse().ok();
         let nobody = self.authenticate(&Credentials { address, ..Credentials::default() }).await?;
         let call = HookCall {
-            app: Arc::clone(self),
             hook: hook.to_owned(),
             request,
             caller: self.block_caller(&block, &nobody).await?,
