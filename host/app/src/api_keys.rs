@@ -3,11 +3,13 @@
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey};
+use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey, Thing};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
+use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
 use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, settle};
@@ -99,6 +101,37 @@ pub(crate) async fn keys_are_gone(
         settle(connection, announcer, MakerPart::ApiKeys(some.to_vec()), now).await?;
     }
     Ok(())
+}
+
+/// Keys as things that act later.
+pub(crate) struct MadeApiKeys;
+
+impl ActsLater for MadeApiKeys {
+    fn kind(&self) -> Made {
+        Made::ApiKey
+    }
+
+    /// What a key may do is cut to what its maker holds: it has no needs of its own, and stops with its maker alone (`makers::settle`).
+    fn list<'a>(&'a self, _connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        _app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(holder) = connection.api_key_of_id(id).await? else { return Ok(()) };
+            caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)
+        })
+    }
+
+    fn adopted<'a>(&'a self, _connection: &'a mut Connection, _id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async { Err(Error::internal("an API key is adopted by its own operation")) })
+    }
 }
 
 impl App {

@@ -33,6 +33,7 @@ use crate::manifest::{self, ActionDeclaration, HookDeclaration, Manifest, RunAs,
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 use crate::topic::{BlockMembers, Topic};
 
+pub(crate) use consent::MadeBlocks;
 pub use consent::NewPermissions;
 pub(crate) use faults::BlockFaults;
 pub(crate) use inspect::Inspected;

@@ -9,14 +9,22 @@ use blockbase_store::{BlockLogRow, ReadCost, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::blocks::BlockRuntime;
+use crate::acts_later::ActsLater;
+use crate::api_keys::MadeApiKeys;
+use crate::blocks::{BlockRuntime, MadeBlocks};
 use crate::clock::Clock;
 use crate::feed::Feed;
 use crate::state::{App, Settings};
+use crate::subscriptions::MadeSubscriptions;
+use crate::tasks::MadeTasks;
+use crate::webhooks::MadeWebhooks;
 use crate::{accounts, activity, blocks, export, instance, quota, status, stream, suspension, tasks};
 
 /// Block log lines that may wait to be stored; past it new ones reach the process log alone.
 const LOG_LINES_QUEUE_MAX: usize = 10_000;
+
+/// All kinds of things that act later.
+static ACT_LATER: [&dyn ActsLater; 5] = [&MadeApiKeys, &MadeWebhooks, &MadeSubscriptions, &MadeTasks, &MadeBlocks];
 
 impl App {
     /// Loads the catalogue. The receiver takes what blocks log; somebody has to store it with [`App::store_block_logs`].
@@ -42,6 +50,7 @@ impl App {
             response_bytes: quota::response_bytes(),
             exports,
             store,
+            acts_later: &ACT_LATER,
             hasher: PasswordHasher::new().map_err(Error::internal)?,
             cookies,
             secrets,
@@ -110,5 +119,17 @@ impl App {
         let _ = self.runtime.set(runtime);
         let _ = self.itself.set(Arc::downgrade(self));
         self.retain_installed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_store::Made;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_that_keeps_its_maker_is_looked_after_once() {
+        assert_eq!(ACT_LATER.map(ActsLater::kind), Made::KEPT);
     }
 }

@@ -7,6 +7,7 @@
 
 mod accounts;
 mod activity;
+mod acts_later;
 mod admission;
 mod answer;
 mod api_keys;

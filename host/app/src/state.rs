@@ -13,6 +13,7 @@ use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
 
+use crate::acts_later::ActsLater;
 use crate::blocks::{BlockRuntime, InstalledBlock};
 use crate::clock::Clock;
 use crate::feed::Feed;
@@ -65,6 +66,8 @@ pub struct Settings {
 /// The service below its surfaces.
 pub struct App {
     pub(crate) store: Store,
+    /// The kinds of things that act later, in the order in which they are looked after.
+    pub(crate) acts_later: &'static [&'static dyn ActsLater],
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
     pub(crate) hasher: PasswordHasher,

@@ -6,12 +6,14 @@ mod schedule;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow};
+use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow, Thing};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
+use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::caller::Caller;
 use crate::makers::keep_maker;
@@ -149,6 +151,51 @@ fn check_name(name: &str) -> Result<()> {
             format!("`name` begins with a small letter and holds small letters, digits, `_` and `-`: {NAME_CHARS_MAX} at most."),
         )
         .with_field("name")),
+    }
+}
+
+/// Tasks as things that act later.
+pub(crate) struct MadeTasks;
+
+impl ActsLater for MadeTasks {
+    fn kind(&self) -> Made {
+        Made::Task
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let rows = connection.tasks().await?.into_iter().filter(|row| !row.maker().is_nobody());
+            let kept = rows.map(|row| Kept {
+                id: row.id.clone(),
+                maker: row.maker(),
+                stored: row.suspension.map(|suspension| suspension.reason),
+                needs: Box::new(move |app, maker| app.may_act_on_task(maker, &row)),
+            });
+            Ok(kept.collect())
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match connection.task(id).await? {
+                Some(task) => app.require_task(connection, caller, &task).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            let row = connection.held_task(id).await?.ok_or_else(|| Error::not_found("task"))?;
+            made_by_somebody(&row)?;
+            Ok(Vec::new())
+        })
     }
 }
 
@@ -457,7 +504,7 @@ fn may_delete_guests(caller: &Caller) -> Result<()> {
 ///
 /// # Errors
 /// `conflict` for those that come with the service.
-pub(crate) fn made_by_somebody(task: &TaskRow) -> Result<()> {
+fn made_by_somebody(task: &TaskRow) -> Result<()> {
     match kind::MADE.contains(&task.kind.as_str()) {
         true => Ok(()),
         false => Err(Error::new(Code::Conflict, "This task belongs to the service and cannot be adopted.")),
