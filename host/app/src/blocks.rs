@@ -437,6 +437,17 @@ impl App {
         self.shown_block(caller, name).await
     }
 
+    /// Adopts a block, which is consent to what its manifest asks for: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds.
+    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
+        caller.require(Resource::Blocks, Action::Update)?;
+        self.installed(name)?;
+        self.adopt(caller, Made::Block, name).await?;
+        self.shown_block(caller, name).await
+    }
+
     /// Removes a block with its subscriptions; the data stays.
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Delete)?;

@@ -390,7 +390,17 @@ impl App {
         Ok(rows.iter().map(SubscriptionAnswer::from).collect())
     }
 
-    pub(crate) async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
+    /// Adopts a subscription: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
+        caller.require(Resource::Events, Action::Update)?;
+        self.adopt(caller, Made::Subscription, consumer).await?;
+        self.shown_subscription(caller, consumer).await
+    }
+
+    async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         self.settle_rights_shown(caller).await;
         let consumer = consumer.to_owned();
         let row = self

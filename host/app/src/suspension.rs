@@ -5,23 +5,16 @@
 //! is only what is shown: it follows in the background, and when somebody looks after something changed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Error, Result};
 use blockbase_store::{Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
 
 use crate::App;
 use crate::acts_later::Kept;
-use crate::blocks::{BlockAnswer, InstalledBlock};
-use crate::caller::{Authority, Caller};
+use crate::caller::Caller;
 use crate::identity::KEPT_MS;
 use crate::makers::{MakerRights, explain, keep_maker, suspend};
 use crate::platform_event::Announcer;
-use crate::recheck::Consent;
-use crate::subscriptions::{Subscription, SubscriptionAnswer};
-use crate::tasks::TaskAnswer;
-use crate::webhooks::WebhookAnswer;
 
 /// When suspensions were looked after last, and in which state of what they depend on.
 #[derive(Clone, Copy, Debug)]
@@ -77,37 +70,6 @@ impl Judged {
 }
 
 impl App {
-    /// Why nothing is delivered to a consumer group at this moment; `None` where it is. It costs no query while the maker is known.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn why_stopped(&self, subscription: &Subscription) -> Result<Option<String>> {
-        Ok(self.delivery_judge(subscription).await?.why_stopped())
-    }
-
-    /// The caller of a block's own calls: the block's rights, cut to what whoever consented to them holds now, with the invoker's
-    /// stamps.
-    ///
-    /// # Errors
-    /// `forbidden` where whoever consented is gone or banned.
-    pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
-        let generation = self.identities.generation();
-        let mut caller = block.caller(invoker);
-        let rights = self.rights_of_maker(&block.maker).await?;
-        if let MakerRights::Suspended(reason) = rights {
-            return Err(Error::new(Code::Forbidden, stopped("block", reason)));
-        }
-        let Some(maker) = rights.caller() else { return Ok(caller) };
-        if let Authority::Block { plain, as_caller, .. } = &mut caller.authority {
-            let asked = [Arc::clone(plain), Arc::clone(as_caller)];
-            let actor_id = invoker.actor_id().map(str::to_owned);
-            let consent = Consent::new(block.maker.clone(), asked, maker.rights(), actor_id, generation, self.clock.now());
-            [*plain, *as_caller] = consent.rights();
-            caller.judged.consent = Some(Arc::new(consent));
-        }
-        Ok(caller)
-    }
-
     /// Everything that acts later, with its kind.
     async fn kept_things(&self, connection: &mut Connection) -> Result<Vec<(Made, Kept)>> {
         let mut things = Vec::new();
@@ -244,48 +206,6 @@ impl App {
             Made::Block => self.refresh().await,
             _ => self.refresh_subscriptions().await,
         }
-    }
-
-    /// Adopts a webhook: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
-        caller.require(Resource::Webhooks, Action::Update)?;
-        self.adopt(caller, Made::Webhook, id).await?;
-        self.shown_webhook(caller, id).await
-    }
-
-    /// Adopts a subscription: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
-        caller.require(Resource::Events, Action::Update)?;
-        self.adopt(caller, Made::Subscription, consumer).await?;
-        self.shown_subscription(caller, consumer).await
-    }
-
-    /// Adopts a task by its id or its name: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
-    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
-        caller.require(Resource::Tasks, Action::Update)?;
-        let id = self.find_task(caller, id_or_name).await?.id;
-        self.adopt(caller, Made::Task, &id).await?;
-        self.shown_task(caller, &id).await
-    }
-
-    /// Adopts a block, which is consent to what its manifest asks for: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds.
-    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
-        caller.require(Resource::Blocks, Action::Update)?;
-        self.installed(name)?;
-        self.adopt(caller, Made::Block, name).await?;
-        self.shown_block(caller, name).await
     }
 }
 

@@ -213,7 +213,7 @@ impl App {
         self.shown_task(caller, id_or_name).await
     }
 
-    pub(crate) async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
+    async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         let mut task = self.find_task(caller, id_or_name).await?;
         if self.settle_rights_shown(caller).await {
             task = self.find_task(caller, &task.id).await?;
@@ -232,7 +232,7 @@ impl App {
         answer
     }
 
-    pub(crate) async fn find_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskRow> {
+    async fn find_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskRow> {
         let key = id_or_name.to_owned();
         let found = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.task(&key).await?) })).await?;
         found.ok_or_else(|| Error::not_found("task"))
@@ -386,6 +386,17 @@ impl App {
             runs.iter_mut().for_each(|run| (run.result, run.error) = (None, None));
         }
         Ok(page_json(&runs.iter().map(TaskRunAnswer::from).collect::<Vec<_>>(), paging, total))
+    }
+
+    /// Adopts a task by its id or its name: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
+    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
+        caller.require(Resource::Tasks, Action::Update)?;
+        let id = self.find_task(caller, id_or_name).await?.id;
+        self.adopt(caller, Made::Task, &id).await?;
+        self.shown_task(caller, &id).await
     }
 
     /// Demands the rights that a task carries: those to call its action. The service's own tasks carry none beside `tasks`.

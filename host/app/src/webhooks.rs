@@ -284,7 +284,7 @@ impl App {
         self.shown_webhook(caller, id).await
     }
 
-    pub(crate) async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
+    async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         let found = self.find_webhook(caller, id).await?;
         match self.settle_rights_shown(caller).await {
             true => Ok(WebhookAnswer::from(&self.find_webhook(caller, id).await?)),
@@ -444,6 +444,16 @@ impl App {
         self.refresh_subscriptions().await?;
         self.group_gone.notify_one();
         Ok(())
+    }
+
+    /// Adopts a webhook: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
+        caller.require(Resource::Webhooks, Action::Update)?;
+        self.adopt(caller, Made::Webhook, id).await?;
+        self.shown_webhook(caller, id).await
     }
 
     /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
