@@ -31,6 +31,7 @@ mod listed_settings;
 mod makers;
 mod manifest;
 mod master_secret;
+mod outbox;
 mod persist;
 mod platform_event;
 mod preferences;

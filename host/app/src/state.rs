@@ -143,10 +143,6 @@ impl App {
         &self.cookies
     }
 
-    pub fn store(&self) -> &Store {
-        &self.store
-    }
-
     /// Whether other instances may use the same database.
     pub fn is_shared(&self) -> bool {
         self.store.dialect() == blockbase_query::Dialect::Postgres
