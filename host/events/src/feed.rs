@@ -75,7 +75,7 @@ pub(crate) async fn follow(app: Arc<App>) {
                 after = page.last.or(settled.up_to);
                 let is_behind = after < settled.up_to;
                 if !page.events.is_empty() {
-                    app.feed().publish(page.events);
+                    app.feed().publish(page.events).await;
                 }
                 if settled.waits_since() > STALLED && warned.elapsed() > WARNED_EVERY {
                     warned = Instant::now();

@@ -245,7 +245,7 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, nudges: &N
     let (feed, nudges) = (feed.clone(), nudges.clone());
     let on_commit = move |commit: Commit| {
         if !commit.events.is_empty() {
-            feed.publish(commit.events);
+            feed.publish_blocking(commit.events);
         }
         for topic in &commit.topics {
             blockbase_telemetry::event_published(topic);
