@@ -176,6 +176,7 @@ impl Operation {
         Some(Execution {
             app: &self.graphql.app,
             view: &self.prepared.view,
+            introspecting: &self.graphql.introspecting,
             caller: &self.asked.caller,
             request_id: &self.asked.request_id,
             document: &self.prepared.document,
