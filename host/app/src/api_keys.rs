@@ -13,7 +13,7 @@ use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
 use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, settle};
-use crate::platform_event::Announcer;
+use crate::removal::keys_are_gone;
 use crate::topic::Topic;
 use crate::users::unknown_role;
 
@@ -83,24 +83,6 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
         true => Err(missing()),
         false => Ok(holder),
     }
-}
-
-/// Emits the events of keys that are gone, and suspends what was made with them.
-pub(crate) async fn keys_are_gone(
-    connection: &mut Connection,
-    announcer: &Announcer,
-    gone: Vec<KeyHolder>,
-    now: i64,
-) -> Result<()> {
-    for KeyHolder { key, .. } in &gone {
-        announcer.emit(connection, Topic::KeyDeleted(key.into())).await?;
-    }
-    // All keys are gone by now, so that what they made can be looked for together: a query for each kind, not for each key.
-    let ids: Vec<String> = gone.into_iter().map(|holder| holder.key.id).collect();
-    for some in ids.chunks(MakerPart::KEYS_MAX) {
-        settle(connection, announcer, MakerPart::ApiKeys(some.to_vec()), now).await?;
-    }
-    Ok(())
 }
 
 /// Keys as things that act later.

@@ -40,6 +40,7 @@ mod recheck;
 mod record_events;
 mod records;
 mod refresh;
+mod removal;
 mod retention;
 mod roles;
 mod schema_change;
