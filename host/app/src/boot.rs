@@ -14,11 +14,11 @@ use crate::api_keys::MadeApiKeys;
 use crate::blocks::{BlockRuntime, MadeBlocks};
 use crate::clock::Clock;
 use crate::feed::Feed;
-use crate::state::{App, Settings};
+use crate::state::{App, RightsSettled, Settings};
 use crate::subscriptions::MadeSubscriptions;
 use crate::tasks::MadeTasks;
 use crate::webhooks::MadeWebhooks;
-use crate::{accounts, activity, blocks, export, instance, quota, status, stream, suspension, tasks};
+use crate::{accounts, activity, blocks, export, instance, quota, status, stream, tasks};
 
 /// Block log lines that may wait to be stored; past it new ones reach the process log alone.
 const LOG_LINES_QUEUE_MAX: usize = 10_000;
@@ -67,7 +67,7 @@ impl App {
             looking_for_blocks: tokio::sync::Mutex::default(),
             identities: Arc::default(),
             tries: accounts::TryLimits::default(),
-            rights_settled: Mutex::new(suspension::RightsSettled::never()),
+            rights_settled: Mutex::new(RightsSettled::never()),
             settling_rights: tokio::sync::Mutex::default(),
             task_runs_under_way: tasks::RunsUnderWay::default(),
             feed,

@@ -13,13 +13,19 @@ use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
 
+use crate::accounts::TryLimits;
+use crate::activity::Activity;
 use crate::acts_later::ActsLater;
-use crate::blocks::{BlockRuntime, InstalledBlock};
+use crate::blocks::{BlockFaults, BlockRuntime, Inspected, InstalledBlock, Usages};
 use crate::clock::Clock;
+use crate::export::Exports;
 use crate::feed::Feed;
+use crate::identity::IdentityCache;
+use crate::instance::Process;
 use crate::listed_settings::ListedSetting;
+use crate::status::Readings;
 use crate::subscriptions::Subscriptions;
-use crate::{accounts, activity, blocks, export, identity, instance, status, suspension, tasks};
+use crate::tasks::RunsUnderWay;
 
 /// What the operations need to know of the configuration.
 #[derive(Clone)]
@@ -63,6 +69,24 @@ pub struct Settings {
     pub listed: Arc<[ListedSetting]>,
 }
 
+/// When suspensions were looked after last, and in which state of what they depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RightsSettled {
+    /// The generation of the accounts.
+    pub(crate) generation: u64,
+    /// The version of the blocks: what their manifests ask for, and who may call their actions.
+    pub(crate) blocks: i64,
+    pub(crate) at: i64,
+    /// When a key expires on which a thing depends.
+    pub(crate) holds_until: i64,
+}
+
+impl RightsSettled {
+    pub(crate) fn never() -> RightsSettled {
+        RightsSettled { generation: u64::MAX, blocks: -1, at: 0, holds_until: 0 }
+    }
+}
+
 /// The service below its surfaces.
 pub struct App {
     pub(crate) store: Store,
@@ -85,25 +109,25 @@ pub struct App {
     /// Told when a consumer group is no more.
     pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
-    pub(crate) usages: blocks::Usages,
+    pub(crate) usages: Usages,
     pub(crate) blocks_version: Mutex<i64>,
     pub(crate) looking_for_blocks: tokio::sync::Mutex<()>,
-    pub(crate) identities: Arc<identity::IdentityCache>,
-    pub(crate) tries: accounts::TryLimits,
-    pub(crate) rights_settled: Mutex<suspension::RightsSettled>,
+    pub(crate) identities: Arc<IdentityCache>,
+    pub(crate) tries: TryLimits,
+    pub(crate) rights_settled: Mutex<RightsSettled>,
     /// Held by whoever looks after suspensions.
     pub(crate) settling_rights: tokio::sync::Mutex<()>,
-    pub(crate) task_runs_under_way: tasks::RunsUnderWay,
+    pub(crate) task_runs_under_way: RunsUnderWay,
     pub(crate) feed: Feed,
     pub(crate) scans: Arc<Places>,
     pub(crate) response_bytes: Arc<ByteQuota>,
     pub(crate) streams: Arc<Places>,
-    pub(crate) exports: Arc<export::Exports>,
+    pub(crate) exports: Arc<Exports>,
     pub(crate) writes: AtomicU64,
-    pub(crate) activity: activity::Activity,
-    pub(crate) block_faults: blocks::BlockFaults,
-    pub(crate) process: instance::Process,
-    pub(crate) status_readings: status::Readings,
+    pub(crate) activity: Activity,
+    pub(crate) block_faults: BlockFaults,
+    pub(crate) process: Process,
+    pub(crate) status_readings: Readings,
     pub(crate) runtime: OnceLock<Arc<dyn BlockRuntime>>,
     /// For what goes on in the background in its name.
     pub(crate) itself: OnceLock<Weak<App>>,
@@ -111,7 +135,7 @@ pub struct App {
     /// What calls have logged whose callers are shown it.
     pub(crate) watched_calls: Mutex<HashMap<String, Vec<BlockLogRow>>>,
     /// What is kept compiled of files that were inspected a moment ago.
-    pub(crate) inspected: blocks::Inspected,
+    pub(crate) inspected: Inspected,
     /// When it was last told that lines of blocks are lost.
     pub(crate) log_loss_told_at: AtomicI64,
 }

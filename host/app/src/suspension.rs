@@ -15,24 +15,7 @@ use crate::caller::Caller;
 use crate::identity::KEPT_MS;
 use crate::makers::{MakerRights, explain, keep_maker, suspend};
 use crate::platform_event::Announcer;
-
-/// When suspensions were looked after last, and in which state of what they depend on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RightsSettled {
-    /// The generation of the accounts.
-    generation: u64,
-    /// The version of the blocks: what their manifests ask for, and who may call their actions.
-    blocks: i64,
-    at: i64,
-    /// When a key expires on which a thing depends.
-    holds_until: i64,
-}
-
-impl RightsSettled {
-    pub(crate) fn never() -> RightsSettled {
-        RightsSettled { generation: u64::MAX, blocks: -1, at: 0, holds_until: 0 }
-    }
-}
+use crate::state::RightsSettled;
 
 /// How often suspensions are looked after although no account changed here: another instance may have ended before it did so.
 const SETTLED_ANYWAY_MS: i64 = 60_000;
