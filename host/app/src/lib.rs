@@ -62,6 +62,8 @@ mod users;
 mod versions;
 mod view_as;
 mod visible;
+#[cfg(test)]
+mod walls;
 mod webhooks;
 mod writes;
 
