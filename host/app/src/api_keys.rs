@@ -3,15 +3,17 @@
 use blockbase_auth::ApiKey;
 use blockbase_query::{Access, Action};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey};
+use blockbase_store::{ApiKeyRow, Connection, KeyHolder, Made, MakerPart, NewApiKey, Thing};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::App;
+use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
 use crate::makers::{CHAIN_MAX, carried_by_role, chain_of, keep_maker, settle};
-use crate::platform_event::Announcer;
+use crate::removal::keys_are_gone;
 use crate::topic::Topic;
 use crate::users::unknown_role;
 
@@ -83,22 +85,35 @@ async fn within(connection: &mut Connection, access: &Access, id: &str) -> Resul
     }
 }
 
-/// Emits the events of keys that are gone, and suspends what was made with them.
-pub(crate) async fn keys_are_gone(
-    connection: &mut Connection,
-    announcer: &Announcer,
-    gone: Vec<KeyHolder>,
-    now: i64,
-) -> Result<()> {
-    for KeyHolder { key, .. } in &gone {
-        announcer.emit(connection, Topic::KeyDeleted(key.into())).await?;
+/// Keys as things that act later.
+pub(crate) struct MadeApiKeys;
+
+impl ActsLater for MadeApiKeys {
+    fn kind(&self) -> Made {
+        Made::ApiKey
     }
-    // All keys are gone by now, so that what they made can be looked for together: a query for each kind, not for each key.
-    let ids: Vec<String> = gone.into_iter().map(|holder| holder.key.id).collect();
-    for some in ids.chunks(MakerPart::KEYS_MAX) {
-        settle(connection, announcer, MakerPart::ApiKeys(some.to_vec()), now).await?;
+
+    /// What a key may do is cut to what its maker holds: it has no needs of its own, and stops with its maker alone (`makers::settle`).
+    fn list<'a>(&'a self, _connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
-    Ok(())
+
+    fn carried<'a>(
+        &'a self,
+        _app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(holder) = connection.api_key_of_id(id).await? else { return Ok(()) };
+            caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)
+        })
+    }
+
+    fn adopted<'a>(&'a self, _connection: &'a mut Connection, _id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async { Err(Error::internal("an API key is adopted by its own operation")) })
+    }
 }
 
 impl App {

@@ -33,6 +33,7 @@ use crate::manifest::{self, ActionDeclaration, HookDeclaration, Manifest, RunAs,
 use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
 use crate::topic::{BlockMembers, Topic};
 
+pub(crate) use consent::MadeBlocks;
 pub use consent::NewPermissions;
 pub(crate) use faults::BlockFaults;
 pub(crate) use inspect::Inspected;
@@ -83,7 +84,7 @@ pub trait BlockRuntime: Send + Sync {
     fn interfaces(&self) -> &'static [&'static str];
 
     /// Makes a block ready for calls to come, in the background.
-    fn preload(&self, app: &Arc<App>, block: &Arc<InstalledBlock>);
+    fn preload(&self, block: &Arc<InstalledBlock>);
 
     /// Forgets what it keeps in memory of files that do not serve, and on disk of those that are not kept; both as digests.
     fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>);
@@ -91,7 +92,6 @@ pub trait BlockRuntime: Send + Sync {
 
 /// One call of an action.
 pub struct ActionCall {
-    pub app: Arc<App>,
     pub block: Arc<InstalledBlock>,
     pub action: String,
     /// JSON text.
@@ -126,7 +126,6 @@ pub struct HookResponse {
 
 /// One call of a hook.
 pub struct HookCall {
-    pub app: Arc<App>,
     pub block: Arc<InstalledBlock>,
     pub hook: String,
     pub request: HookRequest,
@@ -139,7 +138,6 @@ pub struct HookCall {
 
 /// One delivery of an event to a block's handler.
 pub struct EventCall {
-    pub app: Arc<App>,
     pub block: Arc<InstalledBlock>,
     pub handler: String,
     pub event: ClaimedEvent,
@@ -436,6 +434,17 @@ impl App {
             })
             .await?;
         self.refresh().await?;
+        self.shown_block(caller, name).await
+    }
+
+    /// Adopts a block, which is consent to what its manifest asks for: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds.
+    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
+        caller.require(Resource::Blocks, Action::Update)?;
+        self.installed(name)?;
+        self.adopt(caller, Made::Block, name).await?;
         self.shown_block(caller, name).await
     }
 

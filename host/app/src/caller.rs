@@ -9,10 +9,8 @@ use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 
-use crate::identity::{Identity, Presented, PrincipalSlot, RenewalSlot};
-use crate::makers::key_suspended;
+use crate::identity::{Identity, PrincipalSlot, RenewalSlot};
 use crate::recheck::{Held, Judged};
-use crate::{App, Settings};
 
 /// What a request presented. Surfaces only take it out of their headers.
 #[derive(Clone, Debug, Default)]
@@ -96,14 +94,19 @@ impl Caller {
         }
     }
 
+    /// The owner of the share that the caller's requests use.
+    pub fn quota_owner(&self) -> &QuotaOwner {
+        &self.quota_owner
+    }
+
     /// Whom a credential, or a thing's maker, was found to be.
     pub(crate) fn identity(&self) -> Option<&Arc<Identity>> {
         self.judged.identity.as_ref()
     }
 
-    /// The same caller in a request whose lists share one bound (`SVC_MAX_ANSWER_BYTES`).
-    pub fn with_one_answer(&self, settings: &Settings) -> Caller {
-        Caller { answer_left: Some(Arc::new(AtomicUsize::new(settings.answer_bytes_max))), ..self.clone() }
+    /// The same caller in a request whose lists have these bytes between them (`SVC_MAX_ANSWER_BYTES`).
+    pub fn with_one_answer(&self, bytes_max: usize) -> Caller {
+        Caller { answer_left: Some(Arc::new(AtomicUsize::new(bytes_max))), ..self.clone() }
     }
 
     /// Counts what a list brought.
@@ -255,52 +258,6 @@ impl Caller {
             (None, Some(_)) => Err(Error::unknown_object(name)),
             (None, None) if self.holds(Resource::Objects, Action::Read) => Err(Error::unknown_object(name)),
             (_, None) => Err(self.denied(name, action)),
-        }
-    }
-}
-
-impl App {
-    /// Bytes that the rows of one more list may have.
-    pub(crate) fn answer_bytes_left(&self, caller: &Caller) -> usize {
-        caller.answer_left.as_ref().map_or(self.settings.answer_bytes_max, |left| left.load(Ordering::Relaxed))
-    }
-
-    /// Who presents `credentials`.
-    ///
-    /// A cookie that does not hold makes an anonymous caller; a bearer value or key that does not hold is an error, because
-    /// whoever sends one means it.
-    ///
-    /// One who looks at the service as a role has its rights, cut to their own.
-    ///
-    /// # Errors
-    /// `unauthorized` and `key_suspended`, under enforcement; those of viewing as a role.
-    pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
-        let caller = self.authenticate_whole(credentials).await?;
-        match &credentials.view_as {
-            Some(role) => self.viewed_as(caller, role).await,
-            None => Ok(caller),
-        }
-    }
-
-    /// The same with all rights of the caller.
-    async fn authenticate_whole(&self, credentials: &Credentials) -> Result<Caller> {
-        if let Some(identity) = self.identify(credentials).await? {
-            return match identity.suspended {
-                Some(reason) => Err(key_suspended(reason)),
-                None => Ok(Caller::at(identity, credentials.address)),
-            };
-        }
-        if !self.settings.require_auth {
-            return Ok(Caller { quota_owner: QuotaOwner::of_address(credentials.address), ..Caller::system() });
-        }
-        let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
-        match self.presented(credentials) {
-            Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
-            Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
-            Presented::Nothing | Presented::Cookie(_) => {
-                let quota_owner = QuotaOwner::of_address(credentials.address);
-                Ok(Caller { quota_owner, ..Caller::anonymous(self.public_permissions().await?) })
-            }
         }
     }
 }

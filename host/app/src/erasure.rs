@@ -15,9 +15,10 @@ use crate::App;
 use crate::accounts::account_of;
 use crate::caller::Caller;
 use crate::recheck::Judged;
+use crate::removal::remove_user;
 use crate::stamps::{Restamped, restamp};
 use crate::topic::{Topic, UserMembers};
-use crate::users::{keep_an_admin, remove_user};
+use crate::users::keep_an_admin;
 
 /// What an erasure is told.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -21,7 +21,7 @@ impl App {
     /// # Errors
     /// What the handler answered, or why it did not.
     pub async fn deliver_to_block(
-        self: &Arc<Self>,
+        &self,
         block: &str,
         handler: &str,
         config: &Value,
@@ -42,7 +42,7 @@ impl App {
     /// # Errors
     /// `forbidden` where whoever consented to the block is gone or banned.
     pub(crate) async fn event_call(
-        self: &Arc<Self>,
+        &self,
         block: Arc<InstalledBlock>,
         handler: &str,
         config: &Value,
@@ -52,7 +52,6 @@ impl App {
         let nobody = Caller { quota_owner: QuotaOwner::Block(block.name().into()), ..Caller::nobody() };
         let caller = Caller { depth: event.depth + 1, ..self.block_caller(&block, &nobody).await? };
         Ok(EventCall {
-            app: Arc::clone(self),
             handler: handler.to_owned(),
             event,
             attempt,

@@ -32,11 +32,14 @@ const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
 const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
 /// Commits that may wait to be handed out before there is no pause any more.
 const WAITING_MAX: usize = 1000;
+/// Commits that may wait at all. Past it whoever publishes waits, which is the writer of SQLite. That is short: the feed pauses no more
+/// then, and hands events out faster than anybody writes them.
+const QUEUE_MAX: usize = 2 * WAITING_MAX;
 
 /// Hands committed events to all readers.
 #[derive(Clone)]
 pub struct Feed {
-    queue: mpsc::UnboundedSender<Vec<Arc<CommittedEvent>>>,
+    queue: mpsc::Sender<Vec<Arc<CommittedEvent>>>,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
     /// Whether the position is known.
@@ -45,7 +48,7 @@ pub struct Feed {
 
 /// Takes committed events out of the feed's queue and hands them on. Runs once, in the background.
 pub struct FeedPump {
-    queue: mpsc::UnboundedReceiver<Vec<Arc<CommittedEvent>>>,
+    queue: mpsc::Receiver<Vec<Arc<CommittedEvent>>>,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
     /// The newest events, which keep them for readers that are behind.
@@ -55,7 +58,7 @@ pub struct FeedPump {
 
 impl Feed {
     pub fn new() -> (Feed, FeedPump) {
-        let (queue, taken) = mpsc::unbounded_channel();
+        let (queue, taken) = mpsc::channel(QUEUE_MAX);
         let sender = broadcast::channel(BEHIND_MAX).0;
         let position = Arc::new(AtomicI64::new(0));
         (
@@ -64,10 +67,15 @@ impl Feed {
         )
     }
 
-    /// Takes events in the order of their commits.
-    pub fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
+    /// Takes events in the order of their commits, from a thread that may wait: the writer of SQLite.
+    pub fn publish_blocking(&self, events: Vec<Arc<CommittedEvent>>) {
         // Nobody takes them once the service ends.
-        let _ = self.queue.send(events);
+        let _ = self.queue.blocking_send(events);
+    }
+
+    /// The same from a task.
+    pub async fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
+        let _ = self.queue.send(events).await;
     }
 
     /// Says that everything up to `seq` happened before the feed began.

@@ -7,8 +7,6 @@ use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-use crate::App;
-
 /// Bytes of the frames that wait for a client; one larger frame may wait alone.
 const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
 
@@ -32,7 +30,7 @@ struct Waiting {
 pub struct Frames(mpsc::Receiver<Waiting>);
 
 /// A queue of at most `frames_max` frames.
-fn frames(frames_max: usize, counted: Option<(Arc<ByteQuota>, QuotaOwner)>) -> (FrameSender, Frames) {
+pub(crate) fn frames(frames_max: usize, counted: Option<(Arc<ByteQuota>, QuotaOwner)>) -> (FrameSender, Frames) {
     let (sender, receiver) = mpsc::channel(frames_max);
     (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)), counted }, Frames(receiver))
 }
@@ -40,13 +38,6 @@ fn frames(frames_max: usize, counted: Option<(Arc<ByteQuota>, QuotaOwner)>) -> (
 /// A queue of at most `frames_max` frames that all streams share, so that those of one stream take no memory of their own.
 pub(crate) fn shared_frames(frames_max: usize) -> (FrameSender, Frames) {
     frames(frames_max, None)
-}
-
-impl App {
-    /// A queue of at most `frames_max` frames, whose bytes count among those of the owner's responses.
-    pub fn frames(&self, frames_max: usize, owner: &QuotaOwner) -> (FrameSender, Frames) {
-        frames(frames_max, Some((Arc::clone(&self.response_bytes), owner.clone())))
-    }
 }
 
 /// Room for one frame.

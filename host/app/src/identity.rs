@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use blockbase_auth::{API_KEY_PREFIX, Actor, Via, hash_token};
 use blockbase_query::{Grant, Permissions};
-use blockbase_schema::{Error, Result};
+use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{
     ApiKeyRow, Connection, KeyHolder, ReadCost, RoleRow, Service, SessionHolder, SessionRow, SuspensionReason, UserRow, Writer,
 };
@@ -18,7 +18,7 @@ pub(crate) use cache::{IdentityCache, KEPT_MS};
 
 use crate::App;
 use crate::caller::{Caller, Credentials};
-use crate::makers::MakerRights;
+use crate::makers::{MakerRights, key_suspended};
 use crate::recheck::{Held, Judged, Stamp};
 use crate::topic::{Topic, UsedKeyMembers};
 use blockbase_quota::QuotaOwner;
@@ -174,6 +174,45 @@ impl PrincipalSlot {
 }
 
 impl App {
+    /// Who presents `credentials`.
+    ///
+    /// A cookie that does not hold makes an anonymous caller; a bearer value or key that does not hold is an error, because
+    /// whoever sends one means it.
+    ///
+    /// One who looks at the service as a role has its rights, cut to their own.
+    ///
+    /// # Errors
+    /// `unauthorized` and `key_suspended`, under enforcement; those of viewing as a role.
+    pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
+        let caller = self.authenticate_whole(credentials).await?;
+        match &credentials.view_as {
+            Some(role) => self.viewed_as(caller, role).await,
+            None => Ok(caller),
+        }
+    }
+
+    /// The same with all rights of the caller.
+    async fn authenticate_whole(&self, credentials: &Credentials) -> Result<Caller> {
+        if let Some(identity) = self.identify(credentials).await? {
+            return match identity.suspended {
+                Some(reason) => Err(key_suspended(reason)),
+                None => Ok(Caller::at(identity, credentials.address)),
+            };
+        }
+        if !self.settings.require_auth {
+            return Ok(Caller { quota_owner: QuotaOwner::of_address(credentials.address), ..Caller::system() });
+        }
+        let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
+        match self.presented(credentials) {
+            Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
+            Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
+            Presented::Nothing | Presented::Cookie(_) => {
+                let quota_owner = QuotaOwner::of_address(credentials.address);
+                Ok(Caller { quota_owner, ..Caller::anonymous(self.public_permissions().await?) })
+            }
+        }
+    }
+
     /// Sorts credentials by kind. A key counts more than a token, a token more than a cookie.
     pub(crate) fn presented(&self, credentials: &Credentials) -> Presented {
         if let Some(key) = &credentials.api_key {

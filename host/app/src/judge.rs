@@ -34,6 +34,14 @@ impl App {
         let rights = self.rights_of_maker(&current.maker).await?;
         Ok(Judge { subscription: current, rights })
     }
+
+    /// Why nothing is delivered to a consumer group at this moment; `None` where it is. It costs no query while the maker is known.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn why_stopped(&self, subscription: &Subscription) -> Result<Option<String>> {
+        Ok(self.delivery_judge(subscription).await?.why_stopped())
+    }
 }
 
 impl Judge {

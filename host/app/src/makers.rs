@@ -20,6 +20,8 @@
 //!    `SuspensionReason::RightsLost`, and [`Connection::end_suspension`] where the right is back. `SuspensionAnswer` shows it.
 //! 5. **Adopt.** [`App::require_carried`] demands that a caller holds the rights that the thing carries. Then
 //!    `Connection::set_maker` takes it over, which ends its suspension.
+//!
+//! What a kind has to say for 4 and 5 is its [`ActsLater`](crate::acts_later::ActsLater), in its own file.
 
 use std::sync::Arc;
 
@@ -210,39 +212,6 @@ impl App {
         Ok(maker)
     }
 
-    /// Demands that `caller` holds the rights that a thing carries, so that it can become theirs.
-    ///
-    /// # Errors
-    /// `forbidden`.
-    pub(crate) async fn require_carried(&self, connection: &mut Connection, caller: &Caller, thing: &Thing) -> Result<()> {
-        match thing.kind {
-            Made::ApiKey => {
-                let Some(holder) = connection.api_key_of_id(&thing.id).await? else { return Ok(()) };
-                caller.covers(&carried_by_role(&holder.role, caller.actor_id() == Some(holder.user.id.as_str()))?)
-            }
-            Made::Webhook => {
-                let Some(row) = connection.held_webhook(&thing.id).await? else { return Ok(()) };
-                crate::webhooks::may_act(caller, &row)
-            }
-            Made::Subscription => {
-                let Some(row) = connection.subscription(&thing.id).await? else { return Ok(()) };
-                crate::subscriptions::may_act(caller, &row)
-            }
-            Made::Task => match connection.task(&thing.id).await? {
-                Some(task) => self.require_task(connection, caller, &task).await,
-                None => Ok(()),
-            },
-            Made::Block => match self.installed(&thing.id) {
-                Ok(block) => {
-                    self.check_consent(caller, &block.manifest)?;
-                    self.check_subscriptions(caller, &block.manifest)
-                }
-                // It goes at this moment.
-                Err(_) => Ok(()),
-            },
-        }
-    }
-
     /// Suspends what was made with keys that have expired since the last time. Rights are judged without it; it is what shows
     /// the suspension and tells of it.
     pub async fn settle_expired_keys(&self) -> Result<()> {
@@ -378,6 +347,17 @@ pub(crate) async fn suspend(
         announcer.emit(connection, Topic::suspended(kind, id, suspension.reason)).await?;
     }
     Ok(())
+}
+
+/// Refuses to adopt what a block declared by itself.
+///
+/// # Errors
+/// `conflict`.
+pub(crate) fn declared_by_none(source: Option<&String>) -> Result<()> {
+    match source {
+        None => Ok(()),
+        Some(_) => Err(Error::new(Code::Conflict, "A block declared this. Adopt the block, and it comes along.")),
+    }
 }
 
 /// The refusal to delete a user who made something.

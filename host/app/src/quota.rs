@@ -3,6 +3,7 @@
 //! Streams, exports and tries of passwords have their places where they begin; bodies of requests are counted by the surface.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use blockbase_quota::{ByteQuota, BytesRule, Place, Places, PlacesRule, QuotaOwner};
@@ -12,6 +13,7 @@ use futures_util::future::BoxFuture;
 
 use crate::App;
 use crate::caller::Caller;
+use crate::frames::{FrameSender, Frames, frames};
 
 /// Scans of one owner, at a time.
 const SCANS_EACH: usize = 2;
@@ -26,13 +28,6 @@ const SCAN_WAIT: Duration = Duration::from_secs(5);
 const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Those of one owner.
 const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
-
-impl Caller {
-    /// The owner of the share that the caller's requests use.
-    pub fn quota_owner(&self) -> &QuotaOwner {
-        &self.quota_owner
-    }
-}
 
 /// A scan that may run, until this is dropped. The service itself needs no place.
 pub(crate) struct ScanPermit(#[expect(dead_code, reason = "it is held")] Option<Place>);
@@ -82,6 +77,16 @@ impl App {
     /// The bytes of responses that wait for their reader. A surface counts each response here until it is sent.
     pub fn response_bytes(&self) -> &Arc<ByteQuota> {
         &self.response_bytes
+    }
+
+    /// Bytes that the rows of one more list may have.
+    pub(crate) fn answer_bytes_left(&self, caller: &Caller) -> usize {
+        caller.answer_left.as_ref().map_or(self.settings.answer_bytes_max, |left| left.load(Ordering::Relaxed))
+    }
+
+    /// A queue of at most `frames_max` frames, whose bytes count among those of the owner's responses.
+    pub fn frames(&self, frames_max: usize, owner: &QuotaOwner) -> (FrameSender, Frames) {
+        frames(frames_max, Some((Arc::clone(&self.response_bytes), owner.clone())))
     }
 
     /// Waits until an owner may have a further response: while it does not read those that it has, none is made.

@@ -1,6 +1,6 @@
 //! What is kept in memory of the catalogue, brought up to the database's versions.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_schema::{Error, Registry, Relationship, Result, Retry, StoredObject};
@@ -195,9 +195,9 @@ impl App {
         self.catalogue_changed.send_replace(());
         self.retain_installed();
         // Compiled by now on the instance that installed them; here before the first call wants them.
-        if let (Some(runtime), Some(app)) = (self.runtime.get(), self.itself.get().and_then(Weak::upgrade)) {
+        if let Some(runtime) = self.runtime.get() {
             let is_new = |block: &&Arc<InstalledBlock>| before.get(block.name()).is_none_or(|known| known.digest != block.digest);
-            blocks.values().filter(is_new).for_each(|block| runtime.preload(&app, block));
+            blocks.values().filter(is_new).for_each(|block| runtime.preload(block));
         }
         Ok(())
     }

@@ -12,9 +12,9 @@ use serde_json::Value;
 use crate::App;
 use crate::accounts::{ADMIN, ANONYMOUS};
 use crate::answer::Timestamp;
-use crate::api_keys::keys_are_gone;
 use crate::caller::Caller;
 use crate::identity::grants;
+use crate::removal::keys_are_gone;
 pub use effective::RolePermissions;
 
 /// Longest name of a role in characters.

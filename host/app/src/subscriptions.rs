@@ -6,16 +6,18 @@ use std::sync::Arc;
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, Service, SubscriptionRow};
+use blockbase_store::{Connection, Made, Maker, NewDelivery, ReadCost, Service, SubscriptionRow, Thing};
+use futures_util::future::BoxFuture;
 use parking_lot::RwLock;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::App;
+use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{AnyObject, SuspensionAnswer};
 use crate::caller::Caller;
-use crate::makers::keep_maker;
+use crate::makers::{declared_by_none, keep_maker};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
 use crate::stored::Place;
 use crate::webhooks::Webhook;
@@ -316,6 +318,49 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     }
 }
 
+/// Subscriptions as things that act later.
+pub(crate) struct MadeSubscriptions;
+
+impl ActsLater for MadeSubscriptions {
+    fn kind(&self) -> Made {
+        Made::Subscription
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let rows = connection.subscriptions().await?.into_iter().filter(|row| !row.maker.is_nobody());
+            let kept = rows.map(|row| Kept {
+                id: row.consumer.clone(),
+                maker: row.maker.clone(),
+                stored: row.suspension.map(|suspension| suspension.reason),
+                needs: Box::new(move |_, maker| may_act(maker, &row)),
+            });
+            Ok(kept.collect())
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        _app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(row) = connection.subscription(id).await? else { return Ok(()) };
+            may_act(caller, &row)
+        })
+    }
+
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            let row = connection.subscription(id).await?.ok_or_else(|| Error::not_found("subscription"))?;
+            declared_by_none(row.source.as_ref())?;
+            Ok(Vec::new())
+        })
+    }
+}
+
 impl App {
     /// The subscriptions that get events, as this instance knows them.
     pub fn subscriptions(&self) -> Arc<Subscriptions> {
@@ -345,7 +390,17 @@ impl App {
         Ok(rows.iter().map(SubscriptionAnswer::from).collect())
     }
 
-    pub(crate) async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
+    /// Adopts a subscription: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
+        caller.require(Resource::Events, Action::Update)?;
+        self.adopt(caller, Made::Subscription, consumer).await?;
+        self.shown_subscription(caller, consumer).await
+    }
+
+    async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         self.settle_rights_shown(caller).await;
         let consumer = consumer.to_owned();
         let row = self

@@ -5,42 +5,17 @@
 //! is only what is shown: it follows in the background, and when somebody looks after something changed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{BlockRow, Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
+use blockbase_schema::{Error, Result};
+use blockbase_store::{Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
 
 use crate::App;
-use crate::blocks::{BlockAnswer, InstalledBlock};
-use crate::caller::{Authority, Caller};
+use crate::acts_later::Kept;
+use crate::caller::Caller;
 use crate::identity::KEPT_MS;
 use crate::makers::{MakerRights, explain, keep_maker, suspend};
-use crate::manifest::Manifest;
 use crate::platform_event::Announcer;
-use crate::recheck::Consent;
-use crate::subscriptions::{Subscription, SubscriptionAnswer};
-use crate::tasks::TaskAnswer;
-use crate::webhooks::WebhookAnswer;
-use crate::{subscriptions, webhooks};
-
-/// When suspensions were looked after last, and in which state of what they depend on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RightsSettled {
-    /// The generation of the accounts.
-    generation: u64,
-    /// The version of the blocks: what their manifests ask for, and who may call their actions.
-    blocks: i64,
-    at: i64,
-    /// When a key expires on which a thing depends.
-    holds_until: i64,
-}
-
-impl RightsSettled {
-    pub(crate) fn never() -> RightsSettled {
-        RightsSettled { generation: u64::MAX, blocks: -1, at: 0, holds_until: 0 }
-    }
-}
+use crate::state::RightsSettled;
 
 /// How often suspensions are looked after although no account changed here: another instance may have ended before it did so.
 const SETTLED_ANYWAY_MS: i64 = 60_000;
@@ -62,18 +37,6 @@ pub(crate) fn stopped(what: &str, reason: SuspensionReason) -> String {
     format!("The {what} is suspended: {}. Somebody who holds the rights that it needs can adopt it.", explain(reason))
 }
 
-/// Demands of a maker what a thing needs.
-type Needs<'a> = Box<dyn Fn(&Caller) -> Result<()> + Send + Sync + 'a>;
-
-/// What is looked after of a thing: its kind, what its routes name it by, its maker, the stored suspension, and what it needs.
-struct Kept<'a> {
-    kind: Made,
-    id: String,
-    maker: Maker,
-    stored: Option<SuspensionReason>,
-    needs: Needs<'a>,
-}
-
 /// What the makers of many things may do now: each maker is looked up once.
 #[derive(Default)]
 struct Judged(HashMap<Maker, MakerRights>);
@@ -90,80 +53,12 @@ impl Judged {
 }
 
 impl App {
-    /// Why nothing is delivered to a consumer group at this moment; `None` where it is. It costs no query while the maker is known.
-    ///
-    /// # Errors
-    /// The database does not answer.
-    pub async fn why_stopped(&self, subscription: &Subscription) -> Result<Option<String>> {
-        Ok(self.delivery_judge(subscription).await?.why_stopped())
-    }
-
-    /// The caller of a block's own calls: the block's rights, cut to what whoever consented to them holds now, with the invoker's
-    /// stamps.
-    ///
-    /// # Errors
-    /// `forbidden` where whoever consented is gone or banned.
-    pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
-        let generation = self.identities.generation();
-        let mut caller = block.caller(invoker);
-        let rights = self.rights_of_maker(&block.maker).await?;
-        if let MakerRights::Suspended(reason) = rights {
-            return Err(Error::new(Code::Forbidden, stopped("block", reason)));
-        }
-        let Some(maker) = rights.caller() else { return Ok(caller) };
-        if let Authority::Block { plain, as_caller, .. } = &mut caller.authority {
-            let asked = [Arc::clone(plain), Arc::clone(as_caller)];
-            let actor_id = invoker.actor_id().map(str::to_owned);
-            let consent = Consent::new(block.maker.clone(), asked, maker.rights(), actor_id, generation, self.clock.now());
-            [*plain, *as_caller] = consent.rights();
-            caller.judged.consent = Some(Arc::new(consent));
-        }
-        Ok(caller)
-    }
-
-    /// Everything that keeps a maker beside API keys.
-    async fn kept_things<'a>(&'a self, connection: &mut Connection) -> Result<Vec<Kept<'a>>> {
-        let mut things: Vec<Kept<'a>> = Vec::new();
-        let stored = |suspension: Option<Suspension>| suspension.map(|suspension| suspension.reason);
-        for row in connection.webhooks().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
-            things.push(Kept {
-                kind: Made::Webhook,
-                id: row.id.clone(),
-                maker: row.maker.clone(),
-                stored: stored(row.suspension),
-                needs: Box::new(move |caller| webhooks::may_act(caller, &row)),
-            });
-        }
-        for row in connection.subscriptions().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
-            things.push(Kept {
-                kind: Made::Subscription,
-                id: row.consumer.clone(),
-                maker: row.maker.clone(),
-                stored: stored(row.suspension),
-                needs: Box::new(move |caller| subscriptions::may_act(caller, &row)),
-            });
-        }
-        for row in connection.tasks().await?.into_iter().filter(|row| !row.maker().is_nobody()) {
-            things.push(Kept {
-                kind: Made::Task,
-                id: row.id.clone(),
-                maker: row.maker(),
-                stored: stored(row.suspension),
-                needs: Box::new(move |caller| self.may_act_on_task(caller, &row)),
-            });
-        }
-        for BlockRow { name, maker, suspension, manifest, .. } in connection.blocks().await? {
-            if maker.is_nobody() {
-                continue;
-            }
-            let manifest: Manifest = serde_json::from_str(&manifest).map_err(Error::internal)?;
-            things.push(Kept {
-                kind: Made::Block,
-                id: name,
-                maker,
-                stored: stored(suspension),
-                needs: Box::new(move |caller| self.check_consent(caller, &manifest)),
-            });
+    /// Everything that acts later, with its kind.
+    async fn kept_things(&self, connection: &mut Connection) -> Result<Vec<(Made, Kept)>> {
+        let mut things = Vec::new();
+        for acts_later in self.acts_later {
+            let kept = acts_later.list(connection).await?;
+            things.extend(kept.into_iter().map(|thing| (acts_later.kind(), thing)));
         }
         Ok(things)
     }
@@ -224,11 +119,11 @@ impl App {
             .read_as_service(ReadCost::Scan, move |connection| {
                 Box::pin(async move {
                     let (mut judged, mut differing, mut holds_until) = (Judged::default(), Vec::new(), i64::MAX);
-                    for thing in app.kept_things(connection).await? {
+                    for (kind, thing) in app.kept_things(connection).await? {
                         let rights = judged.rights(&app, connection, &thing.maker).await?;
                         holds_until = holds_until.min(rights.holds_until());
-                        if reason(&rights, &thing.needs) != thing.stored {
-                            differing.push((thing.kind, thing.id));
+                        if reason(&rights, |maker| (thing.needs)(&app, maker)) != thing.stored {
+                            differing.push((kind, thing.id));
                         }
                     }
                     Ok((differing, holds_until))
@@ -244,10 +139,13 @@ impl App {
                 Box::pin(async move {
                     connection.lock_accounts().await?;
                     let mut judged = Judged::default();
-                    for thing in app.kept_things(connection).await? {
-                        if things.contains(&(thing.kind, thing.id.clone())) {
+                    for (kind, thing) in app.kept_things(connection).await? {
+                        if things.contains(&(kind, thing.id.clone())) {
                             let rights = judged.rights(&app, connection, &thing.maker).await?;
-                            settle_thing(connection, &announcer, &rights, thing, now).await?;
+                            let actual = reason(&rights, |maker| (thing.needs)(&app, maker));
+                            if actual != thing.stored {
+                                settle_thing(connection, &announcer, kind, &thing.id, actual, now).await?;
+                            }
                         }
                     }
                     Ok(())
@@ -276,29 +174,7 @@ impl App {
                     }
                     connection.raise_version("subscriptions").await?;
                     let mut things = vec![thing.clone()];
-                    match kind {
-                        Made::Webhook => {
-                            let row = connection.held_webhook(&thing.id).await?.ok_or_else(|| Error::not_found("webhook"))?;
-                            declared_by_none(row.source.as_ref())?;
-                        }
-                        Made::Subscription => {
-                            let row = connection.subscription(&thing.id).await?;
-                            declared_by_none(row.ok_or_else(|| Error::not_found("subscription"))?.source.as_ref())?;
-                        }
-                        Made::Task => {
-                            let row = connection.held_task(&thing.id).await?.ok_or_else(|| Error::not_found("task"))?;
-                            crate::tasks::made_by_somebody(&row)?;
-                        }
-                        Made::Block => {
-                            let source = Some(format!("block:{}", thing.id));
-                            let of = |kind: Made, id: String| Thing { kind, id, name: None };
-                            let webhooks = connection.webhooks().await?.into_iter().filter(|row| row.source == source);
-                            things.extend(webhooks.map(|row| of(Made::Webhook, row.id)));
-                            let rows = connection.subscriptions().await?.into_iter().filter(|row| row.source == source);
-                            things.extend(rows.map(|row| of(Made::Subscription, row.consumer)));
-                        }
-                        Made::ApiKey => return Err(Error::internal("an API key is adopted by its own operation")),
-                    }
+                    things.extend(app.kind_of(kind)?.adopted(connection, &thing.id).await?);
                     for thing in &things {
                         app.require_carried(connection, &caller, thing).await?;
                         if !connection.set_maker(thing.kind, &thing.id, &maker).await? {
@@ -314,68 +190,19 @@ impl App {
             _ => self.refresh_subscriptions().await,
         }
     }
-
-    /// Adopts a webhook: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
-        caller.require(Resource::Webhooks, Action::Update)?;
-        self.adopt(caller, Made::Webhook, id).await?;
-        self.shown_webhook(caller, id).await
-    }
-
-    /// Adopts a subscription: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
-    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
-        caller.require(Resource::Events, Action::Update)?;
-        self.adopt(caller, Made::Subscription, consumer).await?;
-        self.shown_subscription(caller, consumer).await
-    }
-
-    /// Adopts a task by its id or its name: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
-    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
-        caller.require(Resource::Tasks, Action::Update)?;
-        let id = self.find_task(caller, id_or_name).await?.id;
-        self.adopt(caller, Made::Task, &id).await?;
-        self.shown_task(caller, &id).await
-    }
-
-    /// Adopts a block, which is consent to what its manifest asks for: as it is then.
-    ///
-    /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds.
-    pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
-        caller.require(Resource::Blocks, Action::Update)?;
-        self.installed(name)?;
-        self.adopt(caller, Made::Block, name).await?;
-        self.shown_block(caller, name).await
-    }
 }
 
-/// Stores what a thing's maker makes of its suspension.
+/// Stores why a thing stops, or that it goes on.
 async fn settle_thing(
     connection: &mut Connection,
     announcer: &Announcer,
-    rights: &MakerRights,
-    thing: Kept<'_>,
+    kind: Made,
+    id: &str,
+    actual: Option<SuspensionReason>,
     now: i64,
 ) -> Result<()> {
-    match reason(rights, &thing.needs) {
-        actual if actual == thing.stored => Ok(()),
-        Some(reason) => suspend(connection, announcer, thing.kind, &thing.id, Suspension { reason, since: now }).await,
-        None => connection.end_suspension(thing.kind, &thing.id).await.map(|_| ()).map_err(Error::from),
-    }
-}
-
-fn declared_by_none(source: Option<&String>) -> Result<()> {
-    match source {
-        None => Ok(()),
-        Some(_) => Err(Error::new(Code::Conflict, "A block declared this. Adopt the block, and it comes along.")),
+    match actual {
+        Some(reason) => suspend(connection, announcer, kind, id, Suspension { reason, since: now }).await,
+        None => connection.end_suspension(kind, id).await.map(|_| ()).map_err(Error::from),
     }
 }

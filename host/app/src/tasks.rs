@@ -6,12 +6,14 @@ mod schedule;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow};
+use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow, Thing};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
+use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::caller::Caller;
 use crate::makers::keep_maker;
@@ -152,6 +154,51 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
+/// Tasks as things that act later.
+pub(crate) struct MadeTasks;
+
+impl ActsLater for MadeTasks {
+    fn kind(&self) -> Made {
+        Made::Task
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let rows = connection.tasks().await?.into_iter().filter(|row| !row.maker().is_nobody());
+            let kept = rows.map(|row| Kept {
+                id: row.id.clone(),
+                maker: row.maker(),
+                stored: row.suspension.map(|suspension| suspension.reason),
+                needs: Box::new(move |app, maker| app.may_act_on_task(maker, &row)),
+            });
+            Ok(kept.collect())
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match connection.task(id).await? {
+                Some(task) => app.require_task(connection, caller, &task).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            let row = connection.held_task(id).await?.ok_or_else(|| Error::not_found("task"))?;
+            made_by_somebody(&row)?;
+            Ok(Vec::new())
+        })
+    }
+}
+
 impl App {
     pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<TaskAnswer>> {
         caller.require(Resource::Tasks, Action::Read)?;
@@ -166,7 +213,7 @@ impl App {
         self.shown_task(caller, id_or_name).await
     }
 
-    pub(crate) async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
+    async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         let mut task = self.find_task(caller, id_or_name).await?;
         if self.settle_rights_shown(caller).await {
             task = self.find_task(caller, &task.id).await?;
@@ -185,7 +232,7 @@ impl App {
         answer
     }
 
-    pub(crate) async fn find_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskRow> {
+    async fn find_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskRow> {
         let key = id_or_name.to_owned();
         let found = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.task(&key).await?) })).await?;
         found.ok_or_else(|| Error::not_found("task"))
@@ -341,6 +388,17 @@ impl App {
         Ok(page_json(&runs.iter().map(TaskRunAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
+    /// Adopts a task by its id or its name: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
+    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
+        caller.require(Resource::Tasks, Action::Update)?;
+        let id = self.find_task(caller, id_or_name).await?.id;
+        self.adopt(caller, Made::Task, &id).await?;
+        self.shown_task(caller, &id).await
+    }
+
     /// Demands the rights that a task carries: those to call its action. The service's own tasks carry none beside `tasks`.
     ///
     /// # Errors
@@ -457,7 +515,7 @@ fn may_delete_guests(caller: &Caller) -> Result<()> {
 ///
 /// # Errors
 /// `conflict` for those that come with the service.
-pub(crate) fn made_by_somebody(task: &TaskRow) -> Result<()> {
+fn made_by_somebody(task: &TaskRow) -> Result<()> {
     match kind::MADE.contains(&task.kind.as_str()) {
         true => Ok(()),
         false => Err(Error::new(Code::Conflict, "This task belongs to the service and cannot be adopted.")),

@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::App;
 use crate::accounts::{ADMIN, ANONYMOUS, UserAnswer, check_name};
-use crate::api_keys::keys_are_gone;
 use crate::caller::Caller;
 use crate::identity::grants;
 use crate::makers::{owns_things, raise_versions_of, settle};
 use crate::platform_event::Announcer;
 use crate::records::page_json;
+use crate::removal::remove_user;
 use crate::topic::{Topic, UserMembers};
 
 pub use sessions::UserSessionAnswer;
@@ -96,18 +96,6 @@ pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -
         return Err(Error::new(Code::Conflict, "This is the last admin. Make another one first."));
     }
     Ok(())
-}
-
-/// Deletes a user with their sessions, roles and the keys that act as them, and suspends what they made.
-pub(crate) async fn remove_user(connection: &mut Connection, announcer: &Announcer, id: &str, now: i64) -> Result<bool> {
-    let keys = connection.api_keys_of_user(id).await?;
-    if !connection.delete_user(id).await? {
-        return Ok(false);
-    }
-    // The user before their keys: that they are gone is why their things stop.
-    settle(connection, announcer, MakerPart::User(id.to_owned()), now).await?;
-    keys_are_gone(connection, announcer, keys, now).await?;
-    Ok(true)
 }
 
 impl App {

@@ -10,16 +10,18 @@ use blockbase_auth::{Sealed, SecretBox, Unsealed, new_webhook_secret};
 use blockbase_query::Action;
 use blockbase_query::topic::TopicPattern;
 use blockbase_schema::{Code, Error, Resource, Result, is_url};
-use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, WebhookRow};
+use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, Thing, WebhookRow};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use url::Url;
 
 use crate::App;
+use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
-use crate::makers::keep_maker;
+use crate::makers::{declared_by_none, keep_maker};
 use crate::stored::Place;
 use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
 use crate::topic::{Topic, WebhookTestMembers};
@@ -193,6 +195,48 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     patterns.try_for_each(|pattern| may_subscribe(caller, &pattern))
 }
 
+/// Webhooks as things that act later.
+pub(crate) struct MadeWebhooks;
+
+impl ActsLater for MadeWebhooks {
+    fn kind(&self) -> Made {
+        Made::Webhook
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let rows = connection.webhooks().await?.into_iter().filter(|row| !row.maker.is_nobody());
+            let kept = rows.map(|row| Kept {
+                id: row.id.clone(),
+                maker: row.maker.clone(),
+                stored: row.suspension.map(|suspension| suspension.reason),
+                needs: Box::new(move |_, maker| may_act(maker, &row)),
+            });
+            Ok(kept.collect())
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        _app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(row) = connection.held_webhook(id).await? else { return Ok(()) };
+            may_act(caller, &row)
+        })
+    }
+
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            declared_by_none(held(connection, id).await?.source.as_ref())?;
+            Ok(Vec::new())
+        })
+    }
+}
+
 impl App {
     fn check_url(&self, text: &str) -> Result<()> {
         let url = Url::parse(text).map_err(|error| refused("url", format!("`url` is no absolute URL: {error}.")))?;
@@ -240,7 +284,7 @@ impl App {
         self.shown_webhook(caller, id).await
     }
 
-    pub(crate) async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
+    async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         let found = self.find_webhook(caller, id).await?;
         match self.settle_rights_shown(caller).await {
             true => Ok(WebhookAnswer::from(&self.find_webhook(caller, id).await?)),
@@ -400,6 +444,16 @@ impl App {
         self.refresh_subscriptions().await?;
         self.group_gone.notify_one();
         Ok(())
+    }
+
+    /// Adopts a webhook: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
+        caller.require(Resource::Webhooks, Action::Update)?;
+        self.adopt(caller, Made::Webhook, id).await?;
+        self.shown_webhook(caller, id).await
     }
 
     /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.

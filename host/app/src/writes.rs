@@ -3,6 +3,7 @@
 //! A write is validated and rendered before it waits for its turn; in the transaction stand only the statements.
 
 mod bulk;
+mod change;
 mod explain;
 mod steps;
 
@@ -24,7 +25,8 @@ use crate::sized::run_sized;
 use crate::versions::{Condition, RecordAnswer};
 use bulk::change_many;
 pub(crate) use bulk::insert_many;
-pub(crate) use steps::{create, record_change};
+pub(crate) use change::record_change;
+pub(crate) use steps::create;
 use steps::{run_step, upsert};
 
 /// One write, as the caller asks for it.

@@ -169,14 +169,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_nobody_waits_for_ends() {
-        struct Ended(tokio::sync::mpsc::UnboundedSender<()>);
+        struct Ended(tokio::sync::mpsc::Sender<()>);
         impl Drop for Ended {
             fn drop(&mut self) {
-                let _ = self.0.send(());
+                let _ = self.0.try_send(());
             }
         }
         let lanes = Lanes::new().expect("lanes");
-        let (sender, mut ended) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut ended) = tokio::sync::mpsc::channel(1);
         let ended_call = Ended(sender);
         let call = lanes.run(async move {
             let _ended = ended_call;

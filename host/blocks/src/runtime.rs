@@ -5,7 +5,7 @@ mod checks;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use blockbase_app::schema::{Code, Error, Result};
 use blockbase_app::{
@@ -60,6 +60,8 @@ pub struct Runtime {
 }
 
 struct Inner {
+    /// What calls do their work with. The service has this runtime, so this runtime must not keep the service.
+    app: Weak<App>,
     engine: Engine,
     linker: Linker<CallState>,
     cache: Arc<CompileCache>,
@@ -93,7 +95,7 @@ struct Loaded {
 impl Runtime {
     /// # Errors
     /// A sentence for the operator: the machine cannot run the engine, or the cache cannot be made.
-    pub fn new(settings: RuntimeSettings) -> std::result::Result<Runtime, String> {
+    pub fn new(settings: RuntimeSettings, app: Weak<App>) -> std::result::Result<Runtime, String> {
         let explain = |error: wasmtime::Error| format!("The block runtime cannot start: {error:#}");
         let engine = engine::running(settings.memory_bytes_max).map_err(explain)?;
         let threads = |error: std::io::Error| format!("The block runtime cannot start: {error}");
@@ -103,6 +105,7 @@ impl Runtime {
         let (program, argument) = settings.compiler;
         Ok(Runtime {
             inner: Arc::new(Inner {
+                app,
                 engine,
                 linker,
                 cache: Arc::new(cache),
@@ -143,16 +146,21 @@ async fn looked_at(file: Bytes) -> Result<(Manifest, String)> {
 }
 
 impl Inner {
+    /// The service, for as long as a call or a load takes.
+    fn app(&self) -> Result<Arc<App>> {
+        self.app.upgrade().ok_or_else(|| Error::internal("the service is not there any more"))
+    }
+
     fn loaded(&self, digest: &str) -> Option<Arc<Loaded>> {
         self.loaded.read().get(digest).cloned()
     }
 
     /// The block's component, from memory, from the cache on disk, or compiled anew from its file.
-    async fn load(self: &Arc<Self>, app: &Arc<App>, block: &Arc<InstalledBlock>) -> Result<Arc<Loaded>> {
+    async fn load(self: &Arc<Self>, block: &Arc<InstalledBlock>) -> Result<Arc<Loaded>> {
         if let Some(loaded) = self.loaded(&block.digest) {
             return Ok(loaded);
         }
-        let loading = self.begin_loading(app, block);
+        let loading = self.begin_loading(block);
         loading.await.map_err(|error| match error.code {
             // What was a fault of an upload is one of the server here: it took the file once.
             Code::InvalidBlock => Error::new(Code::ActionFailed, error.message.clone()),
@@ -160,15 +168,15 @@ impl Inner {
         })
     }
 
-    fn begin_loading(self: &Arc<Self>, app: &Arc<App>, block: &Arc<InstalledBlock>) -> Loading {
+    fn begin_loading(self: &Arc<Self>, block: &Arc<InstalledBlock>) -> Loading {
         let mut under_way = self.loading.lock();
         if let Some(loading) = under_way.get(&block.digest) {
             return loading.clone();
         }
-        let (inner, app, block) = (Arc::clone(self), Arc::clone(app), Arc::clone(block));
+        let (inner, block) = (Arc::clone(self), Arc::clone(block));
         let digest = block.digest.clone();
         let work = tokio::spawn(async move {
-            let loaded = inner.load_anew(&app, &block).await;
+            let loaded = inner.load_anew(&block).await;
             inner.loading.lock().remove(&block.digest);
             loaded.map_err(|error| {
                 crate::host::log_cause(&error);
@@ -180,12 +188,12 @@ impl Inner {
         loading
     }
 
-    async fn load_anew(&self, app: &App, block: &InstalledBlock) -> Result<Arc<Loaded>> {
+    async fn load_anew(&self, block: &InstalledBlock) -> Result<Arc<Loaded>> {
         let digest = &block.digest;
         let component = match self.cached(digest).await? {
             Some(component) => component,
             None => {
-                let file = Bytes::from(app.block_file(block).await?);
+                let file = Bytes::from(self.app()?.block_file(block).await?);
                 let (_, actual) = looked_at(file.clone()).await?;
                 // Another file may have been installed under the name and version meanwhile.
                 if actual != *digest {
@@ -330,9 +338,9 @@ impl BlockRuntime for Runtime {
         self.inner.cache.retain(&kept);
     }
 
-    fn preload(&self, app: &Arc<App>, block: &Arc<InstalledBlock>) {
+    fn preload(&self, block: &Arc<InstalledBlock>) {
         if self.inner.loaded(&block.digest).is_none() {
-            drop(self.inner.begin_loading(app, block));
+            drop(self.inner.begin_loading(block));
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use blockbase_app::App;
 use blockbase_app::schema::Result;
-use blockbase_store::{EventPage, FeedMark, ReadCost};
+use blockbase_store::{EventPage, FeedMark};
 
 /// How often the outbox is looked at. Commits are seen within this time, on every instance.
 const POLL: Duration = Duration::from_millis(20);
@@ -75,7 +75,7 @@ pub(crate) async fn follow(app: Arc<App>) {
                 after = page.last.or(settled.up_to);
                 let is_behind = after < settled.up_to;
                 if !page.events.is_empty() {
-                    app.feed().publish(page.events);
+                    app.feed().publish(page.events).await;
                 }
                 if settled.waits_since() > STALLED && warned.elapsed() > WARNED_EVERY {
                     warned = Instant::now();
@@ -99,31 +99,18 @@ pub(crate) async fn follow(app: Arc<App>) {
 
 /// Brings what is settled up to this moment: the next events.
 async fn next(app: &App, settled: &mut Settled, after: Option<i64>) -> Result<EventPage> {
-    let store = app.store();
-    let last_seq = store
-        .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }))
-        .await?;
+    let last_seq = app.last_event_seq().await?;
     if settled.is_behind(last_seq) {
-        let mark = store
-            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.feed_mark().await?) }))
-            .await?;
-        settled.mark(mark);
+        settled.mark(app.feed_mark().await?);
     }
     if !settled.marks.is_empty() {
-        let oldest = store
-            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.oldest_transaction().await?) }))
-            .await?;
-        settled.settle(oldest);
+        settled.settle(app.oldest_transaction().await?);
     }
     let (Some(after), Some(up_to)) = (after, settled.up_to) else { return Ok(EventPage::default()) };
     if after >= up_to {
         return Ok(EventPage::default());
     }
-    store
-        .read_as_service(ReadCost::Rows, move |connection| {
-            Box::pin(async move { Ok(connection.events_between(after, up_to).await?) })
-        })
-        .await
+    app.events_between(after, up_to).await
 }
 
 #[cfg(test)]

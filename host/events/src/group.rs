@@ -25,6 +25,9 @@ const WEBHOOK_CALLS_MAX: usize = 16;
 const GROUP_BLOCK_CALLS_MAX: usize = 8;
 /// Deliveries claimed for each one that can be under way.
 const CLAIMED_AHEAD: usize = 4;
+/// Deliveries of one group that may be under way, each of which reports once: so there is room for every report.
+const REPORTS_MAX: usize =
+    CLAIMED_AHEAD * if WEBHOOK_CALLS_MAX > GROUP_BLOCK_CALLS_MAX { WEBHOOK_CALLS_MAX } else { GROUP_BLOCK_CALLS_MAX };
 /// Deliveries that a built-in handler gets at once.
 const BATCH_MAX: usize = 200;
 /// Time of a batch of a built-in handler, for the lease alone: a batch is one transaction that locks its deliveries, so that one which
@@ -59,7 +62,7 @@ struct Group {
     consumer: String,
     /// Places of attempts under way.
     slots: Arc<Semaphore>,
-    reports: mpsc::UnboundedSender<Report>,
+    reports: mpsc::Sender<Report>,
     /// Whether the last claim left something that could have been claimed as well.
     has_backlog: AtomicBool,
     floor: Floor,
@@ -67,7 +70,7 @@ struct Group {
 
 /// Serves a group until nothing is due any more.
 pub(crate) async fn serve(dispatcher: Arc<Dispatcher>, consumer: String, running: Arc<Running>) {
-    let (reports, mut reported) = mpsc::unbounded_channel();
+    let (reports, mut reported) = mpsc::channel(REPORTS_MAX);
     let group = Arc::new(Group {
         dispatcher,
         consumer,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use blockbase_app::schema::Result;
 use blockbase_app::{App, FeedPump};
 use blockbase_outbound::Client;
-use blockbase_store::{BlockLogRow, Service};
+use blockbase_store::BlockLogRow;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval};
@@ -144,7 +144,7 @@ pub fn start(
     // One process alone writes a SQLite file, and its writer feeds the stream itself.
     if app.is_shared() {
         pollers.push(tokio::spawn(every(FOLD, Arc::clone(app), "kept counts could not be folded", |app| async move {
-            app.store().write(Service, |connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await
+            app.fold_counts().await
         })));
         let problem = "the other instances could not be told that this one lives";
         pollers.push(tokio::spawn(every(ALIVE, Arc::clone(app), problem, |app| async move { app.note_instance().await })));

@@ -80,11 +80,7 @@ pub(crate) fn share(app: Arc<App>, nudges: Nudges) {
 async fn tell(app: Arc<App>, nudges: Nudges, instance: String) {
     loop {
         nudges.0.own.notified().await;
-        let name = instance.clone();
-        let told = app.store().read_as_service(blockbase_store::ReadCost::Rows, move |connection| {
-            Box::pin(async move { Ok(connection.hint(&name).await?) })
-        });
-        if let Err(error) = told.await {
+        if let Err(error) = app.hint(instance.clone()).await {
             tracing::debug!(error.cause = %error, "other instances could not be told of deliveries; they look by themselves");
         }
         tokio::time::sleep(GATHER).await;
@@ -93,7 +89,7 @@ async fn tell(app: Arc<App>, nudges: Nudges, instance: String) {
 
 async fn hear(app: Arc<App>, nudges: Nudges, instance: String) {
     loop {
-        match app.store().listen().await {
+        match app.hints().await {
             Ok(None) => return,
             Ok(Some(mut hints)) => {
                 while let Ok(from) = hints.next().await {

@@ -29,6 +29,8 @@ const QUERIES_AT_ONCE: usize = 4;
 pub(crate) struct Execution<'d> {
     pub(crate) app: &'d Arc<App>,
     pub(crate) view: &'d Arc<View>,
+    /// Places of introspections.
+    pub(crate) introspecting: &'d introspection::Places,
     pub(crate) caller: &'d Caller,
     pub(crate) request_id: &'d str,
     pub(crate) document: &'d Arc<ExecutableDocument>,

@@ -160,7 +160,7 @@ impl Operation {
         request: GraphqlRequest,
         only_queries: bool,
     ) -> Result<Operation, Refusal> {
-        asked.caller = asked.caller.with_one_answer(graphql.app.settings());
+        asked.caller = asked.caller.with_one_answer(graphql.app.settings().answer_bytes_max);
         let prepared = Prepared::of(&graphql.app, &graphql.views, &asked.caller, &request, only_queries).await?;
         let name = request.operation_name;
         let operation = prepared.operation(name.as_deref()).map_err(|error| Refusal::Invalid(vec![error]))?;
@@ -176,6 +176,7 @@ impl Operation {
         Some(Execution {
             app: &self.graphql.app,
             view: &self.prepared.view,
+            introspecting: &self.graphql.introspecting,
             caller: &self.asked.caller,
             request_id: &self.asked.request_id,
             document: &self.prepared.document,

@@ -1,7 +1,7 @@
 //! `__schema` and `__type`, answered by async-graphql.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use async_graphql::{Request, Value, Variables};
 use blockbase_app::schema::Error;
@@ -14,7 +14,13 @@ use crate::execute::Execution;
 const RUNNING_MAX: usize = 2;
 
 /// Their places. One is held until its work has ended, whoever still waits for it.
-static RUNNING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(RUNNING_MAX)));
+pub(crate) struct Places(Arc<Semaphore>);
+
+impl Default for Places {
+    fn default() -> Places {
+        Places(Arc::new(Semaphore::new(RUNNING_MAX)))
+    }
+}
 
 /// What the introspecting fields of an operation's root answer, by their keys.
 ///
@@ -31,7 +37,7 @@ pub(crate) async fn answers(execution: &Execution<'_>, roots: &[Selected<'_>]) -
 
 async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<String, Vec<u8>>, Error> {
     let schema = execution.view.whole_schema().await?.clone();
-    let place = Arc::clone(&RUNNING).acquire_owned().await.map_err(Error::internal)?;
+    let place = Arc::clone(&execution.introspecting.0).acquire_owned().await.map_err(Error::internal)?;
     let mut request = Request::new("").only_introspection();
     request.set_parsed_query(execution.document.as_ref().clone());
     if let Some(name) = execution.operation_name {

@@ -42,13 +42,16 @@ pub struct Graphql {
     pub(crate) app: Arc<App>,
     pub(crate) views: Arc<Views>,
     pub(crate) sse: Connections,
+    /// Places of introspections.
+    pub(crate) introspecting: introspection::Places,
     /// Turns true when the server drains: streams end then.
     pub(crate) draining: watch::Receiver<bool>,
 }
 
 impl Graphql {
     pub fn new(app: Arc<App>, draining: watch::Receiver<bool>) -> Arc<Graphql> {
-        Arc::new(Graphql { views: Views::new(Arc::clone(&app)), app, sse: Connections::default(), draining })
+        let (sse, introspecting) = (Connections::default(), introspection::Places::default());
+        Arc::new(Graphql { views: Views::new(Arc::clone(&app)), app, sse, introspecting, draining })
     }
 
     /// Answers a request at `/api/v1/graphql`.

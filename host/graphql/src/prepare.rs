@@ -1,7 +1,7 @@
 //! From the text of a document to one that may be executed: its bounds, who may run it, validation.
 
 use std::collections::HashSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use async_graphql::dynamic::Schema;
 use async_graphql::parser::types::{
@@ -10,7 +10,6 @@ use async_graphql::parser::types::{
 use async_graphql::{Name, Positioned, Request};
 use blockbase_app::schema::{Code, Error};
 use blockbase_app::{App, Caller};
-use tokio::sync::Semaphore;
 
 use crate::accept::Refusal;
 use crate::check::{self, AUTHENTICATION_REQUIRED, ERRORS_MAX, Viewer};
@@ -28,11 +27,6 @@ pub(crate) struct Prepared {
     pub(crate) view: Arc<View>,
     pub(crate) document: Arc<ExecutableDocument>,
 }
-
-/// Documents that are parsed and validated at a time.
-const PREPARING_MAX: usize = 2;
-
-static PREPARING: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(PREPARING_MAX)));
 
 impl Prepared {
     /// # Errors
@@ -71,7 +65,7 @@ impl Prepared {
             return Ok(Prepared { view, document });
         }
         // One that is new takes its time, which may be long where it is hostile: in a place of its own, until it has ended.
-        let place = Arc::clone(&PREPARING).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
+        let place = Arc::clone(&views.preparing).acquire_owned().await.map_err(|error| refuse(Error::internal(error)))?;
         let (here, text, runtime) = (Arc::clone(&view), request.query.clone(), tokio::runtime::Handle::current());
         let prepared = tokio::task::spawn_blocking(move || {
             let _place = place;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use blockbase_app::schema::Resource;
 use blockbase_app::{Action, App, Authority, Caller, CallerPermissions};
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::documents::Documents;
 use crate::view::View;
@@ -17,12 +18,17 @@ const CALLERS_MAX: usize = 4096;
 /// Views whose schemas are built anew when something changes: those that were used last.
 const REBUILT_MAX: usize = 16;
 
+/// Documents that are parsed and validated at a time.
+const PREPARING_MAX: usize = 2;
+
 /// See the module.
 pub(crate) struct Views {
     app: Arc<App>,
     known: Mutex<Known>,
     /// Documents that were valid for some view: for another one a look at what differs is enough.
     pub(crate) valid: Documents,
+    /// Places of documents that are parsed and validated at a time. One is held until its work has ended, whoever still waits for it.
+    pub(crate) preparing: Arc<Semaphore>,
 }
 
 #[derive(Default)]
@@ -43,7 +49,12 @@ struct Known {
 impl Views {
     /// Also begins to follow the changes, as long as it is there.
     pub(crate) fn new(app: Arc<App>) -> Arc<Views> {
-        let views = Arc::new(Views { app, known: Mutex::default(), valid: Documents::default() });
+        let views = Arc::new(Views {
+            app,
+            known: Mutex::default(),
+            valid: Documents::default(),
+            preparing: Arc::new(Semaphore::new(PREPARING_MAX)),
+        });
         tokio::spawn(follow(Arc::downgrade(&views), Arc::clone(&views.app)));
         views
     }

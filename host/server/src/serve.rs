@@ -146,7 +146,7 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
     }
     let program =
         std::env::current_exe().map_err(|error| Failure::Boot(format!("The program does not find itself: {error}.")))?;
-    let runtime = Runtime::new(RuntimeSettings {
+    let runtime_settings = RuntimeSettings {
         cache_directory: data_dir.join("blocks"),
         secret: secret.into_bytes(),
         memory_bytes_max: config.block_memory_bytes,
@@ -154,8 +154,8 @@ async fn run(config: Config, telemetry: Option<Telemetry>) -> Result<(), Failure
         client: client.clone(),
         compiler: (program, cli::COMPILE_COMMAND),
         compile_limits: CompileLimits::default(),
-    })
-    .map_err(Failure::Boot)?;
+    };
+    let runtime = Runtime::new(runtime_settings, Arc::downgrade(&app)).map_err(Failure::Boot)?;
     app.set_runtime(Arc::new(runtime));
     let event_settings = EventSettings {
         poll: config.events_poll,
@@ -245,7 +245,7 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, nudges: &N
     let (feed, nudges) = (feed.clone(), nudges.clone());
     let on_commit = move |commit: Commit| {
         if !commit.events.is_empty() {
-            feed.publish(commit.events);
+            feed.publish_blocking(commit.events);
         }
         for topic in &commit.topics {
             blockbase_telemetry::event_published(topic);

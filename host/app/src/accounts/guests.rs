@@ -10,9 +10,9 @@ use crate::caller::{Caller, Credentials};
 use crate::makers::raise_versions_of;
 use crate::platform_event::Announcer;
 use crate::quota::InTurnOf;
+use crate::removal::remove_user;
 use crate::stamps::{Restamped, restamp};
 use crate::topic::{NewUserMembers, Topic, UserMembers};
-use crate::users::remove_user;
 
 /// Name of every guest.
 const GUEST_NAME: &str = "Anonymous";

@@ -9,9 +9,12 @@ use blockbase_schema::{Code, Error, Resource, Result};
 
 use super::{ActionCall, ActionOutcome, HandlerKind, HookCall, HookRequest, HookResponse, InstalledBlock};
 use crate::App;
-use crate::caller::{Caller, Credentials};
+use crate::caller::{Authority, Caller, Credentials};
+use crate::makers::MakerRights;
 use crate::manifest::ActionDeclaration;
+use crate::recheck::Consent;
 use crate::sized::run_sized;
+use crate::suspension::stopped;
 
 impl App {
     /// An enabled block and the place of an action in its manifest, which the caller may call.
@@ -70,12 +73,35 @@ impl App {
         Ok(())
     }
 
+    /// The caller of a block's own calls: the block's rights, cut to what whoever consented to them holds now, with the invoker's
+    /// stamps.
+    ///
+    /// # Errors
+    /// `forbidden` where whoever consented is gone or banned.
+    pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
+        let generation = self.identities.generation();
+        let mut caller = block.caller(invoker);
+        let rights = self.rights_of_maker(&block.maker).await?;
+        if let MakerRights::Suspended(reason) = rights {
+            return Err(Error::new(Code::Forbidden, stopped("block", reason)));
+        }
+        let Some(maker) = rights.caller() else { return Ok(caller) };
+        if let Authority::Block { plain, as_caller, .. } = &mut caller.authority {
+            let asked = [Arc::clone(plain), Arc::clone(as_caller)];
+            let actor_id = invoker.actor_id().map(str::to_owned);
+            let consent = Consent::new(block.maker.clone(), asked, maker.rights(), actor_id, generation, self.clock.now());
+            [*plain, *as_caller] = consent.rights();
+            caller.judged.consent = Some(Arc::new(consent));
+        }
+        Ok(caller)
+    }
+
     /// Calls an action: the permission is checked, then the input validated, then the handler runs.
     ///
     /// # Errors
     /// `not_found`, `validation_failed`, `unauthorized`, `forbidden`, `action_failed`, `action_timeout`, or the handler's own.
     pub async fn call_action(
-        self: &Arc<Self>,
+        &self,
         caller: &Caller,
         block: &str,
         action: &str,
@@ -90,7 +116,6 @@ impl App {
         run_sized(input.len(), || runtime.validate_input(&block, declared, &parse_unique(&input)?))?;
         let timeout = Duration::from_millis(declared.timeout_ms.unwrap_or(self.settings.action_timeout_ms));
         let call = ActionCall {
-            app: Arc::clone(self),
             action: action.to_owned(),
             caller: self.block_caller(&block, caller).await?,
             block: Arc::clone(&block),
@@ -131,7 +156,7 @@ impl App {
     /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` for whatever else went wrong, without detail: the
     /// block's log has it.
     pub async fn receive_hook(
-        self: &Arc<Self>,
+        &self,
         block: &str,
         hook: &str,
         request: HookRequest,
@@ -141,7 +166,6 @@ impl App {
         let address = request.remote_address.parse().ok();
         let nobody = self.authenticate(&Credentials { address, ..Credentials::default() }).await?;
         let call = HookCall {
-            app: Arc::clone(self),
             hook: hook.to_owned(),
             request,
             caller: self.block_caller(&block, &nobody).await?,

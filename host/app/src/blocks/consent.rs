@@ -3,11 +3,14 @@
 use blockbase_query::topic::TopicPattern;
 use blockbase_query::{Grant, Permissions};
 use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{Connection, Made, Thing};
+use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
+use crate::acts_later::{ActsLater, Kept};
 use crate::caller::{Authority, Caller};
 use crate::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
@@ -146,6 +149,63 @@ pub(super) fn additions(installed: &Manifest, asked: &Manifest) -> NewPermission
         webhooks,
         actions,
         hooks,
+    }
+}
+
+/// Blocks as things that act later.
+pub(crate) struct MadeBlocks;
+
+impl ActsLater for MadeBlocks {
+    fn kind(&self) -> Made {
+        Made::Block
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let mut kept = Vec::new();
+            for row in connection.blocks().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
+                let manifest: Manifest = serde_json::from_str(&row.manifest).map_err(Error::internal)?;
+                kept.push(Kept {
+                    id: row.name,
+                    maker: row.maker,
+                    stored: row.suspension.map(|suspension| suspension.reason),
+                    needs: Box::new(move |app, maker| app.check_consent(maker, &manifest)),
+                });
+            }
+            Ok(kept)
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        app: &'a App,
+        _connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match app.installed(id) {
+                Ok(block) => {
+                    app.check_consent(caller, &block.manifest)?;
+                    app.check_subscriptions(caller, &block.manifest)
+                }
+                // It goes at this moment.
+                Err(_) => Ok(()),
+            }
+        })
+    }
+
+    /// Its webhooks and subscriptions come along.
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            let source = Some(format!("block:{id}"));
+            let of = |kind: Made, id: String| Thing { kind, id, name: None };
+            let webhooks = connection.webhooks().await?.into_iter().filter(|row| row.source == source);
+            let mut things: Vec<Thing> = webhooks.map(|row| of(Made::Webhook, row.id)).collect();
+            let rows = connection.subscriptions().await?.into_iter().filter(|row| row.source == source);
+            things.extend(rows.map(|row| of(Made::Subscription, row.consumer)));
+            Ok(things)
+        })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use blockbase_query::{ddl, sql};
+use blockbase_query::ddl;
 use blockbase_schema::{Error, Object, Registry, Relationship, RelationshipKind, Result};
 use blockbase_store::{Connection, ObjectRow};
 
@@ -173,10 +173,4 @@ async fn index_search(connection: &mut Connection, object: &Object, can_index: b
         }
     }
     Ok(())
-}
-
-/// How many rows an object has, whatever became of its kept count in this transaction.
-pub(super) async fn row_count(connection: &mut Connection, object: &Object) -> Result<i64> {
-    let statement = sql::count_all(connection.dialect(), object);
-    connection.fetch_integer(statement).await.map_err(|error| error.on(object))
 }

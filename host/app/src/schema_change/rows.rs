@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::apply::row_count;
 use crate::caller::Caller;
 use crate::sized::run_sized;
 
@@ -54,6 +53,12 @@ impl Findings {
             Findings::Collect(list) => list,
         }
     }
+}
+
+/// How many rows an object has, whatever became of its kept count in this transaction.
+async fn row_count(connection: &mut Connection, object: &Object) -> Result<i64> {
+    let statement = sql::count_all(connection.dialect(), object);
+    connection.fetch_integer(statement).await.map_err(|error| error.on(object))
 }
 
 fn rows_text(rows: i64) -> String {

@@ -10,8 +10,9 @@ use blockbase_store::{Connection, DbError, Record};
 use uuid::Uuid;
 
 use super::at;
+use super::change::record_change;
 use super::explain::{check_references, explained_new};
-use super::steps::{check_set_references, created_event, explained_change, record_change};
+use super::steps::{check_set_references, created_event, explained_change};
 use crate::record_events::WriteContext;
 use crate::touched::EVENT_BYTES_AT_ONCE;
 

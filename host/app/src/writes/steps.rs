@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan, UpdatePlan, UpsertPlan, search_document};
+use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan, UpdatePlan, UpsertPlan};
 use blockbase_query::{Access, Dialect, sql};
-use blockbase_schema::{Code, ColumnType, Error, Object, Result, Retry, Value};
+use blockbase_schema::{Code, Error, Object, Result, Retry, Value};
 use blockbase_store::{Connection, DbError, NewEvent, Record};
-use uuid::Uuid;
 
+use super::change::record_change;
 use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
 use super::{Step, Upserted, WriteAnswer};
 use crate::deletion::delete_records;
-use crate::record_events::{Images, WriteContext, diff, owner};
+use crate::record_events::{Images, WriteContext, owner};
 use crate::topic::RecordOp;
 use crate::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
 
@@ -126,39 +126,6 @@ pub(super) async fn explained_change(
     let values = values_after(object, before, assignments);
     let values: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
     explained(connection, context, object, error, &values, Some(target.id)).await
-}
-
-/// The event of an update, for the caller to emit. The search index learns what it has to know of it.
-pub(crate) fn record_change(
-    connection: &mut Connection,
-    context: &WriteContext,
-    object: &Object,
-    id: Uuid,
-    before: &Record,
-    after: &Record,
-) -> Result<Option<NewEvent>> {
-    let mut columns = object.columns.iter().enumerate();
-    if columns.any(|(index, column)| column.is_searchable() && before.cell(index) != after.cell(index)) {
-        connection.index_row(object.id, after.tail(), document_of(object, after));
-    }
-    let diff = diff(object, before, after);
-    let images = Images { before: before.json(), after: after.json(), diff: &diff };
-    context.event(object, id, RecordOp::Updated, &images, owner(object, after))
-}
-
-/// What the search index holds of a stored record.
-fn document_of(object: &Object, record: &Record) -> Option<String> {
-    let values: Vec<Value> = object
-        .columns
-        .iter()
-        .enumerate()
-        .map(|(index, column)| match (column.is_searchable(), column.ty) {
-            (true, ColumnType::Text) => serde_json::from_slice(record.cell(index)).map_or(Value::Null, Value::Text),
-            (true, _) => serde_json::from_slice(record.cell(index)).map_or(Value::Null, Value::TextList),
-            (false, _) => Value::Null,
-        })
-        .collect();
-    search_document(object, values.iter())
 }
 
 pub(super) async fn upsert(

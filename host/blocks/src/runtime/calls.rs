@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use blockbase_app::schema::{Code, Error, Result, time};
 use blockbase_app::{
-    ActionCall, ActionOutcome, App, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock,
-    QuotaOwner,
+    ActionCall, ActionOutcome, Caller, EventCall, HandlerUsage, HookCall, HookRequest, HookResponse, InstalledBlock, QuotaOwner,
 };
 use blockbase_telemetry::BlockUse;
 use tokio::time::{Instant, timeout_at};
@@ -254,8 +253,8 @@ impl Inner {
     }
 
     /// The block's component, within the call's time.
-    async fn ready(self: &Arc<Self>, app: &Arc<App>, block: &Arc<InstalledBlock>, deadline: Instant) -> Result<Arc<Loaded>> {
-        let loaded = timeout_at(deadline, self.load(app, block)).await;
+    async fn ready(self: &Arc<Self>, block: &Arc<InstalledBlock>, deadline: Instant) -> Result<Arc<Loaded>> {
+        let loaded = timeout_at(deadline, self.load(block)).await;
         let late = "The block is being compiled on this instance, which goes on. Try again shortly.";
         loaded.unwrap_or_else(|_| Err(Error::new(Code::Unavailable, late)))
     }
@@ -280,13 +279,13 @@ impl Inner {
 
     pub(super) async fn call_action(self: &Arc<Self>, call: ActionCall) -> Result<ActionOutcome> {
         let deadline = Instant::now() + call.timeout;
-        let loaded = self.ready(&call.app, &call.block, deadline).await?;
-        let ActionCall { app, block, action, input, caller, call_id, timeout, usage } = call;
+        let loaded = self.ready(&call.block, deadline).await?;
+        let ActionCall { block, action, input, caller, call_id, timeout, usage } = call;
         check_registered(loaded.actions.is_some(), "action", &action)?;
         let work = Action { context: context(&call_id, &caller, &block), name: action, input };
         let name = block.name().to_owned();
         let (kind, owner) = (CallKind::Action, caller.quota_owner().clone());
-        let service = Some(Service { app, block, caller });
+        let service = Some(Service { app: self.app()?, block, caller });
         let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
         let result = self.run(loaded, asked, work).await?.map_err(handler_error)?;
         if result.len() > RESULT_BYTES_MAX {
@@ -300,15 +299,15 @@ impl Inner {
 
     pub(super) async fn receive_hook(self: &Arc<Self>, call: HookCall) -> Result<Option<HookResponse>> {
         let deadline = Instant::now() + call.timeout;
-        let loaded = self.ready(&call.app, &call.block, deadline).await?;
-        let HookCall { app, block, hook, request, caller, call_id, timeout, usage } = call;
+        let loaded = self.ready(&call.block, deadline).await?;
+        let HookCall { block, hook, request, caller, call_id, timeout, usage } = call;
         check_registered(loaded.hooks.is_some(), "hook", &hook)?;
         let HookRequest { method, path, query, headers, body, remote_address } = request;
         let request = hooks::Request { method, path, query, headers, body: body.into(), remote_address };
         let work = Hook { context: context(&call_id, &caller, &block), name: hook, request };
         let name = block.name().to_owned();
         let (kind, owner) = (CallKind::Hook, caller.quota_owner().clone());
-        let service = Some(Service { app, block, caller });
+        let service = Some(Service { app: self.app()?, block, caller });
         let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
         // Whatever code the handler gave it: the sender sees that the hook failed, and nothing else.
         let failed = |error: types::Error| Error { code: Code::ActionFailed, ..handler_error(error) };
@@ -322,8 +321,8 @@ impl Inner {
 
     pub(super) async fn deliver_event(self: &Arc<Self>, call: EventCall) -> Result<()> {
         let deadline = Instant::now() + call.timeout;
-        let loaded = self.ready(&call.app, &call.block, deadline).await?;
-        let EventCall { app, block, handler, event, attempt, config, caller, call_id, timeout, usage } = call;
+        let loaded = self.ready(&call.block, deadline).await?;
+        let EventCall { block, handler, event, attempt, config, caller, call_id, timeout, usage } = call;
         check_registered(loaded.subscriptions.is_some(), "subscription handler", &handler)?;
         let event = subscriptions::Event {
             id: event.id,
@@ -335,7 +334,7 @@ impl Inner {
         let work = Delivery { context: context(&call_id, &caller, &block), handler, event, config };
         let name = block.name().to_owned();
         let (kind, owner) = (CallKind::EventHandler, caller.quota_owner().clone());
-        let service = Some(Service { app, block, caller });
+        let service = Some(Service { app: self.app()?, block, caller });
         let asked = Asked { service, block: &name, kind, owner, call_id, deadline, timeout, usage: Some(usage) };
         self.run(loaded, asked, work).await?.map_err(handler_error)
     }

@@ -10,6 +10,7 @@ use blockbase_store::{ClaimedDelivery, ClaimedEvent};
 use blockbase_telemetry::{self as telemetry, Outcome, end_span, event_span, observe_delivery};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Group, Report};
 use crate::dispatcher::Dispatcher;
@@ -177,7 +178,7 @@ pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Resul
 
 /// The deliveries of a chain that have not ended. Those that are left when it is dropped, by a defect, are released.
 struct OpenDeliveries<'a> {
-    reports: &'a mpsc::UnboundedSender<Report>,
+    reports: &'a mpsc::Sender<Report>,
     token: &'a Arc<str>,
     left: VecDeque<Ended>,
 }
@@ -188,8 +189,10 @@ impl OpenDeliveries<'_> {
         let Some(ended) = self.left.pop_front() else { return };
         let (answered, took) = attempted.unzip();
         let report = Report { token: Arc::clone(self.token), ended: Ended { took, attempt, ..ended }, answered };
-        // The group waits for every report before it ends.
-        let _ = self.reports.send(report);
+        // The group waits for every report before it ends, and has room for each (`REPORTS_MAX`).
+        if let Err(TrySendError::Full(_)) = self.reports.try_send(report) {
+            tracing::error!("how a delivery ended is lost; its lease runs out");
+        }
     }
 }
 

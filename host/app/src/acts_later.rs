@@ -1,0 +1,67 @@
+//! The kinds of things that act later in the name of their maker. What looks after them (suspension, adopting, handing over) knows
+//! them by the table that the start of the service hands over ([`App::acts_later`]), and no kind by itself: each says in its own
+//! file what there is of it, what that needs, and what it carries.
+
+use blockbase_schema::{Error, Result};
+use blockbase_store::{Connection, Made, Maker, SuspensionReason, Thing};
+use futures_util::future::BoxFuture;
+
+use crate::caller::Caller;
+use crate::state::App;
+
+/// One kind.
+pub(crate) trait ActsLater: Send + Sync {
+    fn kind(&self) -> Made;
+
+    /// All of the kind that keep a maker and are looked after one by one.
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>>;
+
+    /// Demands that the caller holds the rights that a thing carries, so that it can become theirs. Nothing is demanded for one that
+    /// is not there any more.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    fn carried<'a>(
+        &'a self,
+        app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>>;
+
+    /// Makes sure that a thing can be adopted, and holds it: what comes along with it.
+    ///
+    /// # Errors
+    /// `not_found`; `conflict` where it cannot be adopted by itself.
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>>;
+}
+
+/// Demands of a maker what a thing needs.
+pub(crate) type Needs = Box<dyn Fn(&App, &Caller) -> Result<()> + Send + Sync>;
+
+/// What is looked after of a thing: what its routes name it by, its maker, the stored suspension, and what it needs.
+pub(crate) struct Kept {
+    pub(crate) id: String,
+    pub(crate) maker: Maker,
+    pub(crate) stored: Option<SuspensionReason>,
+    pub(crate) needs: Needs,
+}
+
+impl App {
+    /// The kind as it acts later.
+    ///
+    /// # Errors
+    /// `internal` where the table lacks it.
+    pub(crate) fn kind_of(&self, kind: Made) -> Result<&'static dyn ActsLater> {
+        let found = self.acts_later.iter().find(|acts_later| acts_later.kind() == kind);
+        found.copied().ok_or_else(|| Error::internal("a kind of things that act later is not in the table"))
+    }
+
+    /// Demands that `caller` holds the rights that a thing carries, so that it can become theirs.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub(crate) async fn require_carried(&self, connection: &mut Connection, caller: &Caller, thing: &Thing) -> Result<()> {
+        self.kind_of(thing.kind)?.carried(self, connection, caller, &thing.id).await
+    }
+}

@@ -1,0 +1,135 @@
+//! The start of the service: its state is made, and what has to hold before the first request is brought about.
+
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::{Arc, OnceLock};
+
+use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
+use blockbase_schema::{Error, Result};
+use blockbase_store::{BlockLogRow, ReadCost, Store};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::acts_later::ActsLater;
+use crate::api_keys::MadeApiKeys;
+use crate::blocks::{BlockRuntime, MadeBlocks};
+use crate::clock::Clock;
+use crate::feed::Feed;
+use crate::state::{App, RightsSettled, Settings};
+use crate::subscriptions::MadeSubscriptions;
+use crate::tasks::MadeTasks;
+use crate::webhooks::MadeWebhooks;
+use crate::{accounts, activity, blocks, export, instance, quota, status, stream, tasks};
+
+/// Block log lines that may wait to be stored; past it new ones reach the process log alone.
+const LOG_LINES_QUEUE_MAX: usize = 10_000;
+
+/// All kinds of things that act later.
+static ACT_LATER: [&dyn ActsLater; 5] = [&MadeApiKeys, &MadeWebhooks, &MadeSubscriptions, &MadeTasks, &MadeBlocks];
+
+impl App {
+    /// Loads the catalogue. The receiver takes what blocks log; somebody has to store it with [`App::store_block_logs`].
+    ///
+    /// # Errors
+    /// The database does not answer, or its catalogue cannot be read.
+    pub async fn new(
+        store: Store,
+        settings: Settings,
+        clock: Clock,
+        cookies: CookieSigner,
+        secrets: SecretBox,
+        etags: EtagKey,
+        feed: Feed,
+    ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
+        let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
+        let scans = quota::scan_places(store.callers_scans_max());
+        let exports = Arc::new(export::Exports::new(store.callers_scans_max(), settings.spool_directory.clone()));
+        let started_at = clock.now();
+        let process = instance::Process { id: clock.id(started_at).to_string(), started_at };
+        let app = Arc::new(App {
+            scans,
+            response_bytes: quota::response_bytes(),
+            exports,
+            store,
+            acts_later: &ACT_LATER,
+            hasher: PasswordHasher::new().map_err(Error::internal)?,
+            cookies,
+            secrets,
+            etags,
+            registry: RwLock::default(),
+            schema_gate: tokio::sync::RwLock::default(),
+            subscriptions: RwLock::default(),
+            subscriptions_changed: watch::Sender::new(0),
+            catalogue_changed: watch::Sender::new(()),
+            group_gone: Notify::new(),
+            blocks: RwLock::default(),
+            usages: blocks::Usages::new(clock.now()),
+            blocks_version: Mutex::new(-1),
+            looking_for_blocks: tokio::sync::Mutex::default(),
+            identities: Arc::default(),
+            tries: accounts::TryLimits::default(),
+            rights_settled: Mutex::new(RightsSettled::never()),
+            settling_rights: tokio::sync::Mutex::default(),
+            task_runs_under_way: tasks::RunsUnderWay::default(),
+            feed,
+            streams: stream::stream_places(settings.streams_of_one_max),
+            settings,
+            clock,
+            writes: AtomicU64::new(0),
+            activity: activity::Activity::default(),
+            block_faults: blocks::BlockFaults::default(),
+            process,
+            status_readings: status::Readings::default(),
+            runtime: OnceLock::new(),
+            itself: OnceLock::new(),
+            log_lines,
+            watched_calls: Mutex::default(),
+            inspected: blocks::Inspected::default(),
+            log_loss_told_at: AtomicI64::new(0),
+        });
+        app.seal_stored_headers().await?;
+        app.seal_stored_files().await?;
+        app.refresh().await?;
+        match app.ensure_search_indexes().await {
+            Err(error) if app.is_shared() => {
+                // Searches are right without it, and slow: another instance may be at it, or the table is in use.
+                tracing::warn!(error.cause = %error, "a search index could not be made; the next start tries again");
+            }
+            made => made?,
+        }
+        app.seed_tasks().await?;
+        app.release_claims().await?;
+        app.start_feed().await?;
+        app.fail_abandoned_runs(true).await?;
+        if let Some(role) = app.settings.signup_role.clone() {
+            let known = app
+                .store
+                .read_as_service(ReadCost::Rows, move |connection| {
+                    Box::pin(async move { Ok(connection.role_named(&role).await?.is_some()) })
+                })
+                .await?;
+            if !known {
+                tracing::warn!("SVC_SIGNUP_ROLE names a role that does not exist; new users get no role until it does");
+            }
+        }
+        Ok((app, log_receiver))
+    }
+
+    /// Joins the block runtime to the operations. Once, at boot.
+    pub fn set_runtime(self: &Arc<Self>, runtime: Arc<dyn BlockRuntime>) {
+        let _ = self.runtime.set(runtime);
+        let _ = self.itself.set(Arc::downgrade(self));
+        self.retain_installed();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_store::Made;
+
+    use super::*;
+
+    #[test]
+    fn each_kind_that_keeps_its_maker_is_looked_after_once() {
+        assert_eq!(ACT_LATER.map(ActsLater::kind), Made::KEPT);
+    }
+}

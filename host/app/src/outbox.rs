@@ -1,0 +1,74 @@
+//! The outbox as what runs behind follows it: what was committed by any instance, hints between instances, and the folding of counts.
+
+use blockbase_schema::Result;
+use blockbase_store::{EventPage, FeedMark, Hints, ReadCost, Service};
+
+use crate::state::App;
+
+impl App {
+    /// The last number that was given to an event, committed or not.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn last_event_seq(&self) -> Result<i64> {
+        self.store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }))
+            .await
+    }
+
+    /// A mark of this moment, on Postgres. It uses up a transaction number.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn feed_mark(&self) -> Result<FeedMark> {
+        self.store.read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.feed_mark().await?) })).await
+    }
+
+    /// The oldest transaction that is under way, on Postgres; the next one to come where none is.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn oldest_transaction(&self) -> Result<u64> {
+        self.store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.oldest_transaction().await?) }))
+            .await
+    }
+
+    /// The events numbered in `(after, up_to]`, in their order: a page at most.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn events_between(&self, after: i64, up_to: i64) -> Result<EventPage> {
+        self.store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.events_between(after, up_to).await?) })
+            })
+            .await
+    }
+
+    /// Tells the other instances that this one has committed something for consumer groups.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn hint(&self, instance: String) -> Result<()> {
+        self.store
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.hint(&instance).await?) }))
+            .await
+    }
+
+    /// Hears the hints of the other instances; `None` where there can be none.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn hints(&self) -> Result<Option<Hints>> {
+        self.store.listen().await
+    }
+
+    /// Folds what transactions added to the kept counts.
+    ///
+    /// # Errors
+    /// The database does not answer.
+    pub async fn fold_counts(&self) -> Result<()> {
+        self.store.write(Service, |connection| Box::pin(async move { Ok(connection.fold_counts().await?) })).await
+    }
+}

@@ -1,0 +1,213 @@
+//! The service below its surfaces: what every operation works with.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use blockbase_auth::{CookieSigner, EtagKey, PasswordHasher, SecretBox};
+use blockbase_outbound::AddressPolicy;
+use blockbase_quota::{ByteQuota, Places};
+use blockbase_schema::{Error, Registry, Result};
+use blockbase_store::{BlockLogRow, Store};
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::{Notify, mpsc, watch};
+
+use crate::accounts::TryLimits;
+use crate::activity::Activity;
+use crate::acts_later::ActsLater;
+use crate::blocks::{BlockFaults, BlockRuntime, Inspected, InstalledBlock, Usages};
+use crate::clock::Clock;
+use crate::export::Exports;
+use crate::feed::Feed;
+use crate::identity::IdentityCache;
+use crate::instance::Process;
+use crate::listed_settings::ListedSetting;
+use crate::status::Readings;
+use crate::subscriptions::Subscriptions;
+use crate::tasks::RunsUnderWay;
+
+/// What the operations need to know of the configuration.
+#[derive(Clone)]
+pub struct Settings {
+    /// Whether permissions are enforced.
+    pub require_auth: bool,
+    /// Whether sign-up closes once the first admin exists.
+    pub disable_signup: bool,
+    /// What the first sign-up of a fresh server has to send.
+    pub setup_token: Option<String>,
+    /// Role given to every plain new sign-up.
+    pub signup_role: Option<String>,
+    /// Whether guests may sign in.
+    pub anonymous_auth: bool,
+    /// The host of the public URL, of which placeholder addresses of guests are made.
+    pub public_host: String,
+    pub events_enabled: bool,
+    /// Milliseconds before the second attempt of a delivery; doubled for each further one.
+    pub retry_base_ms: i64,
+    /// Which addresses may be called.
+    pub addresses: AddressPolicy,
+    /// Age in days at which settled events are deleted; 0 keeps all.
+    pub events_retention_days: u32,
+    /// Bytes of the outbox past which the oldest settled events are deleted; 0 is no bound.
+    pub events_bytes_max: i64,
+    /// Most records of one bulk call.
+    pub bulk_records_max: usize,
+    /// Largest value of a field of text, in bytes, where the field names no `max` of its own.
+    pub text_bytes_max: usize,
+    /// Largest body of a request, and so the most that a `max` of a field can allow.
+    pub body_bytes_max: usize,
+    /// Most bytes that a request which lists answers with.
+    pub answer_bytes_max: usize,
+    /// Most open streams of one owner.
+    pub streams_of_one_max: usize,
+    /// Time of one action call where its manifest names none.
+    pub action_timeout_ms: u64,
+    /// Where exports put rows that their clients have not taken yet.
+    pub spool_directory: PathBuf,
+    /// All settings as they are shown.
+    pub listed: Arc<[ListedSetting]>,
+}
+
+/// When suspensions were looked after last, and in which state of what they depend on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RightsSettled {
+    /// The generation of the accounts.
+    pub(crate) generation: u64,
+    /// The version of the blocks: what their manifests ask for, and who may call their actions.
+    pub(crate) blocks: i64,
+    pub(crate) at: i64,
+    /// When a key expires on which a thing depends.
+    pub(crate) holds_until: i64,
+}
+
+impl RightsSettled {
+    pub(crate) fn never() -> RightsSettled {
+        RightsSettled { generation: u64::MAX, blocks: -1, at: 0, holds_until: 0 }
+    }
+}
+
+/// The service below its surfaces.
+pub struct App {
+    pub(crate) store: Store,
+    /// The kinds of things that act later, in the order in which they are looked after.
+    pub(crate) acts_later: &'static [&'static dyn ActsLater],
+    pub(crate) settings: Settings,
+    pub(crate) clock: Clock,
+    pub(crate) hasher: PasswordHasher,
+    pub(crate) cookies: CookieSigner,
+    pub(crate) secrets: SecretBox,
+    pub(crate) etags: EtagKey,
+    pub(crate) registry: RwLock<Arc<Registry>>,
+    /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
+    pub(crate) schema_gate: tokio::sync::RwLock<()>,
+    pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
+    /// Told when they are other ones.
+    pub(crate) subscriptions_changed: watch::Sender<i64>,
+    /// Told when the schema or the installed blocks are other ones.
+    pub(crate) catalogue_changed: watch::Sender<()>,
+    /// Told when a consumer group is no more.
+    pub(crate) group_gone: Notify,
+    pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
+    pub(crate) usages: Usages,
+    pub(crate) blocks_version: Mutex<i64>,
+    pub(crate) looking_for_blocks: tokio::sync::Mutex<()>,
+    pub(crate) identities: Arc<IdentityCache>,
+    pub(crate) tries: TryLimits,
+    pub(crate) rights_settled: Mutex<RightsSettled>,
+    /// Held by whoever looks after suspensions.
+    pub(crate) settling_rights: tokio::sync::Mutex<()>,
+    pub(crate) task_runs_under_way: RunsUnderWay,
+    pub(crate) feed: Feed,
+    pub(crate) scans: Arc<Places>,
+    pub(crate) response_bytes: Arc<ByteQuota>,
+    pub(crate) streams: Arc<Places>,
+    pub(crate) exports: Arc<Exports>,
+    pub(crate) writes: AtomicU64,
+    pub(crate) activity: Activity,
+    pub(crate) block_faults: BlockFaults,
+    pub(crate) process: Process,
+    pub(crate) status_readings: Readings,
+    pub(crate) runtime: OnceLock<Arc<dyn BlockRuntime>>,
+    /// For what goes on in the background in its name.
+    pub(crate) itself: OnceLock<Weak<App>>,
+    pub(crate) log_lines: mpsc::Sender<BlockLogRow>,
+    /// What calls have logged whose callers are shown it.
+    pub(crate) watched_calls: Mutex<HashMap<String, Vec<BlockLogRow>>>,
+    /// What is kept compiled of files that were inspected a moment ago.
+    pub(crate) inspected: Inspected,
+    /// When it was last told that lines of blocks are lost.
+    pub(crate) log_loss_told_at: AtomicI64,
+}
+
+/// How long the database may take to answer while it counts as ready.
+const READY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
+
+impl App {
+    pub(crate) fn runtime(&self) -> Result<&Arc<dyn BlockRuntime>> {
+        self.runtime.get().ok_or_else(|| Error::internal("no block runtime was set"))
+    }
+
+    /// The same where it may not be joined yet.
+    pub(crate) fn weak(&self) -> Weak<App> {
+        self.itself.get().cloned().unwrap_or_default()
+    }
+
+    /// This service, for a transaction that has to own what it needs of it.
+    pub(crate) fn itself(&self) -> Result<Arc<App>> {
+        let itself = self.itself.get().and_then(Weak::upgrade);
+        itself.ok_or_else(|| Error::internal("the service is not joined yet, or not any more"))
+    }
+
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub fn cookies(&self) -> &CookieSigner {
+        &self.cookies
+    }
+
+    /// Whether other instances may use the same database.
+    pub fn is_shared(&self) -> bool {
+        self.store.dialect() == blockbase_query::Dialect::Postgres
+    }
+
+    /// The schema that new requests begin with.
+    pub fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.registry.read())
+    }
+
+    /// Milliseconds since the epoch.
+    pub fn now(&self) -> i64 {
+        self.clock.now()
+    }
+
+    /// How many calls have written records since the start.
+    pub fn writes(&self) -> u64 {
+        self.writes.load(Ordering::Relaxed)
+    }
+
+    /// Counts a request that was answered, for the activity of the last hour.
+    pub fn count_answer(&self, is_error: bool) {
+        self.activity.answered(self.clock.now(), is_error);
+    }
+
+    pub fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Waits until a consumer group is no more, whose deliveries are to be dropped.
+    pub async fn group_gone(&self) {
+        self.group_gone.notified().await;
+    }
+
+    /// Tells of each change of the subscriptions.
+    pub fn watch_subscriptions(&self) -> watch::Receiver<i64> {
+        self.subscriptions_changed.subscribe()
+    }
+
+    /// Whether requests can be served.
+    pub async fn is_ready(&self) -> bool {
+        tokio::time::timeout(READY_TIMEOUT, self.store.is_ready()).await.unwrap_or(false)
+    }
+}
