@@ -108,7 +108,7 @@ impl Sources {
         let mut found = BTreeMap::new();
         for tree in statements(&self.0[file], true) {
             for (path, name) in leaves(tree) {
-                if let Some(path) = self.from_root(file, &path) {
+                if let Some(path) = self.absolute(file, &path) {
                     found.insert(name, path);
                 }
             }
@@ -117,7 +117,7 @@ impl Sources {
     }
 
     /// A path of a file from the crate's root on; `None` where it leads out of the crate.
-    fn from_root(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
+    fn absolute(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
         let here: Vec<String> = if file == "lib" { Vec::new() } else { file.split('/').map(str::to_owned).collect() };
         let base = match path.first()?.as_str() {
             "crate" => Vec::new(),
@@ -141,7 +141,7 @@ impl Sources {
             });
             for tree in inline.chain(statements(code, false)) {
                 for (path, _) in leaves(tree) {
-                    found.extend(self.from_root(file, &path).map(|path| (file.clone(), self.home(&path))));
+                    found.extend(self.absolute(file, &path).map(|path| (file.clone(), self.home(&path))));
                 }
             }
         }
