@@ -3,6 +3,7 @@
 mod kind;
 mod runner;
 mod schedule;
+mod under_way;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Resource, Result};
@@ -20,8 +21,8 @@ use crate::makers::keep_maker;
 use crate::records::page_json;
 use crate::stored::Place;
 use kind::Kind;
-pub(crate) use runner::RunsUnderWay;
 use schedule::next_run;
+pub(crate) use under_way::RunsUnderWay;
 
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 64;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// The folders, the lowest first, and what belongs into each: a file, or all files below a name.
 const FOLDERS: [(&str, &[&str]); 13] = [
-    ("base", &["answer", "clock", "frames", "sized", "stored", "topic"]),
+    ("base", &["answer", "clock", "frames", "sized", "stored", "topic", "webhooks/headers"]),
     ("caller", &["caller"]),
     (
         "state",
@@ -17,6 +17,8 @@ const FOLDERS: [(&str, &[&str]); 13] = [
             "activity",
             "acts_later",
             "blocks/faults",
+            "blocks/inspected",
+            "blocks/types",
             "blocks/usage",
             "identity/cache",
             "instance",
@@ -25,6 +27,7 @@ const FOLDERS: [(&str, &[&str]); 13] = [
             "master_secret",
             "refresh",
             "state",
+            "tasks/under_way",
         ],
     ),
     ("outbox", &["outbox", "platform_event", "record_events", "retention", "touched"]),
@@ -42,26 +45,20 @@ const FOLDERS: [(&str, &[&str]); 13] = [
 /// What imports from, or calls a method of `App` in, a higher folder today.
 const ALLOWED: &[(&str, &str)] = &[
     ("accounts/tries", "accounts"),
-    ("blocks/usage", "blocks"),
-    ("blocks/usage", "subscriptions"),
     ("caller", "identity"),
     ("caller", "recheck"),
     ("identity/cache", "identity"),
     ("identity/cache", "makers"),
     ("identity/cache", "recheck"),
-    ("manifest", "webhooks/headers"),
     ("platform_event", "subscriptions"),
     ("record_events", "subscriptions"),
     ("refresh", "blocks"),
     ("refresh", "recheck"),
     ("refresh", "subscriptions"),
-    ("state", "blocks"),
-    ("state", "blocks/inspect"),
     ("state", "export"),
     ("state", "feed"),
     ("state", "status"),
     ("state", "subscriptions"),
-    ("state", "tasks/runner"),
     ("suspension", "subscriptions"),
 ];
 
@@ -108,7 +105,7 @@ impl Sources {
         let mut found = BTreeMap::new();
         for tree in statements(&self.0[file], true) {
             for (path, name) in leaves(tree) {
-                if let Some(path) = self.absolute(file, &path) {
+                if let Some(path) = self.path_in_crate(file, &path) {
                     found.insert(name, path);
                 }
             }
@@ -117,7 +114,7 @@ impl Sources {
     }
 
     /// A path of a file from the crate's root on; `None` where it leads out of the crate.
-    fn absolute(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
+    fn path_in_crate(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
         let here: Vec<String> = if file == "lib" { Vec::new() } else { file.split('/').map(str::to_owned).collect() };
         let base = match path.first()?.as_str() {
             "crate" => Vec::new(),
@@ -141,7 +138,7 @@ impl Sources {
             });
             for tree in inline.chain(statements(code, false)) {
                 for (path, _) in leaves(tree) {
-                    found.extend(self.absolute(file, &path).map(|path| (file.clone(), self.home(&path))));
+                    found.extend(self.path_in_crate(file, &path).map(|path| (file.clone(), self.home(&path))));
                 }
             }
         }

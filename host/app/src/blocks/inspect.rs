@@ -1,49 +1,24 @@
 //! A packed file looked at before anybody consents to it: what it is, what it asks for, what it changes, and what is in its way.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result};
 use bytes::Bytes;
-use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::consent::{NewPermissions, additions};
 use super::differences::{Difference, differences};
+use super::inspected::KEPT;
 use super::install::{check_beside_others, check_secrets};
 use super::names::check_actions;
 use super::{InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
 use crate::manifest::{Manifest, Permissions};
-
-/// How long what was compiled for an inspection is kept, so that the install which follows does not compile again.
-const KEPT: Duration = Duration::from_secs(600);
-/// Files that are kept so, at a time.
-const KEPT_MAX: usize = 4;
-
-/// What is kept compiled of files that were inspected, the oldest first.
-#[derive(Default)]
-pub(crate) struct Inspected(Mutex<VecDeque<(Instant, Box<dyn Any + Send + Sync>)>>);
-
-impl Inspected {
-    fn keep(&self, kept: Box<dyn Any + Send + Sync>) {
-        let mut all = self.0.lock();
-        all.push_back((Instant::now() + KEPT, kept));
-        while all.len() > KEPT_MAX {
-            all.pop_front();
-        }
-    }
-
-    fn forget_old(&self) {
-        let now = Instant::now();
-        self.0.lock().retain(|(until, _)| *until > now);
-    }
-}
 
 /// What a packed file is, and what installing it would change.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

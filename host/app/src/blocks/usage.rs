@@ -7,17 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use blockbase_query::Action;
-use blockbase_schema::{Resource, Result};
+use blockbase_schema::Result;
 use parking_lot::{Mutex, RwLock};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::InstalledBlock;
-use crate::App;
+use super::types::InstalledBlock;
 use crate::answer::Timestamp;
-use crate::caller::Caller;
-use crate::subscriptions::is_built_in;
+use crate::manifest::Manifest;
 
 /// Buckets of one doubling of time: a percentile is exact to a thirtieth.
 const BUCKETS_AN_OCTAVE: u32 = 16;
@@ -192,6 +189,16 @@ impl BlockUsage {
         Arc::clone(self.handlers.write().entry(kind).or_default().entry(name.to_owned()).or_default())
     }
 
+    /// What is shown of it: the handlers of a manifest, of which `handlers` are those of subscriptions.
+    pub(super) fn shown(&self, since: i64, manifest: &Manifest, handlers: &[&str]) -> BlockUsageAnswer {
+        BlockUsageAnswer {
+            since: Timestamp(since),
+            actions: self.answer(HandlerKind::Action, manifest.actions.iter().map(|action| action.name.as_str())),
+            hooks: self.answer(HandlerKind::Hook, manifest.hooks.iter().map(|hook| hook.name.as_str())),
+            handlers: self.answer(HandlerKind::Subscription, handlers.iter().copied()),
+        }
+    }
+
     fn answer<'a>(&self, kind: HandlerKind, names: impl Iterator<Item = &'a str>) -> Vec<HandlerUsageAnswer> {
         let handlers = self.handlers.read();
         let unused = HandlerUsage::default();
@@ -212,6 +219,11 @@ impl Usages {
         Usages { since, blocks: Mutex::default() }
     }
 
+    /// Since when it is counted.
+    pub(super) fn since(&self) -> i64 {
+        self.since
+    }
+
     pub(crate) fn of(&self, block: &str) -> Arc<BlockUsage> {
         Arc::clone(self.blocks.lock().entry(block.to_owned()).or_default())
     }
@@ -219,31 +231,6 @@ impl Usages {
     /// Forgets blocks that are not installed any more.
     pub(crate) fn retain(&self, installed: &BTreeMap<String, Arc<InstalledBlock>>) {
         self.blocks.lock().retain(|name, _| installed.contains_key(name));
-    }
-}
-
-impl App {
-    /// What the calls of a block used on this instance since it started, handler by handler, those that were not called among them.
-    ///
-    /// # Errors
-    /// `not_found`.
-    pub fn block_usage(&self, caller: &Caller, name: &str) -> Result<BlockUsageAnswer> {
-        caller.require(Resource::Blocks, Action::Read)?;
-        let block = self.installed(name)?;
-        let (manifest, usage) = (&block.manifest, &block.usage);
-        let mut handlers: Vec<&str> = Vec::new();
-        for declared in manifest.subscriptions.iter().filter(|declared| !is_built_in(&declared.handler)) {
-            // Several subscriptions may have one handler.
-            if !handlers.contains(&declared.handler.as_str()) {
-                handlers.push(&declared.handler);
-            }
-        }
-        Ok(BlockUsageAnswer {
-            since: Timestamp(self.usages.since),
-            actions: usage.answer(HandlerKind::Action, manifest.actions.iter().map(|action| action.name.as_str())),
-            hooks: usage.answer(HandlerKind::Hook, manifest.hooks.iter().map(|hook| hook.name.as_str())),
-            handlers: usage.answer(HandlerKind::Subscription, handlers.into_iter()),
-        })
     }
 }
 

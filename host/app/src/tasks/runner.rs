@@ -1,14 +1,12 @@
 //! Runs of tasks: won, leased, done, told of.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use blockbase_query::Action;
 use blockbase_schema::{Code, Error, Resource, Result, Retry};
 use blockbase_store::{ReadCost, Service, TaskRow, TaskRunRow};
 use serde_json::{Value, json};
-use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::kind::{ANONYMOUS_CLEANUP, BLOCK_ACTION, Kind};
 use super::{TaskRunAnswer, may_delete_guests, next_run};
@@ -36,28 +34,6 @@ enum Renewal {
     Lost,
     /// The database did not answer.
     Unknown,
-}
-
-/// Counts the runs that are under way here, so that the server can wait for them when it ends.
-#[derive(Default)]
-pub(crate) struct RunsUnderWay {
-    gate: Arc<RwLock<()>>,
-    is_draining: AtomicBool,
-}
-
-impl RunsUnderWay {
-    /// A place to be held while a run is under way; `None` once the server drains.
-    fn enter(&self) -> Option<OwnedRwLockReadGuard<()>> {
-        if self.is_draining.load(Ordering::Acquire) {
-            return None;
-        }
-        Arc::clone(&self.gate).try_read_owned().ok()
-    }
-
-    async fn drain(&self) {
-        self.is_draining.store(true, Ordering::Release);
-        drop(self.gate.write().await);
-    }
 }
 
 impl App {
