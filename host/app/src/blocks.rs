@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::{Action, Permissions};
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Made, Maker, Suspension};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -332,9 +332,11 @@ struct DeclaredHandler {
 
 impl App {
     pub(crate) fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
-        self.blocks.read().get(name).cloned().ok_or_else(|| {
-            Error::new(Code::NotFound, format!("No block `{name}` is installed. GET /api/v1/blocks lists those that are."))
-        })
+        self.blocks
+            .read()
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Error::new(Code::NotFound, format!("No block `{name}` is installed.")).with_hint(Hint::ListBlocks))
     }
 
     /// Tells the runtime which files are installed.
