@@ -18,7 +18,7 @@ mod usage;
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{Made, Suspension};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -138,9 +138,11 @@ struct DeclaredHandler {
 
 impl App {
     pub(crate) fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
-        self.blocks.read().get(name).cloned().ok_or_else(|| {
-            Error::new(Code::NotFound, format!("No block `{name}` is installed. GET /api/v1/blocks lists those that are."))
-        })
+        self.blocks
+            .read()
+            .get(name)
+            .cloned()
+            .ok_or_else(|| Error::new(Code::NotFound, format!("No block `{name}` is installed.")).with_hint(Hint::ListBlocks))
     }
 
     /// Tells the runtime which files are installed.

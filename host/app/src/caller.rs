@@ -219,10 +219,7 @@ impl Caller {
     fn denied(&self, resource: &str, action: Action) -> Error {
         let needs = || Error::new(Code::Forbidden, format!("You need the permission to {} `{resource}`.", action.name()));
         match (&self.authority, self.is_known()) {
-            (Authority::Own(_), false) => Error::new(
-                Code::Unauthorized,
-                "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.",
-            ),
+            (Authority::Own(_), false) => Error::unauthenticated(),
             (Authority::Own(_), true) => needs(),
             // The block has the right as its caller, so it is the caller who lacks it.
             (Authority::Block { as_caller, .. }, true) if as_caller.decide(resource, action).is_some() => needs(),

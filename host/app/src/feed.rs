@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{broadcast, mpsc, watch};
@@ -333,8 +333,7 @@ pub(crate) fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>
     }
 }
 
-const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Ask for fewer with a smaller \
-                                `limit`, and for those before them with `before`; `GET /api/v1/events/:id` has one alone.";
+const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
 /// Events of the outbox looked through for one answer, at most.
 const LOOKED_THROUGH_MAX: i64 = 100_000;
 /// The same in one statement.
@@ -446,7 +445,7 @@ impl App {
                 .await?;
             let Some(event) = event else { continue };
             if list.len() + event.envelope().len() > bytes_max {
-                return Err(Error::new(Code::AnswerTooLarge, EVENTS_TOO_LARGE));
+                return Err(Error::new(Code::AnswerTooLarge, EVENTS_TOO_LARGE).with_hint(Hint::FewerEvents));
             }
             if list.len() > 1 {
                 list.push(',');

@@ -26,7 +26,7 @@
 use std::sync::Arc;
 
 use blockbase_query::{Grant, Permissions};
-use blockbase_schema::{Code, Error, Result};
+use blockbase_schema::{Code, Error, Hint, Result};
 use blockbase_store::{
     Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, UserRow,
 };
@@ -299,11 +299,7 @@ pub(crate) async fn keep_maker(connection: &mut Connection, maker: &Maker) -> Re
 
 /// The answer to a request with a suspended key.
 pub(crate) fn key_suspended(reason: SuspensionReason) -> Error {
-    let message = format!(
-        "This API key is suspended: {}. Somebody who holds its rights can take it over with POST /api/v1/api-keys/:id/adopt.",
-        explain(reason)
-    );
-    Error::new(Code::KeySuspended, message)
+    Error::new(Code::KeySuspended, format!("This API key is suspended: {}.", explain(reason))).with_hint(Hint::AdoptKey)
 }
 
 /// Brings the stored suspensions of what `part` made in line with its state, and of what those keys made, and so on. Each thing
@@ -366,14 +362,13 @@ pub(crate) fn owns_things(things: &[Thing]) -> Error {
     let list: Vec<Value> =
         listed.map(|thing| json!({ "resource": thing.kind.name(), "id": thing.id, "name": thing.name })).collect();
     let message = format!(
-        "This user made {} that would be without a maker. Hand over with `?handOverTo=<user id>`, or stop what they made with \
-         `?suspend=true`.",
+        "This user made {} that would be without a maker.",
         match things.len() {
             1 => "1 thing".to_owned(),
             more => format!("{more} things"),
         }
     );
-    let mut error = Error::new(Code::OwnsThings, message);
+    let mut error = Error::new(Code::OwnsThings, message).with_hint(Hint::HandOver);
     error.details = Some(Box::new(("things", Value::Array(list))));
     error
 }

@@ -79,10 +79,7 @@ impl App {
     /// `unauthorized` for callers that nobody knows, under enforcement.
     pub fn own_permissions(&self, caller: &Caller) -> Result<Value> {
         if self.settings.require_auth && !caller.is_known() {
-            return Err(Error::new(
-                Code::Unauthorized,
-                "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.",
-            ));
+            return Err(Error::unauthenticated());
         }
         let rights: &Permissions = caller.rights();
         Ok(json!({ "enforced": self.settings.require_auth, "permissions": rights.effective() }))

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use blockbase_query::{Action, ddl};
 use blockbase_schema::json::Members;
 use blockbase_schema::{
-    Code, Constraints, Error, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Resource, Result, StoredObject,
-    check_object_name, json as json_text,
+    Code, Constraints, Error, Hint, ObjectDefinition, Registry, Relationship, RelationshipDefinition, Resource, Result,
+    StoredObject, check_object_name, json as json_text,
 };
 use blockbase_store::{Connection, SchemaChangeRow, Service};
 use futures_util::future::BoxFuture;
@@ -299,13 +299,11 @@ impl App {
                 let needed = draft.catalogue.relationships.iter().find(|known| known.definition.is_needed_besides(&name));
                 if let Some(known) = needed.filter(|_| !cascade) {
                     let known = &known.definition;
-                    return Err(Error::new(
-                        Code::ObjectInUse,
-                        format!(
-                            "The relationship `{}` between `{}` and `{}` needs `{name}`. Delete it first, or add ?cascade=true.",
-                            known.name, known.source, known.target
-                        ),
-                    ));
+                    let message = format!(
+                        "The relationship `{}` between `{}` and `{}` needs `{name}`.",
+                        known.name, known.source, known.target
+                    );
+                    return Err(Error::new(Code::ObjectInUse, message).with_hint(Hint::Cascade));
                 }
                 let (gone, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut draft.catalogue.relationships)
                     .into_iter()

@@ -3,6 +3,7 @@
 mod config;
 mod data;
 mod deadline;
+mod hints;
 mod http;
 mod log;
 mod secrets;
@@ -36,5 +37,5 @@ fn guest_error(error: Error) -> types::Error {
         (None, true) => None,
         (field, _) => Some(serde_json::json!({ "field": field, "issues": error.issues }).to_string()),
     };
-    types::Error { code: error.code.as_str().to_owned(), message: error.message, details }
+    types::Error { code: error.code.as_str().to_owned(), message: error.message_for(hints::words).into_owned(), details }
 }

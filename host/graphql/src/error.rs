@@ -6,6 +6,8 @@ use blockbase_app::log_cause;
 use blockbase_app::schema::{Error, excerpt_of, json};
 use serde_json::Value;
 
+use crate::hints;
+
 /// A step on the way to a value of the answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
@@ -65,7 +67,7 @@ impl GraphqlError {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         log_cause(&self.error);
         out.extend_from_slice(b"{\"message\":");
-        json::write_string(out, &self.error.message);
+        json::write_string(out, &self.error.message_for(hints::words));
         if !self.place.locations.is_empty() {
             out.extend_from_slice(b",\"locations\":[");
             for (index, position) in self.place.locations.iter().enumerate() {
@@ -90,7 +92,7 @@ impl GraphqlError {
         }
         // The envelope of REST, its code under the name that GraphQL has for it, without the message.
         let mut extensions = serde_json::Map::new();
-        if let Value::Object(envelope) = self.error.envelope() {
+        if let Value::Object(envelope) = self.error.envelope(hints::words) {
             for (name, value) in envelope.into_iter().filter(|(name, _)| name != "message") {
                 extensions.insert(if name == "error" { "code".to_owned() } else { name }, value);
             }

@@ -13,6 +13,7 @@ mod documents;
 mod error;
 mod execute;
 mod graphiql;
+mod hints;
 mod http;
 mod introspection;
 mod lexical;

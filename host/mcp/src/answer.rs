@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Empty, Full};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::Answer;
+use crate::{Answer, hints};
 
 /// The text is not JSON.
 pub(crate) const PARSE_ERROR: i32 = -32700;
@@ -58,7 +58,7 @@ pub(crate) fn error(
 pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
     log_cause(problem);
     let status = StatusCode::from_u16(problem.code.outer_status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = error(status, REFUSED, &problem.message, Some(problem.envelope()), id);
+    let mut response = error(status, REFUSED, &problem.message_for(hints::words), Some(problem.envelope(hints::words)), id);
     if status == StatusCode::UNAUTHORIZED {
         response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(CHALLENGE));
     }
@@ -72,7 +72,7 @@ pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
 pub(crate) fn no_method(method: &Method, allowed: &'static str) -> Answer {
     let message = format!("/api/v1/mcp does not answer {method} here; the header Allow lists what it does answer.");
     let problem = Error::new(Code::MethodNotAllowed, message);
-    let data = Some(problem.envelope());
+    let data = Some(problem.envelope(hints::words));
     let mut response = error(StatusCode::METHOD_NOT_ALLOWED, REFUSED, &problem.message, data, None);
     response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allowed));
     response
@@ -90,5 +90,5 @@ pub(crate) fn no_session(is_named: bool) -> Answer {
             (StatusCode::BAD_REQUEST, INVALID_REQUEST, Error::invalid_request(message))
         }
     };
-    error(status, code, &problem.message, Some(problem.envelope()), None)
+    error(status, code, &problem.message, Some(problem.envelope(hints::words)), None)
 }

@@ -10,6 +10,7 @@
 mod answer;
 mod batch;
 mod call;
+mod hints;
 mod message;
 mod post;
 mod server;
@@ -21,7 +22,7 @@ mod watch;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::schema::{Error, Result};
 use blockbase_app::{App, Caller, IncomingBody, Invoker};
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
@@ -100,9 +101,6 @@ pub(crate) fn require_admission(app: &App, caller: &Caller) -> Result<()> {
     caller.require_platform()?;
     match caller.is_known() || !app.settings().require_auth || Shown::any(app, caller) {
         true => Ok(()),
-        false => Err(Error::new(
-            Code::Unauthorized,
-            "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.",
-        )),
+        false => Err(Error::unauthenticated()),
     }
 }

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 
 use crate::answer::INVALID_PARAMS;
 use crate::call::Call;
+use crate::hints;
 use crate::stream::STALLED_MAX;
 use crate::tools::{Refusal, Shown, describe, run};
 use crate::watch::Watched;
@@ -60,7 +61,7 @@ pub(crate) fn protocol(app: Arc<App>, draining: watch::Receiver<bool>) -> Stream
 /// A domain error where the protocol wants one of its own.
 fn protocol_error(error: &Error) -> ErrorData {
     log_cause(error);
-    ErrorData::new(ErrorCode::INTERNAL_ERROR, error.message.clone(), Some(error.envelope()))
+    ErrorData::new(ErrorCode::INTERNAL_ERROR, error.message_for(hints::words).into_owned(), Some(error.envelope(hints::words)))
 }
 
 impl ServerHandler for Server {
@@ -112,7 +113,7 @@ impl ServerHandler for Server {
             }
             Err(Refusal::Failed(error)) => {
                 log_cause(&error);
-                let text = error.envelope().to_string();
+                let text = error.envelope(hints::words).to_string();
                 if error.code == Code::Unauthorized {
                     call.outcome.lock().unauthorized = Some(error);
                 }

@@ -21,6 +21,7 @@ use crate::AppState;
 use crate::body::{media_type, read_within};
 use crate::error::{ApiError, status};
 use crate::extract::RequestInfo;
+use crate::hints;
 
 /// A refusal in the protocol's form: `{ code, error, message }`.
 pub(crate) enum AuthError {
@@ -97,7 +98,7 @@ impl IntoResponse for AuthError {
             }
             AuthProblem::Other(error) => {
                 blockbase_app::log_cause(&error);
-                let mut response = refusal(status(error.code), error.code.as_str(), &error.message);
+                let mut response = refusal(status(error.code), error.code.as_str(), &error.message_for(hints::words));
                 if let Some(seconds) = error.retry_after_s {
                     // The protocol's client reads the second one.
                     for name in [header::RETRY_AFTER, HeaderName::from_static("x-retry-after")] {

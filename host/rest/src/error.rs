@@ -6,6 +6,7 @@ use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error, excerpt};
 
 use crate::auth::AuthError;
+use crate::hints;
 
 /// A domain error on its way out.
 #[derive(Debug)]
@@ -25,7 +26,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let ApiError(error) = self;
         log_cause(&error);
-        let mut response = (status(error.code), axum::Json(error.envelope())).into_response();
+        let mut response = (status(error.code), axum::Json(error.envelope(hints::words))).into_response();
         if error.code == Code::Unauthorized {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -18,6 +18,7 @@ mod events;
 mod extract;
 mod fields;
 mod health;
+mod hints;
 mod hooks;
 mod host;
 mod lingering;

@@ -1,6 +1,8 @@
 //! The error codes: the one list of them, with the status that HTTP has for each and what the documentation says.
 //!
-//! REST, GraphQL and MCP take statuses from here. Tests compare `docs/errors.md` and the codes that the SDKs name with the list.
+//! REST, GraphQL and MCP take statuses from here. The remedies are for the documentation alone, whose page is written for
+//! clients of REST, so they may name its parameters; no error carries them. Tests compare `docs/errors.md` and the codes that the
+//! SDKs name with the list.
 
 /// Makes the enum, the list of its variants and what is known of each out of one table.
 macro_rules! codes {

@@ -1,9 +1,11 @@
-//! The domain error: a stable code, a sentence that says what to do, and nothing of the inside.
+//! The domain error: a stable code, a sentence, a hint what to do, and nothing of the inside.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU16;
 
 use crate::code::Code;
+use crate::hint::{Hint, HintWords};
 use crate::quote::{excerpt, shortened};
 
 /// The result of every domain operation.
@@ -37,7 +39,9 @@ pub enum Retry {
 #[derive(Debug)]
 pub struct Error {
     pub code: Code,
+    /// Without the hint, which each surface says in its own words: see [`Error::message_for`].
     pub message: String,
+    pub hint: Option<Box<Hint>>,
     /// The column at fault, when it is known.
     pub field: Option<String>,
     /// Every failure of an action's input; every field at fault of a record that has several.
@@ -58,6 +62,7 @@ impl Error {
         Error {
             code,
             message: shortened(message.into()),
+            hint: None,
             field: None,
             issues: Vec::new(),
             details: None,
@@ -70,6 +75,11 @@ impl Error {
     pub fn with_field(mut self, field: impl Into<String>) -> Self {
         let field: String = field.into();
         self.field = Some(excerpt(&field).into_owned());
+        self
+    }
+
+    pub fn with_hint(mut self, hint: Hint) -> Self {
+        self.hint = Some(Box::new(hint));
         self
     }
 
@@ -106,11 +116,13 @@ impl Error {
 
     /// An answer that lists more than one may hold (`SVC_MAX_ANSWER_BYTES`).
     pub fn answer_too_large() -> Self {
-        Error::new(
-            Code::AnswerTooLarge,
-            "The answer has more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Ask for fewer fields with `select`, or for \
-             fewer records with a smaller `limit`.",
-        )
+        Error::new(Code::AnswerTooLarge, "The answer has more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).")
+            .with_hint(Hint::FewerRecords)
+    }
+
+    /// The operation needs a caller who is known.
+    pub fn unauthenticated() -> Self {
+        Error::new(Code::Unauthorized, "Authentication required.").with_hint(Hint::Authenticate)
     }
 
     pub fn not_found(what: &str) -> Self {
@@ -119,8 +131,7 @@ impl Error {
 
     /// An object that does not exist, or that the caller may not know of.
     pub fn unknown_object(name: &str) -> Self {
-        let mut error =
-            Error::new(Code::NotFound, format!("There is no object `{name}`. GET /api/v1/data lists those that you may use."));
+        let mut error = Error::new(Code::NotFound, format!("There is no object `{name}`.")).with_hint(Hint::ListObjects);
         error.retry = Some(Retry::MayBeNew);
         error
     }
@@ -143,10 +154,18 @@ impl Error {
         Some(Error { issues, ..errors.into_iter().next()? })
     }
 
+    /// The message with its hint, in the words of a surface.
+    pub fn message_for(&self, words: HintWords) -> Cow<'_, str> {
+        match self.hint.as_deref().and_then(words) {
+            Some(hint) => Cow::Owned(format!("{} {hint}", self.message)),
+            None => Cow::Borrowed(&self.message),
+        }
+    }
+
     /// `{ error, message, field?, issues? }`, and what the error says more under a key of its own: the form that every surface
     /// shows or holds.
-    pub fn envelope(&self) -> serde_json::Value {
-        let mut envelope = serde_json::json!({ "error": self.code.as_str(), "message": self.message });
+    pub fn envelope(&self, words: HintWords) -> serde_json::Value {
+        let mut envelope = serde_json::json!({ "error": self.code.as_str(), "message": self.message_for(words) });
         if let Some(field) = &self.field {
             envelope["field"] = serde_json::json!(field);
         }

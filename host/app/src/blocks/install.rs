@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Issue, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Issue, Resource, Result};
 use blockbase_store::{BlockRow, BlockVersionRow, Connection, Made, Maker, SubscriptionRow, WebhookRow};
 use bytes::Bytes;
 use schemars::JsonSchema;
@@ -131,11 +131,8 @@ impl App {
         let added = present.as_ref().map(|present| additions(&present.manifest, &manifest)).unwrap_or_default();
         let asked_for = added.parts().join(", ");
         if !asked_for.is_empty() && !options.dry_run && !options.allow_new_permissions {
-            let message = format!(
-                "The new version asks for more than the installed one has ({asked_for}). `newPermissions` lists it; consent with \
-                 ?allowNewPermissions=true."
-            );
-            let mut error = Error::new(Code::NewPermissions, message);
+            let message = format!("The new version asks for more than the installed one has ({asked_for}).");
+            let mut error = Error::new(Code::NewPermissions, message).with_hint(Hint::AllowNewPermissions);
             error.details = Some(Box::new(("newPermissions", json!(added))));
             return Err(error);
         }
@@ -471,6 +468,5 @@ async fn store_webhooks(
 }
 
 fn block_exists(name: &str) -> Error {
-    let message = format!("The block `{name}` is installed already. ?upgrade=true replaces it by this version.");
-    Error::new(Code::BlockExists, message)
+    Error::new(Code::BlockExists, format!("The block `{name}` is installed already.")).with_hint(Hint::Upgrade)
 }

@@ -131,7 +131,8 @@ impl App {
         let error = match ended {
             Ok(()) => None,
             Err(error) if error.code == Code::Internal => return Err(error),
-            Err(error) => Some(error.envelope()),
+            // It belongs to the handler's call, which no surface asked for.
+            Err(error) => Some(error.envelope(|_| None)),
         };
         // What a block logs is for those who may read blocks.
         let logs = caller.holds(Resource::Blocks, Action::Read).then(|| watched.lines());

@@ -2,7 +2,7 @@
 
 use blockbase_auth::{Sealed, Unsealed};
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::BlockSecretRow;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,8 +110,8 @@ impl App {
             return Err(Error::new(Code::Forbidden, message));
         }
         let Some(row) = block.secrets.get(name) else {
-            let message = format!("The secret `{name}` is not set. POST /api/v1/blocks/{}/secrets sets it.", block.name());
-            return Err(Error::new(Code::NotFound, message));
+            let hint = Hint::SetSecret { block: block.name().to_owned() };
+            return Err(Error::new(Code::NotFound, format!("The secret `{name}` is not set.")).with_hint(hint));
         };
         let sealed = Sealed { key_id: row.key_id.clone(), ciphertext: row.ciphertext.clone() };
         self.secrets.open(&purpose(block.name(), name), &sealed).map_err(|problem| {

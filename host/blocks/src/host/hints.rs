@@ -1,0 +1,23 @@
+//! Hints of errors in the words of a block: what its functions of the host take, and what whoever installed it can do.
+
+use std::borrow::Cow;
+
+use blockbase_app::schema::Hint;
+
+pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
+    let words = match hint {
+        Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
+        Hint::SetSecret { block } => return Some(format!("POST /api/v1/blocks/{block}/secrets sets it.").into()),
+        Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
+        // A block presents no credential, names its objects in its manifest, and manages neither blocks, users nor the schema.
+        Hint::Authenticate
+        | Hint::ListObjects
+        | Hint::ListBlocks
+        | Hint::FewerEvents
+        | Hint::Upgrade
+        | Hint::AllowNewPermissions
+        | Hint::HandOver
+        | Hint::Cascade => return None,
+    };
+    Some(words.into())
+}

@@ -1,0 +1,43 @@
+//! Hints of errors in the words of GraphQL: its arguments, its schema, and the headers of its requests.
+
+use std::borrow::Cow;
+
+use blockbase_app::schema::Hint;
+
+pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
+    let words = match hint {
+        Hint::Authenticate => "Send a session token or an API key as `Authorization: Bearer …`.",
+        Hint::ListObjects => "The schema that introspection answers has those that you may use.",
+        Hint::FewerRecords => "Select fewer fields, or ask for fewer records with a smaller `limit`.",
+        Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
+        // It manages neither blocks, users nor the schema, and lists no past events.
+        Hint::ListBlocks
+        | Hint::FewerEvents
+        | Hint::SetSecret { .. }
+        | Hint::Upgrade
+        | Hint::AllowNewPermissions
+        | Hint::HandOver
+        | Hint::Cascade => return None,
+    };
+    Some(words.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::schema::Error;
+
+    use super::*;
+    use crate::error::GraphqlError;
+
+    #[test]
+    fn messages_name_no_route_of_rest() {
+        let mut out = Vec::new();
+        GraphqlError::from(Error::unknown_object("x")).write(&mut out);
+        assert_eq!(
+            String::from_utf8(out).expect("text"),
+            "{\"message\":\"There is no object `x`. The schema that introspection answers has those that you may use.\",\
+             \"extensions\":{\"code\":\"not_found\"}}"
+        );
+        assert_eq!(words(&Hint::Cascade), None);
+    }
+}

@@ -1,0 +1,41 @@
+//! Hints of errors in the words of MCP: its tools and their arguments, and the headers of its requests.
+
+use std::borrow::Cow;
+
+use blockbase_app::schema::Hint;
+
+use crate::tools::Tool;
+
+pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
+    let words = match hint {
+        Hint::Authenticate => "Send a session token or an API key as `Authorization: Bearer …`.",
+        Hint::ListObjects => {
+            return Some(format!("The tool `{}` lists those that you may use.", Tool::ListObjects.name()).into());
+        }
+        Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
+        Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
+        // No tool manages blocks, users or the schema, or lists events.
+        Hint::ListBlocks
+        | Hint::FewerEvents
+        | Hint::SetSecret { .. }
+        | Hint::Upgrade
+        | Hint::AllowNewPermissions
+        | Hint::HandOver
+        | Hint::Cascade => return None,
+    };
+    Some(words.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::schema::Error;
+
+    use super::*;
+
+    #[test]
+    fn messages_name_tools() {
+        let envelope = Error::unknown_object("x").envelope(words);
+        assert_eq!(envelope["message"], "There is no object `x`. The tool `list_objects` lists those that you may use.");
+        assert_eq!(words(&Hint::Cascade), None);
+    }
+}

@@ -1,0 +1,50 @@
+//! Hints of errors in the words of REST: its paths, parameters and headers.
+
+use std::borrow::Cow;
+
+use blockbase_app::schema::Hint;
+
+pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
+    let words = match hint {
+        Hint::Authenticate => "Send a session token or an API key as `Authorization: Bearer …`.",
+        Hint::ListObjects => "GET /api/v1/data lists those that you may use.",
+        Hint::ListBlocks => "GET /api/v1/blocks lists those that are.",
+        Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
+        Hint::FewerEvents => {
+            "Ask for fewer with a smaller `limit`, and for those before them with `before`; `GET /api/v1/events/:id` has one alone."
+        }
+        Hint::AdoptKey => "Somebody who holds its rights can take it over with POST /api/v1/api-keys/:id/adopt.",
+        Hint::SetSecret { block } => return Some(format!("POST /api/v1/blocks/{block}/secrets sets it.").into()),
+        Hint::Upgrade => "?upgrade=true replaces it by this version.",
+        Hint::AllowNewPermissions => "`newPermissions` lists it; consent with ?allowNewPermissions=true.",
+        Hint::HandOver => "Hand over with `?handOverTo=<user id>`, or stop what they made with `?suspend=true`.",
+        Hint::Cascade => "Delete it first, or add ?cascade=true.",
+    };
+    Some(words.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::schema::{Code, Error};
+
+    use super::*;
+
+    /// Clients may have the sentences in front of people: they are what they were when the errors themselves had them.
+    #[test]
+    fn messages_have_their_hints() {
+        let said = |error: Error| error.envelope(words)["message"].as_str().expect("a message").to_owned();
+        assert_eq!(said(Error::unknown_object("x")), "There is no object `x`. GET /api/v1/data lists those that you may use.");
+        assert_eq!(
+            said(Error::unauthenticated()),
+            "Authentication required. Send a session token or an API key as `Authorization: Bearer …`."
+        );
+        assert_eq!(
+            said(Error::answer_too_large()),
+            "The answer has more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Ask for fewer fields with `select`, or for \
+             fewer records with a smaller `limit`."
+        );
+        let unset = Error::new(Code::NotFound, "It is not set.").with_hint(Hint::SetSecret { block: "b".to_owned() });
+        assert_eq!(said(unset), "It is not set. POST /api/v1/blocks/b/secrets sets it.");
+        assert_eq!(said(Error::not_found("record")), "No such record.");
+    }
+}

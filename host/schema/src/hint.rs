@@ -1,0 +1,118 @@
+//! What a caller can do about an error, as a fact. The floors below the surfaces must not know how any surface says it.
+//!
+//! A path, a parameter or a header is a word of one surface: a GraphQL client has no `?cascade=true`. So an error has a hint,
+//! and each surface has one function that says every hint in its own words.
+
+use std::borrow::Cow;
+
+/// What the caller of a failed operation can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Present a credential.
+    Authenticate,
+    /// List the objects that the caller may use.
+    ListObjects,
+    /// List the installed blocks.
+    ListBlocks,
+    /// Ask for fewer fields or for fewer records.
+    FewerRecords,
+    /// Ask for fewer events, for older ones, or for one alone.
+    FewerEvents,
+    /// Somebody who holds the key's rights can adopt it.
+    AdoptKey,
+    /// Give the block the secret.
+    SetSecret { block: String },
+    /// Replace the installed version by the new one.
+    Upgrade,
+    /// Consent to what the new version asks for besides.
+    AllowNewPermissions,
+    /// Hand over what the user made, or suspend it.
+    HandOver,
+    /// Delete what needs the object before it, or with it.
+    Cascade,
+}
+
+/// How a surface says a hint: whole sentences. `None` where it has no operation that the hint is about.
+pub type HintWords = fn(&Hint) -> Option<Cow<'static, str>>;
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use regex::Regex;
+
+    /// The crates below the surfaces.
+    const CRATES: [&str; 5] = ["schema", "query", "store", "auth", "app"];
+    /// The remedies in it are for `docs/errors.md`, a page for readers of the REST API. No error carries them.
+    const DOCUMENTATION: &str = "schema/src/code.rs";
+
+    fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false if path.extension().is_some_and(|end| end == "rs") => found.push(path),
+                false => {}
+            }
+        }
+    }
+
+    /// The string literals of Rust source, comments and the tests at its end left out.
+    fn literals(source: &str) -> Vec<String> {
+        // Whatever begins first is taken whole, so that a quote in a comment or a character begins no string.
+        let tokens = Regex::new(
+            r####"(?xs) //[^\n]* | /\*.*?\*/ | '(?:\\.[^']*|[^\\'])' | r\#\#"(.*?)"\#\# | r\#"(.*?)"\# | \br"([^"]*)" | "((?:\\.|[^"\\])*)" "####,
+        );
+        let source = source.split("#[cfg(test)]\nmod tests {").next().expect("a first part");
+        let captures = tokens.expect("an expression");
+        let text = |captures: regex::Captures<'_>| captures.iter().skip(1).flatten().next().map(|text| text.as_str().to_owned());
+        captures.captures_iter(source).filter_map(text).collect()
+    }
+
+    /// What a literal has of a surface's words.
+    fn words_of_surfaces(literal: &str) -> Option<String> {
+        let words =
+            Regex::new(r"/api/|\?[a-z][A-Za-z]*=|(?:GET|POST|PUT|PATCH|DELETE) /|Authorization|Bearer").expect("an expression");
+        words.find(literal).map(|found| found.as_str().to_owned())
+    }
+
+    #[test]
+    fn messages_below_the_surfaces_have_no_words_of_theirs() {
+        let host = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' directory");
+        let (mut looked_at, mut faults) = (0, Vec::new());
+        for name in CRATES {
+            let mut files = Vec::new();
+            sources(&host.join(name).join("src"), &mut files);
+            for file in files.into_iter().filter(|file| !file.ends_with(DOCUMENTATION)) {
+                let source = std::fs::read_to_string(&file).expect("source");
+                for literal in literals(&source) {
+                    looked_at += 1;
+                    if let Some(words) = words_of_surfaces(&literal) {
+                        faults.push(format!("{}: {words:?} in {literal:?}", file.display()));
+                    }
+                }
+            }
+        }
+        assert!(faults.is_empty(), "give the error a Hint, and let the surfaces say it:\n{}", faults.join("\n"));
+        assert!(looked_at > 1000, "{looked_at} literals");
+    }
+
+    #[test]
+    fn literals_are_found_where_they_are() {
+        let source = r####"
+            // "a comment"
+            let quote = '"'; let escaped = '\''; let life: &'static str = "one";
+            let raw = (r"two\", r#"th"ree"#, "fo\"ur", /* "none" */ "five \
+                six");
+#[cfg(test)]
+mod tests { "seven" }
+"####;
+        assert_eq!(literals(source), ["one", r"two\", r#"th"ree"#, r#"fo\"ur"#, "five \\\n                six"]);
+        for literal in ["see /api/v1/data", "add ?cascade=true.", "GET /x", "send Authorization: x"] {
+            assert!(words_of_surfaces(literal).is_some(), "{literal}");
+        }
+        for literal in ["Is it so? yes = no", "ON DELETE CASCADE", "DELETE FROM svc_users"] {
+            assert_eq!(words_of_surfaces(literal), None, "{literal}");
+        }
+    }
+}
