@@ -45,7 +45,7 @@ pub struct Error {
     /// The column at fault, when it is known.
     pub field: Option<String>,
     /// Every failure of an action's input; every field at fault of a record that has several.
-    pub issues: Vec<Issue>,
+    pub issues: Box<[Issue]>,
     /// A document that says more, under a key of its own beside the message.
     pub details: Option<Box<(&'static str, serde_json::Value)>>,
     /// What happened inside. Never rendered.
@@ -64,7 +64,7 @@ impl Error {
             message: shortened(message.into()),
             hint: None,
             field: None,
-            issues: Vec::new(),
+            issues: Box::default(),
             details: None,
             cause: None,
             retry: None,
@@ -151,7 +151,7 @@ impl Error {
                 message: error.message.clone(),
             }));
         }
-        Some(Error { issues, ..errors.into_iter().next()? })
+        Some(Error { issues: issues.into(), ..errors.into_iter().next()? })
     }
 
     /// The message with its hint, in the words of a surface.

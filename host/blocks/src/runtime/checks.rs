@@ -67,7 +67,7 @@ pub(super) fn validation_failed(what: &str, issues: Vec<Issue>) -> Result<()> {
     }
     let mut error =
         Error::new(Code::ValidationFailed, format!("{what} does not match its schema; `issues` lists every failure."));
-    error.issues = issues;
+    error.issues = issues.into();
     Err(error)
 }
 
