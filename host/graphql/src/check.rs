@@ -265,3 +265,24 @@ pub(crate) fn find(view: &View, ty: OperationType, name: &str) -> Option<Root> {
         OperationType::Subscription => view.subscription(name),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::PaginationAnswer;
+
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_members_of_its_answer() {
+        let pagination = PaginationAnswer {
+            page: 1,
+            page_size: 25,
+            total_count: None,
+            total_pages: None,
+            has_next_page: false,
+            has_previous_page: false,
+        };
+        let answered = serde_json::to_value(pagination).expect("JSON");
+        assert_eq!(answered.as_object().expect("an object").keys().collect::<Vec<_>>(), PAGINATION);
+    }
+}
