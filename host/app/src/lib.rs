@@ -108,7 +108,7 @@ pub use manifest::{
 pub use master_secret::{database_id, secret_opens};
 pub use persist::{PersistConfig, UNDECODABLE};
 pub use preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
-pub use records::{ListAnswer, write_warnings};
+pub use records::{ListAnswer, PaginationAnswer, write_warnings};
 pub use roles::{RoleAnswer, RoleChanges, RolePermissions};
 pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
@@ -128,4 +128,4 @@ pub use users::{ManagedUserAnswer, OnDeletion, UserChanges, UserSearch, UserSess
 pub use versions::{Condition, RecordAnswer};
 pub use visible::Visible;
 pub use webhooks::{NewWebhook, Webhook, WebhookAnswer, WebhookChanges};
-pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest};
+pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest, WrittenAnswer};

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use blockbase_query::aggregate::AggregatePlan;
 use blockbase_query::expand::ExpandPlan;
+use blockbase_query::limits::PAGE_SIZE_MAX;
 use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
 use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
 use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
 use blockbase_store::{Connection, Cost, DbError, Read};
+use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -34,7 +36,7 @@ pub struct ListAnswer {
 impl ListAnswer {
     /// `{ "data": [ … ], "pagination": { … } }`, with `warnings` where there are any.
     pub fn json(&self) -> Vec<u8> {
-        let pagination = pagination_json(self.paging, self.total, self.has_next_page);
+        let pagination = text_of(&self.pagination());
         let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 32);
         json.extend_from_slice(b"{\"data\":[");
         json.extend_from_slice(&self.rows);
@@ -43,6 +45,38 @@ impl ListAnswer {
         write_warnings(&mut json, &self.warnings);
         json.push(b'}');
         json
+    }
+
+    pub fn pagination(&self) -> PaginationAnswer {
+        PaginationAnswer::new(self.paging, self.total, self.has_next_page)
+    }
+}
+
+/// Where the page lies. `totalCount` and `totalPages` are null where `count=none` left them out.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcPagination", deny_unknown_fields)]
+pub struct PaginationAnswer {
+    #[schemars(range(min = 1))]
+    pub page: u64,
+    #[schemars(with = "u32", range(min = 1), extend("maximum" = PAGE_SIZE_MAX))]
+    pub page_size: u64,
+    pub total_count: Option<u64>,
+    pub total_pages: Option<u64>,
+    pub has_next_page: bool,
+    pub has_previous_page: bool,
+}
+
+impl PaginationAnswer {
+    fn new(paging: Paging, total: Option<u64>, has_next_page: bool) -> PaginationAnswer {
+        PaginationAnswer {
+            page: paging.page(),
+            page_size: paging.limit,
+            total_count: total,
+            total_pages: total.map(|total| paging.total_pages(total)),
+            has_next_page,
+            has_previous_page: paging.has_previous_page(),
+        }
     }
 }
 
@@ -57,24 +91,11 @@ pub fn write_warnings(json: &mut Vec<u8>, warnings: &[String]) {
     }
 }
 
-/// Where a page lies, as JSON.
-pub(crate) fn pagination_json(paging: Paging, total: Option<u64>, has_next_page: bool) -> String {
-    let number = |number: Option<u64>| number.map_or_else(|| "null".to_owned(), |number| number.to_string());
-    format!(
-        r#"{{"page":{},"pageSize":{},"totalCount":{},"totalPages":{},"hasNextPage":{has_next_page},"hasPreviousPage":{}}}"#,
-        paging.page(),
-        paging.limit,
-        number(total),
-        number(total.map(|total| paging.total_pages(total))),
-        paging.has_previous_page(),
-    )
-}
-
 /// The page of a list of the service's own things: `{ data, pagination }`, with what SQL counted in all.
 pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> String {
     let data = text_of(data);
     let total = u64::try_from(total).unwrap_or(0);
-    let pagination = pagination_json(paging, Some(total), paging.has_next_page(total));
+    let pagination = text_of(&PaginationAnswer::new(paging, Some(total), paging.has_next_page(total)));
     format!(r#"{{"data":{data},"pagination":{pagination}}}"#)
 }
 

@@ -14,9 +14,14 @@ use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, U
 use blockbase_query::{Access, Action, Scope, sql};
 use blockbase_schema::json::{Members, write_string};
 use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, system};
+use schemars::JsonSchema;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::App;
+use crate::answer::text_of;
 use crate::caller::Caller;
 use crate::deletion::delete_records;
 use crate::record_events::WriteContext;
@@ -67,22 +72,37 @@ pub struct BulkAnswer {
 }
 
 impl BulkAnswer {
-    /// `{ count, ids }`.
     pub fn json(&self) -> String {
-        format!("{{\"count\":{},\"ids\":{}}}", self.ids.len(), self.ids_json())
+        text_of(&WrittenAnswer { count: self.ids.len(), ids: Ids(&self.ids) })
     }
 
     /// `[uuid]`.
     pub fn ids_json(&self) -> String {
-        let mut json = String::with_capacity(self.ids.len() * 39 + 2);
-        json.push('[');
-        for (index, id) in self.ids.iter().enumerate() {
-            json.push_str(if index > 0 { ",\"" } else { "\"" });
-            json.push_str(id.hyphenated().encode_lower(&mut [0; 36]));
-            json.push('"');
+        text_of(&Ids(&self.ids))
+    }
+}
+
+/// The records that a bulk call wrote.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcWritten", deny_unknown_fields)]
+pub struct WrittenAnswer<'a> {
+    #[schemars(with = "u32")]
+    count: usize,
+    #[schemars(with = "Vec<String>", extend("items" = json!({ "type": "string", "format": "uuid" })))]
+    ids: Ids<'a>,
+}
+
+/// Ids as answers show them.
+#[derive(Debug)]
+struct Ids<'a>(&'a [Uuid]);
+
+impl Serialize for Ids<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for id in self.0 {
+            list.serialize_element(&*id.hyphenated().encode_lower(&mut [0; 36]))?;
         }
-        json.push(']');
-        json
+        list.end()
     }
 }
 

@@ -232,7 +232,8 @@ impl<'d> Check<'d> {
             let message = format!("`{}` takes no argument `{}`.", field.node.name.node, name.node);
             return self.tell(Error::invalid_request(message), name.pos);
         }
-        if let Err((error, position)) = Arguments::of(declared, &field.node.arguments, &self.variables) {
+        if let Err(placed) = Arguments::of(declared, &field.node.arguments, &self.variables) {
+            let (error, position) = *placed;
             self.tell(error, if position == Pos::default() { field.pos } else { position });
         }
     }
@@ -262,5 +263,26 @@ pub(crate) fn find(view: &View, ty: OperationType, name: &str) -> Option<Root> {
         OperationType::Query => view.query(name),
         OperationType::Mutation => view.mutation(name),
         OperationType::Subscription => view.subscription(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::PaginationAnswer;
+
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_members_of_its_answer() {
+        let pagination = PaginationAnswer {
+            page: 1,
+            page_size: 25,
+            total_count: None,
+            total_pages: None,
+            has_next_page: false,
+            has_previous_page: false,
+        };
+        let answered = serde_json::to_value(pagination).expect("JSON");
+        assert_eq!(answered.as_object().expect("an object").keys().collect::<Vec<_>>(), PAGINATION);
     }
 }

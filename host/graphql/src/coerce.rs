@@ -492,6 +492,9 @@ fn written(input: &Input) -> String {
 /// The arguments of a field, as JSON text by their names.
 pub(crate) struct Arguments(HashMap<String, String>);
 
+/// An error and where in the document it is; the default where that is the field itself.
+pub(crate) type PlacedError = Box<(Error, Pos)>;
+
 /// An argument as the document has it.
 pub(crate) type SentArgument = (Positioned<Name>, Positioned<Value>);
 
@@ -500,7 +503,7 @@ impl Arguments {
     ///
     /// # Errors
     /// `invalid_request`, or what a value of a record is refused with.
-    pub(crate) fn of(declared: Vec<InputField>, sent: &[SentArgument], variables: &Variables) -> Result<Arguments, (Error, Pos)> {
+    pub(crate) fn of(declared: Vec<InputField>, sent: &[SentArgument], variables: &Variables) -> Result<Arguments, PlacedError> {
         let mut values = HashMap::with_capacity(sent.len());
         for field in declared {
             let name = field.name;
@@ -513,15 +516,18 @@ impl Arguments {
             };
             match written {
                 Ok(true) => {
-                    let text = String::from_utf8(out).map_err(|error| (Error::internal(error), position))?;
+                    let text = String::from_utf8(out).map_err(|error| Box::new((Error::internal(error), position)))?;
                     values.insert(name, text);
                 }
                 Ok(false) => {}
-                Err(error) => return Err((outside_of_records(error).within(format_args!("The argument `{name}`")), position)),
+                Err(error) => {
+                    let error = outside_of_records(error).within(format_args!("The argument `{name}`"));
+                    return Err(Box::new((error, position)));
+                }
             }
         }
         let arguments = Arguments(values);
-        within_bound(arguments.bytes()).map_err(|error| (error, Pos::default()))?;
+        within_bound(arguments.bytes()).map_err(|error| Box::new((error, Pos::default())))?;
         Ok(arguments)
     }
 

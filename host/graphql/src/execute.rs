@@ -13,7 +13,7 @@ use blockbase_app::{App, Caller, run_sized};
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use crate::coerce::{Arguments, Variables, within_bound};
+use crate::coerce::{Arguments, PlacedError, Variables, within_bound};
 use crate::collect::{Context, Selected};
 use crate::error::{GraphqlError, write_errors};
 use crate::introspection;
@@ -131,7 +131,8 @@ impl<'d> Execution<'d> {
             answer.nullable(|_| Err(GraphqlError::at(error, selected.position, Place::root(selected.key).path())));
             return answer;
         };
-        if let Err((error, position)) = self.dispatch(&root, selected, is_last, &mut answer).await {
+        if let Err(placed) = self.dispatch(&root, selected, is_last, &mut answer).await {
+            let (error, position) = *placed;
             answer.json = b"null".to_vec();
             let position = if position == Pos::default() { selected.position } else { position };
             answer.errors.push(GraphqlError::at(error, position, Place::root(selected.key).path()));
@@ -145,14 +146,14 @@ impl<'d> Execution<'d> {
         selected: &Selected<'d>,
         is_last: bool,
         answer: &mut Answer,
-    ) -> Result<(), (Error, Pos)> {
+    ) -> Result<(), PlacedError> {
         let mut arguments =
             run_sized(self.variables.bytes(), || Arguments::of(root.arguments(), &selected.field.arguments, self.variables))?;
         if is_last {
             self.variables.forget_large();
         }
         let bytes = self.argument_bytes.fetch_add(arguments.bytes(), Ordering::Relaxed) + arguments.bytes();
-        within_bound(bytes).map_err(|error| (error, Pos::default()))?;
+        within_bound(bytes).map_err(|error| Box::new((error, Pos::default())))?;
         let outcome = match root {
             Root::SchemaVersion => {
                 answer.json.extend_from_slice(self.view.registry.version.to_string().as_bytes());
@@ -174,7 +175,7 @@ impl<'d> Execution<'d> {
             Root::Action(block, action) => self.call_action(block, action, &arguments, answer).await,
             Root::Events => Err(Error::internal("a subscription came as a query")),
         };
-        outcome.map_err(|error| (error, Pos::default()))
+        outcome.map_err(|error| Box::new((error, Pos::default())))
     }
 
     /// A selection of records of `object`, and what it wants of them.

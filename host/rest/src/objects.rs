@@ -3,8 +3,10 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::HistoryRequest;
-use blockbase_app::schema::{Code, Error, ObjectDefinition, json, time};
+use blockbase_app::schema::{Code, Error, ObjectDefinition, json};
+use blockbase_app::{HistoryRequest, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::AppState;
@@ -89,14 +91,17 @@ pub(crate) async fn schema(
 /// Entries of the history at once, where a number is asked for.
 const CHANGES_MAX: i64 = 1000;
 
-/// An entry of the history. The change stays text, so that its numbers keep their digits.
-#[derive(serde::Serialize)]
+/// An entry of the schema's history.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct SchemaChange {
+#[schemars(rename = "SvcMigration", deny_unknown_fields)]
+pub(crate) struct SchemaChange {
     version: i64,
+    // It stays text, so that its numbers keep their digits.
+    #[schemars(extend("$ref" = "#/components/schemas/SvcSchemaChange"), with = "serde_json::Value")]
     change: Box<RawValue>,
     applied_by: Option<String>,
-    applied_at: String,
+    applied_at: Timestamp,
 }
 
 pub(crate) async fn migrations(
@@ -120,7 +125,7 @@ pub(crate) async fn migrations(
             version: row.version,
             change: RawValue::from_string(row.change).map_err(Error::internal)?,
             applied_by: row.applied_by,
-            applied_at: time::format_datetime(row.applied_at),
+            applied_at: Timestamp(row.applied_at),
         })
     });
     let changes: Vec<SchemaChange> = changes.collect::<Result<_, Error>>()?;

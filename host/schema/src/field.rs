@@ -1,15 +1,18 @@
 //! The definition of one field, as the schema API takes and gives it.
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::column::Column;
 use crate::error::{Error, Result};
+use crate::name::NAME_PATTERN;
 use crate::number::{ExactJson, ExactNumber};
 
-/// The nineteen field types.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// One of the nineteen field types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum FieldType {
     Text,
     Email,
@@ -113,39 +116,59 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// `{ name, type, label?, description?, required?, isUnique?, indexed?, default?, min?, max?, pattern?, options?, scale? }`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+// Schema of a bound, which has the digits that its author wrote.
+fn number(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "number" })
+}
+
+// A member that is left out where there is none is described as its type, without null: `with` says so.
+/// A field as it is defined.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcField")]
 pub struct Field {
+    #[schemars(extend("pattern" = NAME_PATTERN))]
     pub name: String,
     #[serde(rename = "type")]
     pub kind: FieldType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub description: Option<String>,
+    /// Whether each record needs a value.
     #[serde(default, skip_serializing_if = "is_false")]
     pub required: bool,
+    /// Whether no two records may have the same value.
     #[serde(default, skip_serializing_if = "is_false")]
     pub is_unique: bool,
+    /// Whether an index helps filters and sorting.
     #[serde(default, skip_serializing_if = "is_false")]
     pub indexed: bool,
+    /// The value of records that are created without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "serde_json::Value")]
     pub default: Option<ExactJson>,
-    /// Least value of a numeric field, least length of a textual one.
+    /// Least value of a number, least length of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "number")]
     pub min: Option<ExactNumber>,
-    /// Greatest value of a numeric field, greatest length of a textual one.
+    /// Greatest value of a number, greatest length of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "number")]
     pub max: Option<ExactNumber>,
-    /// A regular expression of the `regex` crate that has to match somewhere in the value.
+    /// A regular expression of Rust's `regex` crate that matches somewhere in the text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub pattern: Option<String>,
-    /// The values of `enum` and `multi_enum`.
+    /// The values of enum and multi_enum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
     pub options: Option<Vec<String>>,
-    /// Digits after the point of `decimal`, `currency` and `percentage`.
+    /// Digits after the point of decimal, currency and percentage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u8", extend("maximum" = SCALE_MAX))]
     pub scale: Option<u8>,
 }
 

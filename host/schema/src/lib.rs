@@ -31,7 +31,7 @@ pub use field::{Field, FieldType};
 pub use fold::{fold, fold_into};
 pub use hint::{Hint, HintWords};
 pub use listed::{enumerated, table_rows};
-pub use name::{check_field_name, check_object_name, is_name, pascal_case};
+pub use name::{NAME_PATTERN, check_field_name, check_object_name, is_name, pascal_case};
 pub use number::{ExactJson, ExactNumber, is_double};
 pub use object::{Constraints, Object, ObjectDefinition, StoredObject};
 pub use quote::{excerpt, excerpt_of, quoted};

@@ -15,7 +15,10 @@ const RESERVED_PREFIXES: [&str; 3] = ["svc_", "sqlite_", "pg_"];
 const ENGINE_COLUMNS: [&str; 9] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid", "rowid", "oid", "_rowid_"];
 const ENGINE_TABLES: [&str; 3] = ["json_each", "json_tree", "excluded"];
 
-/// Whether `text` matches `^[a-z][a-z0-9_]{0,47}$`.
+/// What [`is_name`] tests, as a regular expression for documents.
+pub const NAME_PATTERN: &str = "^[a-z][a-z0-9_]{0,47}$";
+
+/// Whether `text` matches [`NAME_PATTERN`].
 pub fn is_name(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() <= NAME_CHARS_MAX
@@ -139,11 +142,12 @@ mod tests {
 
     #[test]
     fn names_have_the_documented_form() {
+        let pattern = regex::Regex::new(NAME_PATTERN).expect("a pattern");
         for good in ["a", "task", "order_item2", &"a".repeat(48)] {
-            assert!(is_name(good), "{good}");
+            assert!(is_name(good) && pattern.is_match(good), "{good}");
         }
         for bad in ["", "Task", "2nd", "_x", "a-b", "a b", "é", "a\"b", &"a".repeat(49)] {
-            assert!(!is_name(bad), "{bad}");
+            assert!(!is_name(bad) && !pattern.is_match(bad), "{bad}");
         }
     }
 

@@ -2,19 +2,22 @@
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::column::{Column, INDEX_BYTES_MAX, system};
 use crate::error::{Error, Result};
 use crate::field::{Field, FieldType};
-use crate::name::{check_field_name, check_object_name};
+use crate::name::{NAME_PATTERN, check_field_name, check_object_name};
 use crate::relationship::{Reference, Relationship, RelationshipKind};
 
-/// `{ uniqueTogether?: [[column]] }`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// What holds between the records of an object.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcConstraints")]
 pub struct Constraints {
+    /// Groups of columns whose values no two records may have alike.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unique_together: Vec<Vec<String>>,
 }
@@ -25,19 +28,24 @@ impl Constraints {
     }
 }
 
-/// `{ name, label?, description?, fields, constraints?, indexes? }`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// An object as it is defined.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcObject")]
 pub struct ObjectDefinition {
+    #[schemars(extend("pattern" = NAME_PATTERN))]
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub label: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub description: Option<String>,
     #[serde(default)]
     pub fields: Vec<Field>,
     #[serde(default, skip_serializing_if = "Constraints::is_empty")]
     pub constraints: Constraints,
+    /// Groups of columns that have an index together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub indexes: Vec<Vec<String>>,
 }

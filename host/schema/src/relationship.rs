@@ -1,14 +1,16 @@
 //! Relationships between objects, and the keys under which they show.
 
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::code::Code;
 use crate::error::{Error, Result};
-use crate::name::check_field_name;
+use crate::name::{NAME_PATTERN, check_field_name};
 
 /// How many records stand on each side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum RelationshipKind {
     ManyToOne,
     OneToOne,
@@ -17,21 +19,31 @@ pub enum RelationshipKind {
 }
 
 /// What becomes of the records that refer to one that is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum OnDelete {
-    /// The deletion is refused.
+    // The deletion is refused. (With doc comments the schema would be a list of schemas, and no `enum`.)
     Restrict,
-    /// They are deleted too.
+    // They are deleted too.
     Cascade,
-    /// They refer to nothing.
+    // They refer to nothing.
     SetNull,
 }
 
-/// `{ name, kind, source, target, required?, onDelete? }`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+// Checking fills `onDelete` in, so that each answer has it.
+fn with_on_delete(schema: &mut Schema) {
+    if let Some(required) = schema.get_mut("required").and_then(|required| required.as_array_mut()) {
+        required.push("onDelete".into());
+    }
+}
+
+/// A relationship as it is defined.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(inline, transform = with_on_delete)]
 pub struct RelationshipDefinition {
+    #[schemars(extend("pattern" = NAME_PATTERN))]
     pub name: String,
     pub kind: RelationshipKind,
     pub source: String,
@@ -39,13 +51,16 @@ pub struct RelationshipDefinition {
     #[serde(default)]
     pub required: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OnDelete")]
     pub on_delete: Option<OnDelete>,
 }
 
 /// A relationship of the live schema.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "SvcRelationship", deny_unknown_fields)]
 pub struct Relationship {
-    /// Number in the catalogue. Names of constraints and of the link table are made of it.
+    /// Number in the catalogue.
+    // Names of constraints and of the link table are made of it.
     pub id: i64,
     #[serde(flatten)]
     pub definition: RelationshipDefinition,

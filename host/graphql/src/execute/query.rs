@@ -210,18 +210,19 @@ fn paging(arguments: &Arguments) -> Result<blockbase_app::Paging> {
 }
 
 fn write_pagination(answer: &mut Answer, page: &ListAnswer, fields: &[Selected<'_>]) {
-    let total = page.total.unwrap_or_default();
+    let page = page.pagination();
     let begun = answer.json.len();
     answer.json.push(b'{');
     for field in fields {
         answer.key(begun, field.key);
         let text = match field.field.name.node.as_str() {
-            "page" => page.paging.page().to_string(),
-            "pageSize" => page.paging.limit.to_string(),
-            "totalCount" => total.to_string(),
-            "totalPages" => page.paging.total_pages(total).to_string(),
+            "page" => page.page.to_string(),
+            "pageSize" => page.page_size.to_string(),
+            // Neither is nullable here: the records are counted where one of them is selected.
+            "totalCount" => page.total_count.unwrap_or_default().to_string(),
+            "totalPages" => page.total_pages.unwrap_or_default().to_string(),
             "hasNextPage" => page.has_next_page.to_string(),
-            "hasPreviousPage" => page.paging.has_previous_page().to_string(),
+            "hasPreviousPage" => page.has_previous_page.to_string(),
             _ => r#""PaginationMeta""#.to_owned(),
         };
         answer.json.extend_from_slice(text.as_bytes());

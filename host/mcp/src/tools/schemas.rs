@@ -127,3 +127,26 @@ pub(super) fn members(schema: Value) -> Map<String, Value> {
         _ => Map::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::PaginationAnswer;
+
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_members_of_its_answer() {
+        let pagination = PaginationAnswer {
+            page: 1,
+            page_size: 25,
+            total_count: None,
+            total_pages: None,
+            has_next_page: false,
+            has_previous_page: false,
+        };
+        let answered = serde_json::to_value(pagination).expect("JSON");
+        let described = &page()["properties"]["pagination"]["properties"];
+        let names = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(described), names(&answered));
+    }
+}

@@ -1,15 +1,19 @@
 //! Schemas of answers, derived from the structs that `app` answers with: their members, types and doc comments.
 
+use blockbase_app::schema::{Constraints, Field, ObjectDefinition, Relationship};
 use blockbase_app::{
     ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, ChangePlan, DeclaredActions, DeliveryAnswer,
     DeliveryCounts, DeliveryWithHistory, Dependent, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine, ListedSession,
-    ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, Replayed, RoleAnswer, RolePermissions, SessionAnswer,
-    StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer,
+    ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, Replayed, RoleAnswer, RolePermissions,
+    SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer,
+    WrittenAnswer,
 };
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
+
+use crate::objects::SchemaChange;
 
 /// The components that answers refer to. The document keeps those that it needs.
 pub(super) fn schemas() -> Map<String, Value> {
@@ -50,6 +54,13 @@ pub(super) fn schemas() -> Map<String, Value> {
         Replayed,
         ChangePlan,
         Dependent,
+        PaginationAnswer,
+        WrittenAnswer<'_>,
+        Field,
+        Constraints,
+        ObjectDefinition,
+        Relationship,
+        SchemaChange,
     ];
     generator.take_definitions(true)
 }

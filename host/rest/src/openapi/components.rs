@@ -3,7 +3,6 @@
 //! Names of fixed schemas begin with `Svc`. Objects' names cannot begin with `svc_`, so theirs never clash with these.
 
 use blockbase_app::NewPermissions;
-use blockbase_app::limits::PAGE_SIZE_MAX;
 use serde_json::{Map, Value, json};
 
 use super::answers::of;
@@ -173,24 +172,6 @@ pub(super) fn shared(cookie_name: &str) -> Components {
             "required": ["error", "message"],
             "additionalProperties": false,
         },
-        "SvcPagination": {
-            "description": "Where the page lies. `totalCount` and `totalPages` are null where `count=none` left them out.",
-            "type": "object",
-            "properties": {
-                "page": { "type": "integer", "format": "int64", "minimum": 1 },
-                "pageSize": { "type": "integer", "minimum": 1, "maximum": PAGE_SIZE_MAX },
-                "totalCount": { "type": ["integer", "null"], "format": "int64", "minimum": 0 },
-                "totalPages": { "type": ["integer", "null"], "format": "int64", "minimum": 0 },
-                "hasNextPage": { "type": "boolean" },
-                "hasPreviousPage": { "type": "boolean" },
-            },
-            "required": ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"],
-            "additionalProperties": false,
-        },
-        "SvcWritten": exact_object(json!({
-            "count": { "type": "integer", "minimum": 0 },
-            "ids": { "type": "array", "items": { "type": "string", "format": "uuid" } },
-        })),
         "SvcWarnings": {
             "type": "array",
             "items": { "type": "string" },

@@ -1,9 +1,10 @@
 //! The paths of one object's records.
 
-use blockbase_app::Visible;
 use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
+use blockbase_app::{PaginationAnswer, Visible, WrittenAnswer};
 use serde_json::{Value, json};
 
+use super::answers::of;
 use super::components::{Components, exact_object, schema};
 use super::filters;
 use super::operation::{
@@ -99,7 +100,7 @@ fn collection(paths: &mut Paths, components: &mut Components, described: &Descri
     let name = object.name();
     let mut page = exact_object(json!({
         "data": { "type": "array", "items": schema(&format!("{type_name}_Selected")) },
-        "pagination": schema("SvcPagination"),
+        "pagination": of::<PaginationAnswer>(),
     }));
     page["properties"]["warnings"] = schema("SvcWarnings");
     let list = described
@@ -194,7 +195,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
         .describe("All of them or none; the message of an error names the index of the record at fault.")
         .json_body(exact_object(json!({ "data": records })))
         .problems(&[409])
-        .answers(201, "The new records' ids, in the order of the body.", schema("SvcWritten"));
+        .answers(201, "The new records' ids, in the order of the body.", of::<WrittenAnswer<'_>>());
     paths.add("post", path.clone(), create);
     let dry_run = || {
         let text = "Answers what would be written, and writes nothing. Only the values themselves are checked.";
@@ -209,7 +210,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
         .parameter(dry_run())
         .json_body(changes)
         .problems(&[409])
-        .answers(200, "Ids of the records that were changed, in the order of the body.", schema("SvcWritten"));
+        .answers(200, "Ids of the records that were changed, in the order of the body.", of::<WrittenAnswer<'_>>());
     paths.add("patch", path.clone(), update);
     let delete = described
         .operation("bulkDelete", format!("Delete many records of {name}"))
@@ -217,7 +218,7 @@ fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
         .parameter(dry_run())
         .json_body(described.ids())
         .problems(&[409])
-        .answers(200, "Ids of the records that were deleted.", schema("SvcWritten"));
+        .answers(200, "Ids of the records that were deleted.", of::<WrittenAnswer<'_>>());
     paths.add("delete", path, delete);
 }
 

@@ -1,8 +1,10 @@
 //! One operation of the document, put together piece by piece, and the paths that operations stand under.
 
+use blockbase_app::PaginationAnswer;
 use blockbase_app::schema::Resource;
 use serde_json::{Map, Value, json};
 
+use super::answers::of;
 use super::components::{exact_object, list_of, reference, response_name, schema};
 
 /// Who may call an operation.
@@ -97,7 +99,7 @@ impl Operation {
 
     /// A page of a list of the service's own things: `{ data, pagination }`.
     pub(super) fn answers_page(self, description: &str, item: Value) -> Operation {
-        let page = exact_object(json!({ "data": list_of(item), "pagination": schema("SvcPagination") }));
+        let page = exact_object(json!({ "data": list_of(item), "pagination": of::<PaginationAnswer>() }));
         self.answers(200, description, page)
     }
 

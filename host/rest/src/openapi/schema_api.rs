@@ -1,24 +1,27 @@
 //! The paths under which objects, fields and relationships are defined.
 
-use blockbase_app::ChangePlan;
-use blockbase_app::schema::{FieldType, Resource};
-use serde_json::{Map, Value, json};
+use blockbase_app::schema::{
+    Constraints, Field, FieldType, NAME_PATTERN, ObjectDefinition, OnDelete, Relationship, RelationshipKind, Resource,
+};
+use blockbase_app::{ChangePlan, Dependent};
+use serde_json::{Value, json};
 
 use super::answers::of;
-use super::components::{exact_object, instant, members, schema};
+use super::components::{exact_object, list_of, members, schema};
 use super::operation::{Operation, Paths, path_parameter, query_parameter};
+use crate::objects::SchemaChange;
 
 fn name() -> Value {
-    json!({ "type": "string", "pattern": "^[a-z][a-z0-9_]{0,47}$" })
+    json!({ "type": "string", "pattern": NAME_PATTERN })
 }
 
 fn groups() -> Value {
     json!({ "type": "array", "items": { "type": "array", "items": { "type": "string" } } })
 }
 
-/// Keys of a field; bodies may hold null for those that answers leave out.
-fn field_keys(in_body: bool) -> Value {
-    let optional = |kind: &str| if in_body { json!([kind, "null"]) } else { json!(kind) };
+/// Keys of a field in a body, which may hold null for those that answers leave out.
+fn field_keys() -> Value {
+    let optional = |kind: &str| json!([kind, "null"]);
     json!({
         "name": name(),
         "type": { "type": "string", "enum": FieldType::ALL.map(FieldType::name) },
@@ -44,74 +47,57 @@ fn changes(mut keys: Value) -> Value {
     members(&[], keys)
 }
 
-fn object_keys(in_body: bool) -> Map<String, Value> {
-    let optional = if in_body { json!(["string", "null"]) } else { json!("string") };
-    let field = schema(if in_body { "SvcFieldInput" } else { "SvcField" });
-    let keys = json!({
-        "name": name(),
-        "label": { "type": optional },
-        "description": { "type": optional },
-        "fields": { "type": "array", "items": field },
-        "constraints": schema("SvcConstraints"),
-        "indexes": groups(),
-    });
-    keys.as_object().cloned().unwrap_or_default()
-}
-
 pub(super) fn schemas() -> Value {
-    let kinds = json!({ "type": "string", "enum": ["many_to_one", "one_to_one", "one_to_many", "many_to_many"] });
-    let on_delete = ["restrict", "cascade", "set_null"];
-    let relationship = |more: Value, on_delete: Value| {
-        let mut keys = json!({
-            "name": name(), "kind": kinds, "source": { "type": "string" }, "target": { "type": "string" },
-            "required": { "type": "boolean" }, "onDelete": on_delete,
-        });
-        for (key, value) in more.as_object().into_iter().flatten() {
-            keys[key] = value.clone();
-        }
-        keys
-    };
+    let mut on_delete = of::<Option<OnDelete>>();
+    remove_description(&mut on_delete);
+    let mut kind = of::<RelationshipKind>();
+    remove_description(&mut kind);
     let nullable = |value: Value| json!({ "anyOf": [value, { "type": "null" }] });
     json!({
-        "SvcField": members(&["name", "type"], field_keys(false)),
-        "SvcFieldInput": members(&["name", "type"], field_keys(true)),
-        "SvcFieldChanges": changes(field_keys(true)),
-        "SvcConstraints": members(&[], json!({ "uniqueTogether": groups() })),
-        "SvcObject": members(&["name", "fields"], Value::Object(object_keys(false))),
-        "SvcObjectInput": members(&["name"], Value::Object(object_keys(true))),
+        "SvcFieldInput": members(&["name", "type"], field_keys()),
+        "SvcFieldChanges": changes(field_keys()),
+        "SvcObjectInput": members(&["name"], json!({
+            "name": name(),
+            "label": { "type": ["string", "null"] },
+            "description": { "type": ["string", "null"] },
+            "fields": { "type": "array", "items": schema("SvcFieldInput") },
+            "constraints": of::<Constraints>(),
+            "indexes": groups(),
+        })),
         "SvcObjectChanges": members(&[], json!({
             "label": { "type": ["string", "null"] },
             "description": { "type": ["string", "null"] },
-            "constraints": nullable(schema("SvcConstraints")),
+            "constraints": nullable(of::<Constraints>()),
             "indexes": nullable(groups()),
         })),
-        "SvcRelationship": members(
-            &["id", "name", "kind", "source", "target", "required", "onDelete"],
-            relationship(json!({ "id": { "type": "integer", "format": "int64" } }), json!({ "type": "string", "enum": on_delete })),
-        ),
-        "SvcRelationshipInput": members(
-            &["name", "kind", "source", "target"],
-            relationship(json!({}), json!({ "type": ["string", "null"], "enum": [on_delete[0], on_delete[1], on_delete[2], null] })),
-        ),
-        "SvcSchemaChange": { "description": "`op` and what it changed.", "oneOf": [
-            change("create_object", json!({ "object": schema("SvcObject") })),
-            change("update_object", json!({ "object": name(), "before": schema("SvcObject"), "after": schema("SvcObject") })),
-            change("delete_object", json!({ "object": name(), "cascade": { "type": "boolean" } })),
-            change("add_field", json!({ "object": name(), "field": schema("SvcField") })),
-            change("alter_field", json!({
-                "object": name(), "field": name(), "before": schema("SvcField"), "after": schema("SvcField"),
-            })),
-            change("drop_field", json!({ "object": name(), "field": schema("SvcField") })),
-            change("create_relationship", json!({ "relationship": schema("SvcRelationship") })),
-            change("delete_relationship", json!({ "relationship": schema("SvcRelationship") })),
-        ] },
-        "SvcMigration": exact_object(json!({
-            "version": { "type": "integer", "format": "int64" },
-            "change": schema("SvcSchemaChange"),
-            "appliedBy": { "type": ["string", "null"] },
-            "appliedAt": instant(),
+        "SvcRelationshipInput": members(&["name", "kind", "source", "target"], json!({
+            "name": name(),
+            "kind": kind,
+            "source": { "type": "string" },
+            "target": { "type": "string" },
+            "required": { "type": "boolean" },
+            "onDelete": on_delete,
         })),
+        "SvcSchemaChange": { "description": "`op` and what it changed.", "oneOf": [
+            change("create_object", json!({ "object": of::<ObjectDefinition>() })),
+            change("update_object", json!({ "object": name(), "before": of::<ObjectDefinition>(), "after": of::<ObjectDefinition>() })),
+            change("delete_object", json!({ "object": name(), "cascade": { "type": "boolean" } })),
+            change("add_field", json!({ "object": name(), "field": of::<Field>() })),
+            change("alter_field", json!({
+                "object": name(), "field": name(), "before": of::<Field>(), "after": of::<Field>(),
+            })),
+            change("drop_field", json!({ "object": name(), "field": of::<Field>() })),
+            change("create_relationship", json!({ "relationship": of::<Relationship>() })),
+            change("delete_relationship", json!({ "relationship": of::<Relationship>() })),
+        ] },
     })
+}
+
+/// A part of a body needs no description that answers have.
+fn remove_description(schema: &mut Value) {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("description");
+    }
 }
 
 fn change(op: &str, mut about: Value) -> Value {
@@ -132,8 +118,8 @@ fn dry_run() -> Value {
 }
 
 /// What is there after the change, or its plan.
-fn or_plan(thing: &str) -> Value {
-    json!({ "anyOf": [schema(thing), of::<ChangePlan>()] })
+fn or_plan(thing: Value) -> Value {
+    json!({ "anyOf": [thing, of::<ChangePlan>()] })
 }
 
 const PLANNED: &str = "With `dryRun`: what the change would do.";
@@ -142,18 +128,14 @@ fn operation(verb: &str, summary: &str) -> Operation {
     Operation::gated(Resource::Objects, "schema", verb, summary)
 }
 
-fn list(of: &str) -> Value {
-    json!({ "type": "array", "items": schema(of) })
-}
-
 pub(super) fn describe(paths: &mut Paths) {
     objects(paths);
     fields(paths);
     relationships(paths);
     let whole = exact_object(json!({
         "version": { "type": "integer", "format": "int64" },
-        "objects": list("SvcObject"),
-        "relationships": list("SvcRelationship"),
+        "objects": list_of(of::<ObjectDefinition>()),
+        "relationships": list_of(of::<Relationship>()),
     }));
     let get = operation("get", "Get the whole schema").answers_data(200, "The schema at one version.", whole);
     paths.add("get", "/api/v1/schema", get);
@@ -168,32 +150,40 @@ pub(super) fn describe(paths: &mut Paths) {
             ),
         ])
         .problems(&[400]);
-    paths.add("get", "/api/v1/schema/migrations", migrations.answers_data(200, "The changes.", list("SvcMigration")));
+    paths.add("get", "/api/v1/schema/migrations", migrations.answers_data(200, "The changes.", list_of(of::<SchemaChange>())));
 }
 
 fn objects(paths: &mut Paths) {
     let object = || path_parameter("name", "The object's name.", json!({ "type": "string" }));
     let base = "/api/v1/objects";
-    paths.add("get", base, operation("listObjects", "List all objects").answers_data(200, "The objects.", list("SvcObject")));
+    paths.add(
+        "get",
+        base,
+        operation("listObjects", "List all objects").answers_data(200, "The objects.", list_of(of::<ObjectDefinition>())),
+    );
     let create = operation("createObject", "Create an object, usable at once")
         .parameter(dry_run())
         .json_body(schema("SvcObjectInput"))
         .answers_data(200, PLANNED, of::<ChangePlan>())
         .problems(&[409])
-        .answers_data(201, "The new object.", schema("SvcObject"));
+        .answers_data(201, "The new object.", of::<ObjectDefinition>());
     paths.add("post", base, create);
     let base = "/api/v1/objects/{name}";
     let get = operation("getObject", "Get an object").parameter(object()).problems(&[400, 404]).answers_data(
         200,
         "The object.",
-        schema("SvcObject"),
+        of::<ObjectDefinition>(),
     );
     paths.add("get", base, get);
     let update = operation("updateObject", "Change an object's label, description, constraints and indexes")
         .parameters([object(), dry_run()])
         .json_body(schema("SvcObjectChanges"))
         .problems(&[404])
-        .answers_data(200, "The object as it is now, or with `dryRun` what the change would do.", or_plan("SvcObject"));
+        .answers_data(
+            200,
+            "The object as it is now, or with `dryRun` what the change would do.",
+            or_plan(of::<ObjectDefinition>()),
+        );
     paths.add("patch", base, update);
     let cascade = query_parameter(
         "cascade",
@@ -219,7 +209,7 @@ fn objects(paths: &mut Paths) {
         )
         .parameters([object(), field])
         .problems(&[400, 404])
-        .answers(200, "The dependents.", exact_object(json!({ "data": list("SvcDependent"), "hidden": hidden() })));
+        .answers(200, "The dependents.", exact_object(json!({ "data": list_of(of::<Dependent>()), "hidden": hidden() })));
     paths.add("get", "/api/v1/objects/{name}/dependents", dependents);
 }
 
@@ -231,7 +221,7 @@ fn fields(paths: &mut Paths) {
         .json_body(schema("SvcFieldInput"))
         .problems(&[404])
         .answers_data(200, PLANNED, of::<ChangePlan>())
-        .answers_data(201, "The new field.", schema("SvcField"));
+        .answers_data(201, "The new field.", of::<Field>());
     paths.add("post", "/api/v1/objects/{name}/fields", add);
     let base = "/api/v1/objects/{name}/fields/{field}";
     let alter = operation("alterField", "Change a field, or rename it by its name")
@@ -239,7 +229,7 @@ fn fields(paths: &mut Paths) {
         .parameters([object(), field(), dry_run()])
         .json_body(schema("SvcFieldChanges"))
         .problems(&[404])
-        .answers_data(200, "The field as it is now, or with `dryRun` what the change would do.", or_plan("SvcField"));
+        .answers_data(200, "The field as it is now, or with `dryRun` what the change would do.", or_plan(of::<Field>()));
     paths.add("patch", base, alter);
     let drop = operation("dropField", "Drop a field with its values")
         .parameters([object(), field(), dry_run()])
@@ -252,12 +242,12 @@ fn fields(paths: &mut Paths) {
 fn relationships(paths: &mut Paths) {
     let base = "/api/v1/relationships";
     let all = operation("listRelationships", "List all relationships");
-    paths.add("get", base, all.answers_data(200, "The relationships.", list("SvcRelationship")));
+    paths.add("get", base, all.answers_data(200, "The relationships.", list_of(of::<Relationship>())));
     let create = operation("createRelationship", "Relate two objects")
         .parameter(dry_run())
         .json_body(schema("SvcRelationshipInput"))
         .answers_data(200, PLANNED, of::<ChangePlan>())
-        .answers_data(201, "The new relationship.", schema("SvcRelationship"));
+        .answers_data(201, "The new relationship.", of::<Relationship>());
     paths.add("post", base, create);
     let id = path_parameter("id", "The relationship's number.", json!({ "type": "integer", "format": "int64" }));
     let delete = operation("deleteRelationship", "Delete a relationship with its column or links")
