@@ -28,7 +28,7 @@ use crate::App;
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
 use crate::manifest::{self, ActionDeclaration, HookDeclaration, Manifest, SubscriptionDeclaration, WebhookDeclaration};
-use crate::subscriptions::{BUILT_IN_HANDLERS, is_built_in};
+use crate::routing::{BUILT_IN_HANDLERS, is_built_in};
 use crate::topic::{BlockMembers, Topic};
 
 pub(crate) use consent::MadeBlocks;

@@ -20,7 +20,7 @@ use crate::caller::Caller;
 use crate::feed::may_see;
 use crate::quota::ScanPermit;
 use crate::records::page_json;
-use crate::subscriptions::{Subscription, WEBHOOK_CONSUMER};
+use crate::routing::{Subscription, WEBHOOK_CONSUMER};
 
 /// Attempts that a delivery has.
 pub const ATTEMPTS_MAX: i64 = 5;

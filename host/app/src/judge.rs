@@ -9,7 +9,7 @@ use blockbase_store::ClaimedEvent;
 use crate::App;
 use crate::feed::may_see;
 use crate::makers::MakerRights;
-use crate::subscriptions::{Subscription, WEBHOOK_CONSUMER};
+use crate::routing::{Subscription, WEBHOOK_CONSUMER};
 use crate::suspension::{reason, stopped};
 use crate::topic::Topic;
 

@@ -43,6 +43,7 @@ mod refresh;
 mod removal;
 mod retention;
 mod roles;
+mod routing;
 mod schema_change;
 mod sized;
 mod stamps;
@@ -110,6 +111,7 @@ pub use persist::{PersistConfig, UNDECODABLE};
 pub use preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
 pub use records::{ListAnswer, PaginationAnswer, write_warnings};
 pub use roles::{RoleAnswer, RoleChanges, RolePermissions};
+pub use routing::{Subscription, Subscriptions, Target, Webhook, is_built_in};
 pub use schema_change::{
     Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
     ObjectChanges, SchemaDocument,
@@ -119,13 +121,11 @@ pub use standing::Standing;
 pub use state::{App, Settings};
 pub use status::StatusAnswer;
 pub use stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
-pub use subscriptions::{
-    Answered, NewSubscription, Subscription, SubscriptionAnswer, Subscriptions, Target, check_consumer, is_built_in,
-};
+pub use subscriptions::{Answered, NewSubscription, SubscriptionAnswer, check_consumer};
 pub use surface::{IncomingBody, Invoker, log_cause};
 pub use tasks::{NewTask, TaskAnswer, TaskChanges, TaskRunAnswer};
 pub use users::{ManagedUserAnswer, OnDeletion, UserChanges, UserSearch, UserSessionAnswer};
 pub use versions::{Condition, RecordAnswer};
 pub use visible::Visible;
-pub use webhooks::{NewWebhook, Webhook, WebhookAnswer, WebhookChanges};
+pub use webhooks::{NewWebhook, WebhookAnswer, WebhookChanges};
 pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest, WrittenAnswer};

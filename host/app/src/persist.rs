@@ -1,15 +1,16 @@
 //! `persist_event`: events written into a data object, by a path that emits none.
 
+mod config;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use blockbase_query::Action;
 use blockbase_query::plan::{CreatePlan, Stamp};
-use blockbase_schema::json::{Members, strict_from_value};
-use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, time};
+use blockbase_schema::json::Members;
+use blockbase_schema::{Code, ColumnType, Error, Object, Result, time};
 use blockbase_store::{ClaimedDelivery, ClaimedEvent, Connection, Service};
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -19,77 +20,10 @@ use crate::deliveries::{Attempt, Ended, outcome};
 use crate::judge::Judge;
 use crate::record_events::WriteContext;
 use crate::writes::{create, insert_many};
-
-/// The handler's name.
-pub(crate) const PERSIST_EVENT: &str = "persist_event";
-
-/// What a column can be filled with.
-const TOKENS: [&str; 12] = [
-    "event.id",
-    "event.topic",
-    "event.occurredAt",
-    "payload.object",
-    "payload.id",
-    "payload.op",
-    "payload.before",
-    "payload.after",
-    "payload.diff",
-    "payload.record",
-    "payload.actor",
-    "payload.actorId",
-];
-
-/// `{ object, map: { <column>: <token> } }`.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PersistConfig {
-    /// The object that takes the events.
-    pub object: String,
-    map: BTreeMap<String, String>,
-}
-
-fn refused(message: String) -> Error {
-    Error::new(Code::InvalidValue, message).with_field("config")
-}
+pub(crate) use config::PERSIST_EVENT;
+pub use config::PersistConfig;
 
 impl PersistConfig {
-    /// # Errors
-    /// `invalid_value` where it has another form, or a token that there is not.
-    pub(crate) fn read(config: &Value) -> Result<PersistConfig> {
-        let config: PersistConfig = strict_from_value(config.clone())
-            .map_err(|misfit| refused(format!("`config` is {{ object, map: {{ <column>: <token> }} }}: {misfit}.")))?;
-        if config.map.is_empty() {
-            return Err(refused("`config.map` is empty: it names at least one column with its token.".to_owned()));
-        }
-        match config.map.values().find(|token| !TOKENS.contains(&token.as_str())) {
-            None => Ok(config),
-            Some(token) => Err(refused(format!("There is no token `{token}`. There are {}.", TOKENS.join(", ")))),
-        }
-    }
-
-    /// Whether records of the object can be made by it.
-    ///
-    /// # Errors
-    /// `invalid_value` naming the object or the column.
-    pub(crate) fn check(&self, registry: &Registry) -> Result<()> {
-        let object = registry.object(&self.object);
-        let object = object.ok_or_else(|| refused(format!("There is no object `{}`.", self.object)))?;
-        let names = |column: &str| object.column(column).is_some_and(|column| !column.is_system);
-        if let Some(unknown) = self.map.keys().find(|column| !names(column)) {
-            return Err(refused(format!("`{}` has no field `{unknown}` that could be written.", self.object)));
-        }
-        let mut needed = object.columns.iter().filter(|column| column.required && !column.is_system && column.default.is_none());
-        match needed.find(|column| !self.map.contains_key(&column.name)) {
-            None => Ok(()),
-            Some(column) => Err(refused(format!("`{}` needs a value of `{}`, and `map` gives none.", self.object, column.name))),
-        }
-    }
-
-    /// Whether it gives a column a value.
-    pub(crate) fn fills(&self, column: &str) -> bool {
-        self.map.contains_key(column)
-    }
-
     /// The new record's members.
     fn values(&self, object: &Object, event: &ClaimedEvent) -> Result<Members> {
         let payload: BTreeMap<&str, &RawValue> = serde_json::from_str(&event.payload).map_err(Error::internal)?;

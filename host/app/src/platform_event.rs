@@ -9,7 +9,7 @@ use blockbase_store::{Connection, NewEvent};
 use crate::App;
 use crate::caller::Caller;
 use crate::clock::Clock;
-use crate::subscriptions::Subscriptions;
+use crate::routing::Subscriptions;
 use crate::topic::Topic;
 
 /// Writes any number of events of one call, each with the actor and the instant of the call.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::App;
 use crate::caller::Caller;
 use crate::clock::Clock;
-use crate::subscriptions::Subscriptions;
+use crate::routing::Subscriptions;
 use crate::topic::RecordOp;
 use crate::touched::Touched;
 

@@ -23,8 +23,8 @@ use crate::feed::Feed;
 use crate::identity::IdentityCache;
 use crate::instance::Process;
 use crate::listed_settings::ListedSetting;
+use crate::routing::Subscriptions;
 use crate::status::Readings;
-use crate::subscriptions::Subscriptions;
 use crate::tasks::RunsUnderWay;
 
 /// What the operations need to know of the configuration.

@@ -25,7 +25,9 @@ const FOLDERS: [(&str, &[&str]); 13] = [
             "listed_settings",
             "manifest",
             "master_secret",
+            "persist/config",
             "refresh",
+            "routing",
             "state",
             "tasks/under_way",
         ],
@@ -50,16 +52,11 @@ const ALLOWED: &[(&str, &str)] = &[
     ("identity/cache", "identity"),
     ("identity/cache", "makers"),
     ("identity/cache", "recheck"),
-    ("platform_event", "subscriptions"),
-    ("record_events", "subscriptions"),
     ("refresh", "blocks"),
     ("refresh", "recheck"),
-    ("refresh", "subscriptions"),
     ("state", "export"),
     ("state", "feed"),
     ("state", "status"),
-    ("state", "subscriptions"),
-    ("suspension", "subscriptions"),
 ];
 
 /// The files of this crate by their path without its ending, each without comments and tests.

@@ -6,11 +6,11 @@ mod headers;
 
 use std::time::Duration;
 
-use blockbase_auth::{Sealed, SecretBox, Unsealed, new_webhook_secret};
+use blockbase_auth::{Sealed, SecretBox, new_webhook_secret};
 use blockbase_query::Action;
 use blockbase_query::topic::TopicPattern;
 use blockbase_schema::{Code, Error, Resource, Result, is_url};
-use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, Thing, WebhookRow};
+use blockbase_store::{Connection, Made, PreviousSecret, ReadCost, Service, Thing, WebhookRow};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -22,11 +22,11 @@ use crate::acts_later::{ActsLater, Kept};
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
 use crate::makers::{declared_by_none, keep_maker};
+use crate::routing::{WEBHOOK_CONSUMER, may_subscribe, purpose};
 use crate::stored::Place;
-use crate::subscriptions::{Answered, WEBHOOK_CONSUMER, may_subscribe};
+use crate::subscriptions::Answered;
 use crate::topic::{Topic, WebhookTestMembers};
-pub(crate) use headers::HIDDEN;
-use headers::Headers;
+pub(crate) use headers::{HIDDEN, Headers};
 
 /// How long a secret signs beside the one that replaced it.
 const ROTATION: Duration = Duration::from_secs(24 * 3600);
@@ -36,69 +36,6 @@ const NAME_CHARS_MAX: usize = 200;
 const URL_BYTES_MAX: usize = 2048;
 /// Most topic patterns of one webhook.
 const TOPICS_MAX: usize = 50;
-
-/// A webhook as it is served.
-#[derive(Clone, Debug)]
-pub struct Webhook {
-    pub id: String,
-    pub url: Url,
-    headers: Headers,
-    pub(crate) topics: Vec<String>,
-    secret: Sealed,
-    previous: Option<(Sealed, i64)>,
-    pub(crate) maker: Maker,
-}
-
-fn sealed((ciphertext, key_id): &(String, String)) -> Sealed {
-    Sealed { key_id: key_id.clone(), ciphertext: ciphertext.clone() }
-}
-
-/// What a webhook's secrets are encrypted for.
-fn purpose(id: &str) -> String {
-    format!("webhook:{id}")
-}
-
-impl Webhook {
-    pub(crate) fn of_row(row: WebhookRow) -> Result<Webhook> {
-        Ok(Webhook {
-            url: Url::parse(&row.url).map_err(Error::internal)?,
-            headers: Headers::read(&row.headers)?,
-            topics: serde_json::from_str(&row.topics).map_err(Error::internal)?,
-            secret: sealed(&row.secret),
-            previous: row.previous.map(|previous| (sealed(&previous.secret), previous.until)),
-            maker: row.maker,
-            id: row.id,
-        })
-    }
-
-    /// Its own headers, to be sent.
-    ///
-    /// # Errors
-    /// A sentence for whoever reads the ledger: a value was stored under another master secret.
-    pub fn headers(&self, secrets: &SecretBox) -> std::result::Result<Vec<(String, String)>, String> {
-        self.headers.open(secrets)
-    }
-
-    /// The secrets that sign at an instant: its own, and for a while the one before it.
-    ///
-    /// # Errors
-    /// A sentence for whoever reads the ledger: the secret was stored under another master secret.
-    pub fn secrets(&self, secrets: &SecretBox, now: i64) -> std::result::Result<Vec<String>, &'static str> {
-        let purpose = purpose(&self.id);
-        let open = |sealed: &Sealed| {
-            secrets.open(&purpose, sealed).map_err(|problem| match problem {
-                Unsealed::OtherKey => "the secret was stored under another SVC_SECRET; rotate it",
-                Unsealed::Broken => "the stored secret cannot be read; rotate it",
-            })
-        };
-        let mut opened = vec![open(&self.secret)?];
-        if let Some((previous, _)) = self.previous.as_ref().filter(|(_, until)| *until > now) {
-            // One that cannot be read any more has nothing to sign.
-            opened.extend(open(previous).ok());
-        }
-        Ok(opened)
-    }
-}
 
 /// What making a webhook takes.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use crate::acts_later::{ActsLater, Kept};
 use crate::caller::{Authority, Caller};
 use crate::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::persist::{PERSIST_EVENT, PersistConfig};
-use crate::subscriptions::{LOG_EVENT, is_built_in, may_subscribe};
+use crate::routing::{LOG_EVENT, is_built_in, may_subscribe};
 use blockbase_query::Action;
 
 /// What a version of a block asks for beyond the installed one. A list is empty where it asks for no more.

@@ -19,8 +19,8 @@ use crate::caller::Caller;
 use crate::makers::keep_maker;
 use crate::manifest::{Manifest, Permissions};
 use crate::platform_event::Announcer;
+use crate::routing::is_built_in;
 use crate::stored::Place;
-use crate::subscriptions::is_built_in;
 use crate::topic::{BlockMembers, Topic};
 use crate::webhooks::{NewWebhook, insert};
 

@@ -17,7 +17,7 @@ use super::InstalledBlock;
 use super::logs::LogLine;
 use crate::App;
 use crate::caller::Caller;
-use crate::subscriptions::{Subscription, Target, is_built_in};
+use crate::routing::{Subscription, Target, is_built_in};
 
 /// What is to be handed over.
 #[derive(Clone, Debug)]
