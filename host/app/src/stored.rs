@@ -1,4 +1,5 @@
-//! Documents that the platform's tables hold as JSON text, read where an answer shows them.
+//! Documents that the platform's tables hold as JSON text, read where one damaged row must not hide the others. Whoever decides by such a
+//! document takes the empty value for the least that it can allow.
 
 use serde::de::DeserializeOwned;
 

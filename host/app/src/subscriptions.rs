@@ -109,9 +109,13 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
         may_subscribe(caller, &pattern)?;
     }
+    if row.handler != PERSIST_EVENT {
+        return Ok(());
+    }
     match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)) {
-        Ok(config) if row.handler == PERSIST_EVENT => caller.require(&config.object, Action::Create),
-        _ => Ok(()),
+        Ok(config) => caller.require(&config.object, Action::Create),
+        // Where it would write is not known, so it takes the right to write anywhere.
+        Err(_) => caller.require("*", Action::Create),
     }
 }
 

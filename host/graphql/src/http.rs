@@ -152,6 +152,11 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
+    /// Bytes of the variables that were sent with it.
+    pub(crate) fn variable_bytes(&self) -> usize {
+        self.variables.bytes()
+    }
+
     /// # Errors
     /// What the request is refused with.
     pub(crate) async fn prepare(

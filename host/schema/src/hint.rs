@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_below_the_surfaces_have_no_words_of_theirs() {
+    fn messages_below_the_surfaces_name_no_path_query_or_header_of_theirs() {
         let host = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates' directory");
         let (mut looked_at, mut faults) = (0, Vec::new());
         for name in CRATES {

@@ -244,6 +244,7 @@ async fn open_store(config: &Config, data_dir: &DataDir, feed: &Feed, nudges: &N
     };
     let (feed, nudges) = (feed.clone(), nudges.clone());
     let on_commit = move |commit: Commit| {
+        // Commits of Postgres bring no events, because every instance reads them from the outbox: this runs on SQLite's writer thread, which may wait.
         if !commit.events.is_empty() {
             feed.publish_blocking(commit.events);
         }

@@ -33,6 +33,10 @@ const OPERATIONS_MAX: usize = 100;
 const OPERATIONS_BEFORE_MAX: usize = 10;
 /// Results of one connection that are made at a time. What a result takes of the caller's share is known only when it is there.
 const RESULTS_AT_ONCE: usize = 2;
+/// How long an operation waits for its turn to make a result.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
+/// Bytes of the variables of all operations under way on one connection; one operation alone may have more.
+const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// Frames made before the client has taken them.
 const FRAMES_AHEAD: usize = 64;
 /// How often the caller is looked at again.
@@ -63,18 +67,26 @@ struct Connection {
 enum Slot {
     /// Its document is looked at.
     Starting(u64),
-    Running(u64, AbortHandle),
+    /// With the bytes of its variables.
+    Running(u64, AbortHandle, usize),
 }
 
 impl Slot {
     fn number(&self) -> u64 {
         match self {
-            Slot::Starting(number) | Slot::Running(number, _) => *number,
+            Slot::Starting(number) | Slot::Running(number, ..) => *number,
+        }
+    }
+
+    fn variable_bytes(&self) -> usize {
+        match self {
+            Slot::Starting(_) => 0,
+            Slot::Running(_, _, bytes) => *bytes,
         }
     }
 
     fn end(&self) {
-        if let Slot::Running(_, handle) = self {
+        if let Slot::Running(_, handle, _) = self {
             handle.abort();
         }
     }
@@ -247,19 +259,30 @@ impl Graphql {
             Err(refusal) => return refuse(if form == Form::Json { Form::Graphql } else { form }, refusal),
         };
         let (graphql, whose, key) = (Arc::clone(self), token.to_owned(), id.clone());
+        // A subscription lets go of them once it has begun.
+        let bytes = if operation.ty() == OperationType::Subscription { 0 } else { operation.variable_bytes() };
         let begun = self.sse.with(token, &owner, |connection| {
             // One that was stopped meanwhile has no place any more, and does not begin.
-            let slot = connection.operations.get_mut(&id).filter(|slot| slot.number() == number)?;
+            connection.operations.get(&id).filter(|slot| slot.number() == number)?;
+            if !has_room(connection.operations.values().map(Slot::variable_bytes).sum(), bytes) {
+                return Some(false);
+            }
             let (frames, results) = (connection.frames.clone(), Arc::clone(&connection.results));
             let running = tokio::spawn(async move {
                 graphql.feed(operation, &key, &frames, &results).await;
                 graphql.sse.release(&whose, &key, number);
             });
-            *slot = Slot::Running(number, running.abort_handle());
-            Some(())
+            connection.operations.insert(id.clone(), Slot::Running(number, running.abort_handle(), bytes));
+            Some(true)
         });
         match begun {
             None => return no_connection(),
+            Some(Some(false)) => {
+                return told(
+                    Code::Conflict,
+                    "The operations under way on this event stream have as many bytes of variables as they may.",
+                );
+            }
             Some(begun) => place.is_kept = begun.is_some(),
         }
         answer(StatusCode::ACCEPTED, Form::Json, b"null".to_vec())
@@ -285,13 +308,17 @@ impl Graphql {
             }
         } else {
             // A result is made when those before it have been read, as far as the caller's share goes.
-            let Ok(turn) = results.acquire().await else { return };
-            let result = match self.app.response_room(operation.asked.caller.quota_owner()).await {
+            let turn = tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await;
+            let room = match &turn {
+                Ok(_) => self.app.response_room(operation.asked.caller.quota_owner()).await,
+                Err(_) => Err(no_turn()),
+            };
+            let result = match room {
                 Ok(()) => operation.run().await,
                 Err(error) => crate::error::refused(&[error.into()]),
             };
             let frame = framing.next(&result);
-            drop((result, turn));
+            drop((operation, result, turn));
             let _ = frames.send(frame).await;
         }
         let _ = frames.send(framing.complete()).await;
@@ -313,6 +340,16 @@ impl Graphql {
             }
         }
     }
+}
+
+/// Whether an operation with so many bytes of variables may begin beside others that have `under_way`.
+fn has_room(under_way: usize, more: usize) -> bool {
+    under_way == 0 || under_way.saturating_add(more) <= VARIABLE_BYTES_MAX
+}
+
+fn no_turn() -> Error {
+    let message = "Earlier operations of this event stream took too long, so this one was not run. Send it again.";
+    Error::new(Code::Unavailable, message).with_retry_after(BUSY_RETRY_AFTER_S)
 }
 
 /// The place of an operation whose document is looked at.
