@@ -1753,18 +1753,6 @@ export interface components {
             /** @description Under `/api/auth`, and where an origin is refused: the code once more. */
             code?: string;
         };
-        /** @description Where the page lies. `totalCount` and `totalPages` are null where `count=none` left them out. */
-        SvcPagination: {
-            /** Format: int64 */
-            page: number;
-            pageSize: number;
-            /** Format: int64 */
-            totalCount: number | null;
-            /** Format: int64 */
-            totalPages: number | null;
-            hasNextPage: boolean;
-            hasPreviousPage: boolean;
-        };
         /** @description There where something may not be as it was meant: a topic of an object that does not exist, a relation key that is none. */
         SvcWarnings: string[];
         /** @description What the service does by itself, on a schedule. */
@@ -2597,9 +2585,25 @@ export interface components {
             /** @description How it depends on it, for people. */
             detail: string;
         };
+        /** @description Where the page lies. `totalCount` and `totalPages` are null where `count=none` left them out. */
+        SvcPagination: {
+            /** Format: int64 */
+            page: number;
+            pageSize: number;
+            /** Format: int64 */
+            totalCount: number | null;
+            /** Format: int64 */
+            totalPages: number | null;
+            hasNextPage: boolean;
+            hasPreviousPage: boolean;
+        };
+        /** @description A field as it is defined. */
         SvcField: {
             name: string;
-            /** @enum {string} */
+            /**
+             * @description One of the nineteen field types.
+             * @enum {string}
+             */
             type: "text" | "email" | "url" | "slug" | "enum" | "multi_enum" | "integer" | "big_integer" | "decimal" | "float" | "percentage" | "currency" | "rating" | "boolean" | "date" | "datetime" | "time" | "json" | "uuid";
             label?: string;
             description?: string;
@@ -2621,6 +2625,52 @@ export interface components {
             options?: string[];
             /** @description Digits after the point of decimal, currency and percentage. */
             scale?: number;
+        };
+        /** @description What holds between the records of an object. */
+        SvcConstraints: {
+            /** @description Groups of columns whose values no two records may have alike. */
+            uniqueTogether?: string[][];
+        };
+        /** @description An object as it is defined. */
+        SvcObject: {
+            name: string;
+            label?: string;
+            description?: string;
+            fields: components["schemas"]["SvcField"][];
+            constraints?: components["schemas"]["SvcConstraints"];
+            /** @description Groups of columns that have an index together. */
+            indexes?: string[][];
+        };
+        /** @description A relationship of the live schema. */
+        SvcRelationship: {
+            /**
+             * Format: int64
+             * @description Number in the catalogue.
+             */
+            id: number;
+            name: string;
+            /**
+             * @description How many records stand on each side.
+             * @enum {string}
+             */
+            kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
+            source: string;
+            target: string;
+            required: boolean;
+            /**
+             * @description What becomes of the records that refer to one that is deleted.
+             * @enum {string}
+             */
+            onDelete: "restrict" | "cascade" | "set_null";
+        };
+        /** @description An entry of the schema's history. */
+        SvcMigration: {
+            /** Format: int64 */
+            version: number;
+            change: components["schemas"]["SvcSchemaChange"];
+            appliedBy: string | null;
+            /** Format: date-time */
+            appliedAt: string;
         };
         SvcFieldInput: {
             name: string;
@@ -2672,17 +2722,6 @@ export interface components {
             /** @description Digits after the point of decimal, currency and percentage. */
             scale?: number | null;
         };
-        SvcConstraints: {
-            uniqueTogether?: string[][];
-        };
-        SvcObject: {
-            name: string;
-            label?: string;
-            description?: string;
-            fields: components["schemas"]["SvcField"][];
-            constraints?: components["schemas"]["SvcConstraints"];
-            indexes?: string[][];
-        };
         SvcObjectInput: {
             name: string;
             label?: string | null;
@@ -2696,18 +2735,6 @@ export interface components {
             description?: string | null;
             constraints?: components["schemas"]["SvcConstraints"] | null;
             indexes?: string[][] | null;
-        };
-        SvcRelationship: {
-            name: string;
-            /** @enum {string} */
-            kind: "many_to_one" | "one_to_one" | "one_to_many" | "many_to_many";
-            source: string;
-            target: string;
-            required: boolean;
-            /** @enum {string} */
-            onDelete: "restrict" | "cascade" | "set_null";
-            /** Format: int64 */
-            id: number;
         };
         SvcRelationshipInput: {
             name: string;
@@ -2760,14 +2787,6 @@ export interface components {
             relationship: components["schemas"]["SvcRelationship"];
             /** @enum {string} */
             op: "delete_relationship";
-        };
-        SvcMigration: {
-            /** Format: int64 */
-            version: number;
-            change: components["schemas"]["SvcSchemaChange"];
-            appliedBy: string | null;
-            /** Format: date-time */
-            appliedAt: string;
         };
         SvcSignUp: {
             /** Format: email */

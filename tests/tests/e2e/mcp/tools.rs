@@ -200,7 +200,9 @@ on_both_engines! {
             let rest = server.send(if body.is_null() { request } else { request.json(&body) }).await;
             let called = client.call(tool, arguments.clone()).await;
             assert!(rest.status >= 400 && called.is_error, "{tool} {arguments}: {}", rest.text);
-            assert_eq!(called.text, rest.text, "{tool} {arguments}");
+            // What to do about it, each says in its own words.
+            let expected = rest.text.replace("GET /api/v1/data lists", "The tool `list_objects` lists");
+            assert_eq!(called.text, expected, "{tool} {arguments}");
         }
     }
 
