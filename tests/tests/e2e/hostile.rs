@@ -37,7 +37,7 @@ async fn manifest(changes: Value) -> Value {
 }
 
 /// Installs `tests/guests/hostile` with a manifest of some other keys.
-async fn install(admin: &Admin<'_>, query: &str, changes: Value) -> Answer {
+pub(crate) async fn install(admin: &Admin<'_>, query: &str, changes: Value) -> Answer {
     let packed = pack(test_block("hostile").await, manifest(changes).await).await.unwrap();
     let answer = admin.install(query, packed).await;
     assert!([200, 201].contains(&answer.status), "{}", answer.text);

@@ -34,7 +34,7 @@ const OPERATIONS_BEFORE_MAX: usize = 10;
 /// Results of one connection that are made at a time. What a result takes of the caller's share is known only when it is there.
 const RESULTS_AT_ONCE: usize = 2;
 /// How long an operation waits for its turn to make a result.
-const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of the variables of all operations under way on one connection; one operation alone may have more.
 const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
 /// Frames made before the client has taken them.

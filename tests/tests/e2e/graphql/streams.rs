@@ -6,6 +6,7 @@ use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data};
+use crate::hostile;
 
 /// An open stream of results.
 struct Stream {
@@ -33,6 +34,16 @@ impl Stream {
             let chunk = tokio::time::timeout(Duration::from_secs(20), self.response.chunk()).await;
             let chunk = chunk.unwrap_or_else(|_| panic!("nothing came after {:?}", self.text)).unwrap();
             self.text.push_str(std::str::from_utf8(&chunk.unwrap_or_else(|| panic!("it ended after {:?}", self.text))).unwrap());
+        }
+    }
+
+    /// The next frame that is not a heartbeat.
+    async fn frame(&mut self) -> String {
+        loop {
+            let frame = self.until("\n\n").await;
+            if !frame.starts_with(':') {
+                return frame;
+            }
         }
     }
 
@@ -177,6 +188,49 @@ on_both_engines! {
         let token = admin.token.clone();
         drop(token);
         assert!(server.ended().await.success());
+    }
+
+    async fn operations_of_a_single_connection_wait_for_their_turn_within_bounds(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ACTION_TIMEOUT_MS", "600000").start().await;
+        let admin = server.admin().await;
+        hostile::install(&admin, "", json!({})).await;
+        let token = server.call_as(Some(&admin.token), "PUT", PATH, None).await.text;
+        let path = format!("{PATH}?token={token}");
+        let open = admin.request("GET", &path).header("accept", "text/event-stream").timeout(Duration::from_secs(600));
+        let mut stream = Stream { response: open.send().await.unwrap(), text: String::new() };
+        stream.until(":\n\n").await;
+        let begin = async |id: &str, query: &str, variables: Value| {
+            let body = json!({ "query": query, "variables": variables, "extensions": { "operationId": id } });
+            server.send(admin.request("POST", PATH).header("x-graphql-event-stream-token", &token).json(&body)).await
+        };
+        let nap = async |id: &str, pad: usize| {
+            let input = json!({ "ms": 600_000, "pad": "x".repeat(pad) });
+            begin(id, "mutation($input: JSON) { hostile_nap(input: $input) }", json!({ "input": input })).await
+        };
+        assert_eq!(nap("large", 6 << 20).await.status, 202);
+        let too_much = nap("larger", 6 << 20).await;
+        assert_eq!(too_much.status, 409, "{}", too_much.text);
+        assert!(too_much.text.contains("bytes of variables"), "{}", too_much.text);
+        assert_eq!(nap("second", 0).await.status, 202);
+        assert_eq!(nap("third", 0).await.status, 202);
+
+        // Two of them nap. The one without a turn is told so.
+        let frame = stream.frame().await;
+        assert!(frame.contains("\"code\":\"unavailable\"") && frame.contains("Send it again."), "{frame}");
+        let refused: Value = serde_json::from_str(frame.strip_prefix("event: next\ndata: ").unwrap()).unwrap();
+        let refused = refused["id"].as_str().unwrap();
+        assert_eq!(stream.frame().await, format!("event: complete\ndata: {{\"id\":\"{refused}\"}}\n\n"));
+
+        // One that its client ends gives its turn to others, and the bytes of its variables.
+        let napping: Vec<&str> = ["large", "second", "third"].into_iter().filter(|id| *id != refused).collect();
+        assert_eq!(begin("none", "{ svc_objects }", Value::Null).await.status, 202);
+        assert!(stream.frame().await.contains("\"code\":\"unavailable\""));
+        assert_eq!(stream.frame().await, "event: complete\ndata: {\"id\":\"none\"}\n\n");
+        assert_eq!(admin.delete(&format!("{path}&operationId={}", napping[0])).await.status, 200);
+        assert_eq!(begin("some", "{ svc_objects }", Value::Null).await.status, 202);
+        assert_eq!(stream.frame().await, "event: next\ndata: {\"id\":\"some\",\"payload\":{\"data\":{\"svc_objects\":[]}}}\n\n");
+        assert_eq!(admin.delete(&format!("{path}&operationId={}", napping[1])).await.status, 200);
+        assert_eq!(nap("larger", 6 << 20).await.status, 202);
     }
 
     async fn without_events_there_is_no_subscription(engine: Engine) {
