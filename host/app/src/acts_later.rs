@@ -1,6 +1,7 @@
-//! The kinds of things that act later in the name of their maker. What looks after them (suspension, adopting, handing over) knows
-//! them by the table that the start of the service hands over ([`App::acts_later`]), and no kind by itself: each says in its own
-//! file what there is of it, what that needs, and what it carries.
+//! The kinds of things that act later in the name of their maker: keys, webhooks, subscriptions, tasks and blocks.
+//!
+//! Suspending, adopting and handing over work on all kinds through the table in [`App::acts_later`], and know no kind by its name.
+//! The file of each kind implements [`ActsLater`]: it lists the things, and says which rights they need and carry.
 
 use blockbase_schema::{Error, Result};
 use blockbase_store::{Connection, Made, Maker, SuspensionReason, Thing};

@@ -176,10 +176,10 @@ impl PrincipalSlot {
 impl App {
     /// Who presents `credentials`.
     ///
-    /// A cookie that does not hold makes an anonymous caller; a bearer value or key that does not hold is an error, because
-    /// whoever sends one means it.
+    /// An invalid cookie counts as no credential, because browsers send cookies by themselves. An invalid bearer value or key is
+    /// an error, because the client chose to send it.
     ///
-    /// One who looks at the service as a role has its rights, cut to their own.
+    /// A caller who views the service as a role has the rights that both the role and the caller have.
     ///
     /// # Errors
     /// `unauthorized` and `key_suspended`, under enforcement; those of viewing as a role.

@@ -102,11 +102,11 @@ pub struct App {
     /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
     pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
-    /// Told when they are other ones.
+    /// Notified when the subscriptions have changed.
     pub(crate) subscriptions_changed: watch::Sender<i64>,
-    /// Told when the schema or the installed blocks are other ones.
+    /// Notified when the schema or the installed blocks have changed.
     pub(crate) catalogue_changed: watch::Sender<()>,
-    /// Told when a consumer group is no more.
+    /// Notified when a consumer group was deleted.
     pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     pub(crate) usages: Usages,
@@ -196,12 +196,12 @@ impl App {
         &self.feed
     }
 
-    /// Waits until a consumer group is no more, whose deliveries are to be dropped.
+    /// Waits until a consumer group is deleted. The caller then drops its deliveries.
     pub async fn group_gone(&self) {
         self.group_gone.notified().await;
     }
 
-    /// Tells of each change of the subscriptions.
+    /// A receiver that is notified of each change of the subscriptions.
     pub fn watch_subscriptions(&self) -> watch::Receiver<i64> {
         self.subscriptions_changed.subscribe()
     }
