@@ -1,6 +1,6 @@
 //! The kinds of things that act later in the name of their maker: keys, webhooks, subscriptions, tasks and blocks.
 //!
-//! Suspending, adopting and handing over work on all kinds through the table in [`App::acts_later`], and know no kind by its name.
+//! Suspending, adopting and handing over work on all kinds through the table in [`App::acts_later`], and know no kind by name.
 //! The file of each kind implements [`ActsLater`]: it lists the things, and says which rights they need and carry.
 
 use blockbase_schema::{Error, Result};

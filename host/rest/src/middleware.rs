@@ -47,9 +47,9 @@ const EXPOSED: [&str; 7] =
 /// How long a browser may keep the answer to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
-/// Pages and files a minute and address, at least: a low limit of requests should not keep a page from loading.
+/// The lowest limit of pages and files per minute and address. A low limit of requests should not keep a page from loading.
 const FILES_PER_MINUTE_MIN: u32 = 600;
-/// Addresses kept by a limiter before those at rest are dropped.
+/// Addresses that a limiter remembers before it forgets those without recent requests.
 const ADDRESSES_MAX: usize = 50_000;
 
 impl Limits {

@@ -130,7 +130,7 @@ impl Column {
     /// Reads one JSON value (its text) as a value of this column and checks the column's rules.
     ///
     /// # Errors
-    /// `invalid_value` where it cannot be of the type, `CONSTRAINT_VIOLATION` where a rule forbids it; `field` is set.
+    /// `invalid_value` if it does not fit the type, `CONSTRAINT_VIOLATION` if it breaks a rule; `field` is set.
     pub fn value_of(&self, raw: &str) -> Result<Value> {
         let input = read(raw).map_err(|why| self.invalid(&why))?;
         if self.ty == ColumnType::Json {
@@ -139,7 +139,7 @@ impl Column {
         self.coerce(input, true)
     }
 
-    /// Reads the amount of an atomic operator: rounded as a value is, without the column's rules.
+    /// Reads the amount of `$inc` or `$dec`. It is rounded like a value, but not checked against the column's rules.
     pub fn amount_of(&self, raw: &str) -> Result<Value> {
         let input = read(raw).map_err(|why| self.invalid(&why))?;
         match self.ty {

@@ -85,17 +85,17 @@ pub struct BlockLogFilter {
     pub limit: i64,
 }
 
-/// What was found of a block's log.
+/// The lines that a request for a block's log found.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLogPage {
     pub lines: Vec<KeptLogLine>,
-    /// The number up to which the page has everything that was asked for, where it goes on from a number.
+    /// If the request continues from a number: the number up to which the page has all matching lines.
     pub up_to: i64,
-    /// Whether lines that were asked for may have been dropped already.
+    /// Whether matching lines may have been dropped already.
     pub is_cut: bool,
 }
 
-/// Versions kept of each block, the one that serves among them.
+/// Versions kept of each block, including the active one.
 const VERSIONS_KEPT: i64 = 5;
 /// Log lines kept of each block.
 const LOG_LINES_KEPT: i64 = 1000;

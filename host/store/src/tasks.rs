@@ -1,7 +1,7 @@
 //! Scheduled tasks and their runs.
 //!
-//! Whoever moves a task's next run on has won that run; a run holds a lease by the database's clock, so that one whose instance
-//! died is told from one that takes long.
+//! The instance that sets a task's next run gets the run that is due. A run has a lease by the database's clock. So a run whose
+//! instance died can be distinguished from one that takes long.
 
 use blockbase_query::Dialect;
 
@@ -20,9 +20,9 @@ pub struct TaskRow {
     pub enabled: bool,
     pub schedule: String,
     pub config: String,
-    /// With whose rights a block's action runs. Tasks of the service have nobody.
+    /// The user who made the task; it runs with their rights. The service's own tasks have none.
     pub user_id: Option<String>,
-    /// The key of that user which made it, if it was a key.
+    /// The API key that made the task, if the request used one.
     pub api_key_id: Option<String>,
     pub last_run_at: Option<i64>,
     pub last_status: Option<String>,
@@ -33,7 +33,7 @@ pub struct TaskRow {
 }
 
 impl TaskRow {
-    /// With whose rights it runs.
+    /// The maker, with whose rights it runs.
     pub fn maker(&self) -> Maker {
         Maker { user_id: self.user_id.clone(), api_key_id: self.api_key_id.clone() }
     }
