@@ -32,8 +32,8 @@ const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
 const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
 /// If more commits wait to be handed out, the feed makes no pauses.
 const WAITING_MAX: usize = 1000;
-/// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly, because
-/// the feed then makes no pauses and hands out events faster than anybody writes them.
+/// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly,
+/// because the feed then makes no pauses and hands out events faster than anybody writes them.
 const QUEUE_MAX: usize = 2 * WAITING_MAX;
 
 /// Hands committed events to all readers.

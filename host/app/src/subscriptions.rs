@@ -296,7 +296,7 @@ impl App {
         Ok(())
     }
 
-    /// Drops what groups still had to get that are no more: how many deliveries. In small transactions, so that writes go on.
+    /// Drops the waiting deliveries of deleted groups, in small transactions, so that writes continue. Returns their number.
     pub async fn sweep_deliveries(&self) -> Result<u64> {
         let (gone, up_to) = self
             .store

@@ -1,4 +1,4 @@
-//! Users as those see them who look after them: who there is, bans, roles, deletion.
+//! The management of users by others: lists, bans, roles, deletion.
 
 mod sessions;
 
@@ -23,31 +23,31 @@ pub use sessions::UserSessionAnswer;
 /// Most roles of one user.
 const ROLES_OF_USER_MAX: i64 = 100;
 
-/// What changing a user takes; what is left out stays as it is.
+/// Changes of a user. A member that is left out stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct UserChanges {
     pub name: Option<String>,
     pub banned: Option<bool>,
 }
 
-/// Which users are asked for; all, where nothing is given.
+/// Which users a list shows; all users if no member is given.
 #[derive(Clone, Debug, Default)]
 pub struct UserSearch {
-    /// What their address or name contains, whatever its case.
+    /// A text that their address or name contains. Case does not matter.
     pub text: Option<String>,
     /// The id or the name of a role that they have.
     pub role: Option<String>,
 }
 
-/// What becomes of what a user made when they are deleted.
+/// What happens to the things that a user made when the user is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnDeletion {
-    /// They are not deleted while there is any.
+    /// The user is not deleted while such a thing exists.
     #[default]
     Refuse,
-    /// Another user, by their id, becomes its maker.
+    /// Another user, by their id, becomes their maker.
     HandOver(String),
-    /// It stays without power until somebody adopts it.
+    /// The things stay suspended until somebody adopts them.
     Suspend,
 }
 
@@ -311,7 +311,8 @@ impl App {
     }
 }
 
-/// A body names a role that there is not. Whoever may not read roles is told what they are told of one that gives too much.
+/// The error for a body that names an unknown role. Callers who may not read roles get the same error as for a role that gives
+/// more than they have.
 pub(crate) fn unknown_role(caller: &Caller) -> Error {
     match caller.holds(Resource::Roles, Action::Read) {
         true => Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId"),

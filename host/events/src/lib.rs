@@ -54,7 +54,7 @@ const EXPIRED_KEYS: Duration = Duration::from_secs(2);
 const RIGHTS: Duration = Duration::from_secs(1);
 /// How often sessions that have expired are deleted.
 const SESSIONS: Duration = Duration::from_secs(3600);
-/// How often deliveries of groups that are no more are dropped.
+/// How often deliveries of deleted groups are dropped.
 const SWEEP: Duration = Duration::from_secs(600);
 /// How often the outbox is held to its size.
 const OUTBOX: Duration = Duration::from_secs(5);
@@ -173,7 +173,7 @@ pub fn start(
     Background { app: Arc::clone(app), dispatcher: Some(dispatcher), pollers }
 }
 
-/// Drops deliveries of groups that are no more, at once, when one goes, and every so often.
+/// Drops deliveries of deleted groups: at the start, when a group is deleted, and every [`SWEEP`].
 async fn sweep(app: Arc<App>) {
     let mut ticks = interval(SWEEP);
     loop {

@@ -19,7 +19,7 @@ use crate::{QuotaOwner, Turns};
 pub struct PlacesRule {
     /// Places of all owners together.
     pub all: usize,
-    /// Places of one owner, whoever else is there.
+    /// Places of one owner, regardless of other owners.
     pub each: usize,
     /// How many may wait, of one owner and of all.
     pub waiting_each: usize,
@@ -158,7 +158,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
     /// [`Busy`] where the owner may have none now.
     pub fn try_take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         let mut state = self.state.lock();
-        // Whoever came before has their turn first.
+        // Earlier arrivals have their turn first.
         if state.waiting.len_of(owner) > 0 || !state.may_have(owner, &self.rule) {
             return Err(Busy);
         }

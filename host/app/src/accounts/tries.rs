@@ -176,7 +176,7 @@ impl App {
         }
     }
 
-    /// Leaves a line for whoever watches the log for attacks.
+    /// Logs a line for operators who watch the log for attacks.
     pub(super) fn log_failed_try(&self, email: &str, client: &Client, what: &str) {
         tracing::warn!(auth.account = email, client.address = client.ip_address, "{what} failed: the password is wrong");
     }

@@ -37,7 +37,7 @@ impl LogRequest {
     /// Reads a list of levels, separated by commas.
     ///
     /// # Errors
-    /// `invalid_request` for one that there is not.
+    /// `invalid_request` for an unknown level.
     pub fn read_levels(text: &str) -> Result<Vec<&'static str>> {
         let level = |name: &str| {
             LEVELS.into_iter().find(|known| *known == name).ok_or_else(|| {

@@ -261,7 +261,7 @@ impl App {
         }
     }
 
-    /// Whoever made the task, with what they may do at this moment.
+    /// The maker of the task, with their current rights.
     async fn task_caller(&self, task: &TaskRow) -> Result<Caller> {
         match self.rights_of_maker(&task.maker()).await?.caller() {
             Some(caller) => Ok(caller),
