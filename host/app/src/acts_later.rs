@@ -33,7 +33,7 @@ pub(crate) trait ActsLater: Send + Sync {
     /// Makes sure that a thing can be adopted, and holds it: what comes along with it.
     ///
     /// # Errors
-    /// `not_found`; `conflict` where it cannot be adopted by itself.
+    /// `not_found`; `conflict` if it cannot be adopted by itself.
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>>;
 }
 
@@ -52,7 +52,7 @@ impl App {
     /// The kind as it acts later.
     ///
     /// # Errors
-    /// `internal` where the table lacks it.
+    /// `internal` if the table lacks it.
     pub(crate) fn kind_of(&self, kind: Made) -> Result<&'static dyn ActsLater> {
         let found = self.acts_later.iter().find(|acts_later| acts_later.kind() == kind);
         found.copied().ok_or_else(|| Error::internal("a kind of things that act later is not in the table"))

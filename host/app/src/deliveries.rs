@@ -414,7 +414,7 @@ impl App {
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
-    /// What [`may_see`] says of every event, as a condition on stored ones; `None` where the caller sees all.
+    /// What [`may_see`] says of every event, as a condition on stored ones; `None` if the caller sees all.
     pub(crate) fn visible_events(&self, caller: &Caller) -> Option<VisibleEvents> {
         if caller.holds("*", Action::Read) {
             return None;
@@ -481,7 +481,7 @@ impl App {
     /// other writes go on.
     ///
     /// # Errors
-    /// Where a group is named: `forbidden` where the caller does not hold the rights that it carries, `conflict` where it is disabled
+    /// Where a group is named: `forbidden` if the caller does not hold the rights that it carries, `conflict` if it is disabled
     /// or suspended.
     pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
         self.recheck(caller).await?;

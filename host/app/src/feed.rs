@@ -355,7 +355,7 @@ impl App {
     /// after it without a loss, whatever became of the rights meanwhile.
     ///
     /// # Errors
-    /// `not_found` where the outbox does not hold it any more.
+    /// `not_found` if the outbox does not hold it any more.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
         self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
             Error::new(
@@ -371,7 +371,7 @@ impl App {
         self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await
     }
 
-    /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
+    /// One event, as the JSON of its envelope; `None` if the outbox does not hold it, or not any more, or the caller may not see
     /// it.
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
         caller.require(Resource::Events, Action::Read)?;
@@ -398,7 +398,7 @@ impl App {
     /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
     ///
     /// # Errors
-    /// `not_found` where the event that they are to be older than is not there any more, or the caller may not see it;
+    /// `not_found` if the event that they are to be older than is not there any more, or the caller may not see it;
     /// `answer_too_large`.
     pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;

@@ -158,7 +158,7 @@ impl PrincipalSlot {
         PrincipalSlot(Some(Arc::default()))
     }
 
-    /// `user:<id>`, `key:<id>`, or `none` where no credential was found to hold.
+    /// `user:<id>`, `key:<id>`, or `none` if no credential was found to hold.
     pub fn shown(&self) -> &str {
         self.0.as_ref().and_then(|slot| slot.get()).map_or("none", String::as_str)
     }

@@ -48,7 +48,7 @@ impl App {
         Ok(Linkable { object, access, relation, target_access })
     }
 
-    /// Links a record with others, or unlinks it: how many links changed; `None` where there is no such record.
+    /// Links a record with others, or unlinks it: how many links changed; `None` if there is no such record.
     ///
     /// Needs update on the object and read on the other side's, whose hidden rows count as not there.
     ///

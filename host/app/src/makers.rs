@@ -59,7 +59,7 @@ pub(crate) enum MakerRights {
 }
 
 impl MakerRights {
-    /// The maker as a caller: `None` where there is none, or none who may do anything.
+    /// The maker as a caller; `None` without a maker, or if the maker may do nothing.
     pub(crate) fn caller(&self) -> Option<Caller> {
         match self {
             MakerRights::Held(caller) => Some(caller.clone()),
@@ -276,7 +276,7 @@ pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thi
 /// Makes sure that a maker is there and not banned, until the transaction ends.
 ///
 /// # Errors
-/// `unauthorized` where they went away since the request began; `key_suspended`.
+/// `unauthorized` if they went away since the request began; `key_suspended`.
 pub(crate) async fn keep_maker(connection: &mut Connection, maker: &Maker) -> Result<()> {
     let gone = || Error::new(Code::Unauthorized, "The account or the API key of this request was deleted or banned meanwhile.");
     if let Some(id) = maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC) {

@@ -57,7 +57,7 @@ impl App {
             .await
     }
 
-    /// Hears the hints of the other instances; `None` where there can be none.
+    /// Hears the hints of the other instances; `None` if there can be none.
     ///
     /// # Errors
     /// The database does not answer.

@@ -48,7 +48,7 @@ impl App {
     /// Sets the keys of `changes`, removes those that are null, and answers with all preferences as JSON text.
     ///
     /// # Errors
-    /// `payload_too_large` where they would have more than [`PREFERENCES_BYTES_MAX`] bytes ([`GUEST_PREFERENCES_BYTES_MAX`] of a
+    /// `payload_too_large` if they would have more than [`PREFERENCES_BYTES_MAX`] bytes ([`GUEST_PREFERENCES_BYTES_MAX`] of a
     /// guest) or too many keys; `invalid_request` for a value that nests too deeply.
     pub async fn change_preferences(&self, caller: &Caller, changes: Members) -> Result<String> {
         let user_id = self.require_person(caller)?.to_owned();

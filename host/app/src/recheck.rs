@@ -173,7 +173,7 @@ impl Judged {
     /// Judges again, by what the connection sees.
     ///
     /// # Errors
-    /// `unauthorized` where the credential does not hold any more, `key_suspended`, and `forbidden` where a right is lost.
+    /// `unauthorized` if the credential does not hold any more, `key_suspended`, and `forbidden` if a right is lost.
     async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
         // Before the look, so that a change meanwhile is noticed at the next one.
         let (generation, now) = (app.identities.generation(), app.now());
@@ -314,7 +314,7 @@ impl App {
     /// Makes sure that the caller still is who they were, where that may have changed since they were judged.
     ///
     /// # Errors
-    /// As those of a request that begins now; `forbidden` where a right is lost.
+    /// As those of a request that begins now; `forbidden` if a right is lost.
     pub async fn recheck(&self, caller: &Caller) -> Result<()> {
         if !self.settings.require_auth || caller.judged.is_service() || caller.judged.is_current(self) {
             return Ok(());

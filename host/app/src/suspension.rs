@@ -159,7 +159,7 @@ impl App {
     /// block's webhooks and subscriptions come with it.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds, and nothing changes then; `conflict` where a block
+    /// `not_found`; `forbidden` if it carries more than the caller holds, and nothing changes then; `conflict` if a block
     /// declared it, or it is a task of the service.
     pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());

@@ -160,7 +160,7 @@ impl Drop for Running {
 pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Begins a session of a client that can know the list of tools `told`; `None` where there are as many as there may be, since
+    /// Begins a session of a client that can know the list of tools `told`; `None` if there are as many as there may be, since
     /// everything but being told of changes works without.
     pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Option<Arc<Session>> {
         let (owner, now) = (Owner::of(caller), Instant::now());

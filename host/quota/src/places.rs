@@ -155,7 +155,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
     /// A place, without a wait.
     ///
     /// # Errors
-    /// [`Busy`] where the owner may have none now.
+    /// [`Busy`] if the owner may have none now.
     pub fn try_take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         let mut state = self.state.lock();
         // Earlier arrivals have their turn first.
@@ -169,7 +169,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
     /// Waits for a place, as long as the rule says.
     ///
     /// # Errors
-    /// [`Busy`] where too many wait, or the wait is too long.
+    /// [`Busy`] if too many wait, or the wait is too long.
     pub async fn take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         self.take_until(owner, Instant::now() + self.rule.wait).await
     }

@@ -52,7 +52,7 @@ impl RequestInfo {
 /// Lets a caller's request go on when there is room for a response: before anything is done for it.
 ///
 /// # Errors
-/// `unavailable` where the caller's responses are not read.
+/// `unavailable` if the caller's responses are not read.
 pub(crate) async fn response_room(parts: &Parts, state: &AppState, caller: &Caller) -> Result<(), Error> {
     let owner = caller.quota_owner();
     if let Some(info) = parts.extensions.get::<RequestInfo>() {

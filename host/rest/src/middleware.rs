@@ -270,8 +270,8 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     })
 }
 
-/// Whoever looks at the service as a role only looks: the header is for reads of the API. Hooks, whose requests belong to blocks,
-/// and sign-in do not know it.
+/// Checks the header for viewing as a role. It is only for reads of the API. Hooks, whose requests belong to blocks, and sign-in
+/// ignore it.
 fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Error> {
     let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
     let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);

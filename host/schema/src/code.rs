@@ -1,10 +1,10 @@
-//! The error codes: the one list of them, with the status that HTTP has for each and what the documentation says.
+//! The one list of error codes, each with its HTTP status and its text in the documentation.
 //!
-//! REST, GraphQL and MCP take statuses from here. The remedies are for the documentation alone, whose page is written for
-//! clients of REST, so they may name its parameters; no error carries them. Tests compare `docs/errors.md` and the codes that the
-//! SDKs name with the list.
+//! REST, GraphQL and MCP take statuses from here. The remedies are only for the documentation. Its page is for clients of REST,
+//! so they may name parameters of REST. No error carries them. Tests compare the list with `docs/errors.md` and with the codes
+//! that the SDKs name.
 
-/// Makes the enum, the list of its variants and what is known of each out of one table.
+/// Makes the enum, the list of its variants and their properties from one table.
 macro_rules! codes {
     ($($variant:ident $name:literal $status:literal $when:literal $remedy:literal;)+) => {
         /// Stable error codes, as the specification's tables name them.
@@ -163,11 +163,11 @@ codes! {
 }
 
 impl Code {
-    /// The codes that are a handler's own to give. Each becomes its status; all others are a failed action.
+    /// The codes that a handler of a block may return. The answer has the status of the code. Any other code is a failed action.
     pub const OF_HANDLERS: [Code; 5] = [Code::NotFound, Code::InvalidRequest, Code::Forbidden, Code::Conflict, Code::Unavailable];
 
-    /// The status of a request of another protocol on top of HTTP (GraphQL, MCP) that is not executed. What is wrong inside of the
-    /// document is 400 there: 404, say, would be about the endpoint.
+    /// The status of a request of another protocol over HTTP (GraphQL, MCP) that is not executed. An error inside of the document
+    /// is 400 there, because 404, for example, would mean that the endpoint is missing.
     pub const fn outer_status(self) -> u16 {
         match self.status() {
             status @ (401 | 403 | 413 | 415 | 429 | 500..) => status,

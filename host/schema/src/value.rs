@@ -281,7 +281,7 @@ impl Column {
     /// Checks what an atomic operator makes of a value.
     ///
     /// # Errors
-    /// `invalid_value` where the type cannot hold it, `CONSTRAINT_VIOLATION` where a rule forbids it.
+    /// `invalid_value` if the type cannot hold it, `CONSTRAINT_VIOLATION` if a rule forbids it.
     pub fn check_sum(&self, before: &Value, amount: &Value) -> Result<()> {
         const DECIMAL_MAX: i128 = 10i128.pow(DECIMAL_DIGITS_MAX);
         let bounds = match self.ty {

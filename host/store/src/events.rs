@@ -92,7 +92,7 @@ impl CommittedEvent {
         Ok(CommittedEvent::new(row.integer(0)?, &event, row.optional_text(6)?, row.optional_text(7)?, row.integer(9)?))
     }
 
-    /// What it takes in memory, about.
+    /// Its approximate size in memory.
     pub fn bytes(&self) -> usize {
         self.frame.len() + self.topic.len()
     }
@@ -299,7 +299,7 @@ impl Connection {
     /// Writes several events with their delivery rows, in order. All have the same depth and instant.
     ///
     /// # Errors
-    /// [`DbError::EventsTooLarge`] where the transaction has too many bytes of events.
+    /// [`DbError::EventsTooLarge`] if the transaction has too many bytes of events.
     pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
         let emitted = &mut self.effects.emitted;
         emitted.events += events.len();

@@ -117,7 +117,7 @@ impl Connection {
         rows.first().map(task).transpose()
     }
 
-    /// Creates a task. `false` where the name is taken.
+    /// Creates a task. `false` if the name is taken.
     pub async fn insert_task(&mut self, task: &TaskRow) -> Result<bool, DbError> {
         let inserted = self
             .run(
@@ -189,7 +189,7 @@ impl Connection {
         Ok(won == 1)
     }
 
-    /// Begins a run that holds its lease for `lease_ms`. `false` where one is under way.
+    /// Begins a run that holds its lease for `lease_ms`. `false` if one is under way.
     pub async fn begin_run(&mut self, run: &TaskRunRow, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "INSERT INTO svc_task_runs (id, task_id, trigger_kind, status, lease_until, started_at) \
@@ -215,7 +215,7 @@ impl Connection {
         Ok(begun)
     }
 
-    /// Says that a run is still under way. `false` where its lease was lost.
+    /// Says that a run is still under way. `false` if its lease was lost.
     pub async fn renew_run(&mut self, id: &str, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "UPDATE svc_task_runs SET lease_until = {} + $2 WHERE id = $1 AND status = 'running'",
@@ -225,7 +225,7 @@ impl Connection {
         Ok(self.execute(blockbase_query::Statement { sql, params: vec![id.into(), lease_ms.into()] }).await? == 1)
     }
 
-    /// Ends a run. `false` where it was ended already.
+    /// Ends a run. `false` if it was ended already.
     pub async fn end_run(&mut self, run: &TaskRunRow) -> Result<bool, DbError> {
         let ended = self
             .run(

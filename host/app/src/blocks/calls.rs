@@ -150,7 +150,7 @@ impl App {
     }
 
     /// Hands a third party's request to a hook's handler. No session counts here: whether the request is genuine is for the
-    /// handler to find out, by the sender's signature. `None` where the handler leaves the answer to the service.
+    /// handler to find out, by the sender's signature. `None` if the handler leaves the answer to the service.
     ///
     /// # Errors
     /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` for whatever else went wrong, without detail: the

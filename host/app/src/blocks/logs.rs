@@ -99,7 +99,7 @@ impl App {
     /// Lines of a block's log, the newest first, or what came after a cursor, the oldest first.
     ///
     /// # Errors
-    /// `not_found`; `unavailable` where the caller has too many scans running.
+    /// `not_found`; `unavailable` if the caller has too many scans running.
     pub async fn block_logs(&self, caller: &Caller, name: &str, request: LogRequest) -> Result<LogPage> {
         caller.require(Resource::Blocks, Action::Read)?;
         let block = self.installed(name)?;
