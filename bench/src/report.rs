@@ -1,4 +1,4 @@
-//! The tables that a run ends with: plain, or as Markdown for docs/benchmarks.md.
+//! The tables that a run ends with: plain, or as Markdown for the files in `bench/results`.
 
 use std::time::Duration;
 

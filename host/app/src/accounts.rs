@@ -318,7 +318,7 @@ impl App {
             .await
     }
 
-    /// Who presents `credentials`, as the JSON of `/api/v1/me`; `None` where they do not hold, which is an answer and no error.
+    /// Who presents `credentials`, as the JSON of `/api/v1/me`; `None` if they do not hold, which is an answer and no error.
     pub async fn me(&self, credentials: &Credentials) -> Result<Option<Arc<str>>, Error> {
         let found = self.identify(credentials).await?;
         Ok(found.map(|identity| Arc::clone(identity.verdict.get_or_init(|| text_of(&MeAnswer::from(&*identity)).into()))))

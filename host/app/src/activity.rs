@@ -41,7 +41,7 @@ pub(crate) struct ActivityAnswer {
 /// A ring of minutes.
 pub(crate) struct Activity {
     slots: [Slot; MINUTES],
-    /// Held by whoever empties a slot for its next minute.
+    /// Held while a slot is emptied for its next minute.
     turn: Mutex<()>,
 }
 

@@ -1,6 +1,7 @@
-//! The kinds of things that act later in the name of their maker. What looks after them (suspension, adopting, handing over) knows
-//! them by the table that the start of the service hands over ([`App::acts_later`]), and no kind by itself: each says in its own
-//! file what there is of it, what that needs, and what it carries.
+//! The kinds of things that act later in the name of their maker: keys, webhooks, subscriptions, tasks and blocks.
+//!
+//! Suspending, adopting and handing over work on all kinds through the table in [`App::acts_later`], and know no kind by name.
+//! The file of each kind implements [`ActsLater`]: it lists the things, and says which rights they need and carry.
 
 use blockbase_schema::{Error, Result};
 use blockbase_store::{Connection, Made, Maker, SuspensionReason, Thing};
@@ -32,7 +33,7 @@ pub(crate) trait ActsLater: Send + Sync {
     /// Makes sure that a thing can be adopted, and holds it: what comes along with it.
     ///
     /// # Errors
-    /// `not_found`; `conflict` where it cannot be adopted by itself.
+    /// `not_found`; `conflict` if it cannot be adopted by itself.
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>>;
 }
 
@@ -51,7 +52,7 @@ impl App {
     /// The kind as it acts later.
     ///
     /// # Errors
-    /// `internal` where the table lacks it.
+    /// `internal` if the table lacks it.
     pub(crate) fn kind_of(&self, kind: Made) -> Result<&'static dyn ActsLater> {
         let found = self.acts_later.iter().find(|acts_later| acts_later.kind() == kind);
         found.copied().ok_or_else(|| Error::internal("a kind of things that act later is not in the table"))

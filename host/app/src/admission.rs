@@ -36,7 +36,7 @@ impl App {
     /// Demands the right to call an action.
     ///
     /// # Errors
-    /// `unauthorized`, `forbidden`, and `not_found` where the caller may know that there is no such action.
+    /// `unauthorized`, `forbidden`, and `not_found` if the caller may know that there is no such action.
     pub async fn admit_to_action(&self, caller: &Caller, block: &str, action: &str) -> Result<()> {
         self.look_for_action(caller, block, action).await?;
         self.callable(caller, block, action).map(drop)

@@ -68,7 +68,7 @@ pub struct MakerAnswer {
 }
 
 impl MakerAnswer {
-    /// `None` where nobody is recorded.
+    /// `None` if nobody is recorded.
     pub(crate) fn of(maker: &Maker) -> Option<MakerAnswer> {
         let Maker { user_id, api_key_id } = maker;
         let user_id = user_id.clone().filter(|id| id != Maker::PUBLIC);

@@ -143,7 +143,7 @@ impl App {
     /// Makes a key: what lists show of it, and the key itself, which is shown this once.
     ///
     /// # Errors
-    /// `forbidden` where the role gives more than the caller holds. A key of another user acts in that user's name: it needs
+    /// `forbidden` if the role gives more than the caller holds. A key of another user acts in that user's name: it needs
     /// what changing that user needs, and a grant for own rows, which are that user's, has to be held for all. `conflict` where
     /// the user has as many keys as one may have.
     pub async fn create_api_key(&self, caller: &Caller, new: NewKey) -> Result<(ApiKeyAnswer, ApiKey)> {
@@ -220,7 +220,7 @@ impl App {
     /// Makes the caller the maker of a key, which is from then on cut to what they hold, and suspended no more.
     ///
     /// # Errors
-    /// `forbidden` where the key carries more than the caller holds; nothing changes then.
+    /// `forbidden` if the key carries more than the caller holds; nothing changes then.
     pub async fn adopt_api_key(&self, caller: &Caller, id: &str) -> Result<ApiKeyAnswer> {
         let access = caller.access(Resource::ApiKeys, Action::Update)?;
         let (maker, announcer, app) = (caller.maker(), self.announcer(caller), self.itself()?);
@@ -260,7 +260,7 @@ impl App {
     /// Deletes a key; it holds no more.
     ///
     /// # Errors
-    /// `forbidden` where the key is stronger than the caller.
+    /// `forbidden` if the key is stronger than the caller.
     pub async fn delete_api_key(&self, caller: &Caller, id: &str) -> Result<()> {
         let access = caller.access(Resource::ApiKeys, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);

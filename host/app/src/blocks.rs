@@ -268,7 +268,7 @@ impl App {
     /// Adopts a block, which is consent to what its manifest asks for: as it is then.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds.
+    /// `not_found`; `forbidden` if it carries more than the caller holds.
     pub async fn adopt_block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Update)?;
         self.installed(name)?;
@@ -311,7 +311,7 @@ impl App {
     /// The packed file of an installed block, for the runtime to compile on this machine.
     ///
     /// # Errors
-    /// `unavailable` where the block was uninstalled or upgraded meanwhile.
+    /// `unavailable` if the block was uninstalled or upgraded meanwhile.
     pub async fn block_file(&self, block: &InstalledBlock) -> Result<Vec<u8>> {
         let file = self.stored_file(&block.manifest.name, &block.manifest.version, &block.digest).await?;
         file.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! The start of the service: its state is made, and what has to hold before the first request is brought about.
+//! The start of the service: makes its state, and prepares the database for the first request.
 
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::{Arc, OnceLock};

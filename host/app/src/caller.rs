@@ -99,17 +99,17 @@ impl Caller {
         &self.quota_owner
     }
 
-    /// Whom a credential, or a thing's maker, was found to be.
+    /// The identity that a credential showed, or that a thing's maker has.
     pub(crate) fn identity(&self) -> Option<&Arc<Identity>> {
         self.judged.identity.as_ref()
     }
 
-    /// The same caller in a request whose lists have these bytes between them (`SVC_MAX_ANSWER_BYTES`).
+    /// The same caller for a request whose lists have at most these bytes together (`SVC_MAX_ANSWER_BYTES`).
     pub fn with_one_answer(&self, bytes_max: usize) -> Caller {
         Caller { answer_left: Some(Arc::new(AtomicUsize::new(bytes_max))), ..self.clone() }
     }
 
-    /// Counts what a list brought.
+    /// Counts the bytes of a list against the limit of the answer.
     pub(crate) fn spend_answer(&self, bytes: usize) {
         if let Some(left) = &self.answer_left {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(bytes)));
@@ -120,7 +120,7 @@ impl Caller {
         self.principal.actor().is_some()
     }
 
-    /// What goes into `created_by` and `updated_by`.
+    /// The value for `created_by` and `updated_by`.
     pub fn actor_id(&self) -> Option<&str> {
         self.principal.actor().and_then(Actor::id)
     }

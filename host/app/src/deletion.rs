@@ -38,7 +38,7 @@ struct Beyond {
 /// Deletes those of `ids` that are there and within `scope`. The object is held already.
 ///
 /// # Errors
-/// `precondition_failed` where one of them is in another state than `condition` says; `foreign_key_violation`; `answer_too_large`
+/// `precondition_failed` if one of them is in another state than `condition` says; `foreign_key_violation`; `answer_too_large`
 /// where they are too large, with what goes along.
 pub(crate) async fn delete_records(
     connection: &mut Connection,

@@ -341,11 +341,11 @@ impl App {
         Ok((depths, oldest.map_or(0, |oldest| (self.clock.now() - oldest).max(0))))
     }
 
-    /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows what the event is of, and what its
-    /// receiver answered, so each is judged as the event itself is.
+    /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows the subject of its event and the
+    /// answer of the receiver, so a caller sees it only if they may see the event.
     ///
     /// # Errors
-    /// `invalid_request` for a status that there is not.
+    /// `invalid_request` for an unknown status.
     pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;
         let filter = self.ledger_filter(caller, request)?;
@@ -357,8 +357,8 @@ impl App {
         Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
     }
 
-    /// One entry of the ledger with `history`, its last attempts, the last one first; `None` where there is none that the caller may
-    /// see.
+    /// One entry of the ledger with `history`: its last attempts, the last one first. `None` if it does not exist or the caller
+    /// may not see it.
     ///
     /// # Errors
     /// `forbidden` without read on `events`.
@@ -414,13 +414,13 @@ impl App {
         Ok(counts.into_iter().map(DeliveryCounts::from).collect())
     }
 
-    /// What [`may_see`] says of every event, as a condition on stored ones; `None` where the caller sees all.
+    /// What [`may_see`] says of every event, as a condition on stored ones; `None` if the caller sees all.
     pub(crate) fn visible_events(&self, caller: &Caller) -> Option<VisibleEvents> {
         if caller.holds("*", Action::Read) {
             return None;
         }
         let registry = self.registry();
-        // Events of an object that is gone are visible to whoever has a grant that names it.
+        // Events of a deleted object are visible to callers with a grant that names it.
         let mut names: BTreeSet<String> = registry.objects().map(|object| object.name().to_owned()).collect();
         names.extend(caller.named_resources());
         let mut visible = VisibleEvents::default();
@@ -434,11 +434,11 @@ impl App {
         Some(visible)
     }
 
-    /// Makes a delivery that failed due at once, with all its attempts: its entry.
+    /// Makes a failed delivery due at once and gives it all its attempts again. Returns its entry.
     ///
     /// # Errors
-    /// `not_found` where there is none that the caller may see, or its group is no more; `forbidden` where the caller does not hold
-    /// the rights that the group carries; `conflict` where it did not fail.
+    /// `not_found` if it does not exist, the caller may not see it, or its group was deleted; `forbidden` if the caller lacks the
+    /// rights of the group; `conflict` if the delivery did not fail.
     pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<DeliveryAnswer> {
         caller.require(Resource::Events, Action::Update)?;
         // The answer shows the entry.
@@ -481,7 +481,7 @@ impl App {
     /// other writes go on.
     ///
     /// # Errors
-    /// Where a group is named: `forbidden` where the caller does not hold the rights that it carries, `conflict` where it is disabled
+    /// Where a group is named: `forbidden` if the caller does not hold the rights that it carries, `conflict` if it is disabled
     /// or suspended.
     pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
         self.recheck(caller).await?;
@@ -554,9 +554,9 @@ impl App {
             };
             match self.until_uncontended(reset).await {
                 Ok(Some(reset)) => count += reset,
-                // The group is no more.
+                // The group was deleted.
                 Ok(None) => break,
-                // The group changed after the first ones: they are due all the same.
+                // The group changed after the first entries were made due. They stay due.
                 Err(error) if count > 0 && is_refusal(&error) => {
                     self.recheck(caller).await?;
                     break;
@@ -567,20 +567,20 @@ impl App {
         Ok(count)
     }
 
-    /// How long a delivery that fails now waits, which had so many attempts before; `None` where it has none left.
+    /// How long a delivery waits that fails now after `attempts` earlier ones; `None` if it has no attempt left.
     pub fn retry_pause(&self, attempts: i64) -> Option<Duration> {
         let ended = attempts + 1;
         let pause = u64::try_from(backoff(self.settings.retry_base_ms, ended)).unwrap_or(u64::MAX);
         (ended < ATTEMPTS_MAX).then(|| Duration::from_millis(pause))
     }
 
-    /// What serves a group at this moment; `None` where nothing does.
+    /// The current subscription of a group; `None` if it has none.
     pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
         self.subscriptions().get(consumer).cloned()
     }
 }
 
-/// Demands the rights that a consumer group carries; one that is no more carries none.
+/// Checks that the caller has the rights of a consumer group. A deleted group needs none.
 async fn may_act_on_group(connection: &mut Connection, caller: &Caller, consumer: &str) -> Result<()> {
     if let Some(id) = consumer.strip_prefix(WEBHOOK_CONSUMER) {
         return match connection.held_webhook(id).await? {
@@ -594,15 +594,15 @@ async fn may_act_on_group(connection: &mut Connection, caller: &Caller, consumer
     }
 }
 
-/// Whether an error says that a group may not be acted on, or gets nothing now.
+/// Whether an error says that the caller may not act on the group, or that the group gets nothing now.
 fn is_refusal(error: &Error) -> bool {
     matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Conflict)
 }
 
-/// Demands that a group's deliveries may be tried again by the caller; `false` where the group is no more.
+/// Checks that the caller may retry deliveries of a group; `false` if the group was deleted.
 ///
 /// # Errors
-/// `forbidden` where the caller does not hold the rights that the group carries, `conflict` where it gets nothing now.
+/// `forbidden` if the caller lacks the rights of the group, `conflict` if the group gets nothing now.
 async fn may_retry_group(
     connection: &mut Connection,
     caller: &Caller,

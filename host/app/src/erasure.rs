@@ -52,7 +52,7 @@ impl App {
     /// Erases a user: `{ user, recordsDeleted, recordsUnstamped, events, eventsWaiting, logLines, taskRuns }`.
     ///
     /// # Errors
-    /// `forbidden` where the caller holds less than the user, `conflict` for the last admin, and what refuses the deletion of a
+    /// `forbidden` if the caller holds less than the user, `conflict` for the last admin, and what refuses the deletion of a
     /// record.
     pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
         self.require_erasure(caller)?;

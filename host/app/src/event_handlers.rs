@@ -40,7 +40,7 @@ impl App {
     /// What a call of a handler is made of: nobody invokes it, and its own writes are one deeper than the event.
     ///
     /// # Errors
-    /// `forbidden` where whoever consented to the block is gone or banned.
+    /// `forbidden` if the maker of the block was deleted or banned.
     pub(crate) async fn event_call(
         &self,
         block: Arc<InstalledBlock>,

@@ -28,7 +28,7 @@ impl Budget {
     /// Reads records within what is left.
     ///
     /// # Errors
-    /// `answer_too_large` where it is spent; else the statement's own.
+    /// `answer_too_large` if it is spent; else the statement's own.
     pub(crate) async fn fetch(
         &mut self,
         connection: &mut Connection,
@@ -42,7 +42,7 @@ impl Budget {
     }
 
     /// # Errors
-    /// `answer_too_large` where it is spent.
+    /// `answer_too_large` if it is spent.
     fn show(&mut self, bytes: usize) -> Result<()> {
         self.shown = self.shown.checked_sub(bytes).ok_or_else(Error::answer_too_large)?;
         Ok(())

@@ -169,7 +169,7 @@ impl Exports {
     /// A place for one more export.
     ///
     /// # Errors
-    /// `rate_limited` where the owner has as many as one may have, `unavailable` where the process has.
+    /// `rate_limited` if the owner has as many as one may have, `unavailable` if the process has.
     fn open(&self, owner: &QuotaOwner) -> Result<Place> {
         self.open.try_take(owner).map_err(|_| match self.open.held(owner) >= OPEN_EACH_MAX {
             true => {
@@ -183,7 +183,7 @@ impl Exports {
     /// Waits for a turn to read.
     ///
     /// # Errors
-    /// `unavailable` where none comes in time.
+    /// `unavailable` if none comes in time.
     async fn turn(&self, owner: &QuotaOwner) -> Result<Place> {
         self.reading.take(owner).await.map_err(|_| match self.reading.held(owner) {
             0 => too_many(),
@@ -234,7 +234,7 @@ impl App {
     /// Begins an export: the rows of a list, with its permission and its row policy, from one snapshot.
     ///
     /// # Errors
-    /// Those of the list; `rate_limited` where the caller has as many exports as one may have, `unavailable` where the server has.
+    /// Those of the list; `rate_limited` if the caller has as many exports as one may have, `unavailable` if the server has.
     pub async fn export(
         self: &Arc<Self>,
         caller: &Caller,

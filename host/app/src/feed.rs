@@ -1,4 +1,4 @@
-//! The live feed: each committed event once to every reader, in commit order.
+//! The live feed: every reader gets each committed event once, in commit order.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,23 +17,23 @@ use crate::App;
 use crate::caller::Caller;
 use crate::records::record_id;
 
-/// Events that a reader may be behind before it is cut off.
+/// Events that a reader may be behind before it is disconnected.
 const BEHIND_MAX: usize = 1024;
 /// Bytes of events that a reader may be behind.
 const BEHIND_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events of one commit handed out at once, and the pause before its next ones: so a commit of many events reaches readers that
-/// keep up.
+/// Events of one commit that are handed out at once, and the pause before its next ones. So readers that keep up are not
+/// disconnected by a commit of many events.
 const BURST: usize = 64;
 const BURST_PAUSE: Duration = Duration::from_millis(1);
-/// The same by their bytes, which take longer to send.
+/// The same limit in bytes. Large events take longer to send, so its pause is longer.
 const BURST_BYTES: usize = 4 * 1024 * 1024;
 const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
-/// Pause of a reader that catches up, where the database does not answer.
+/// Pause of a reader that catches up while the database does not answer.
 const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
-/// Commits that may wait to be handed out before there is no pause any more.
+/// If more commits wait to be handed out, the feed makes no pauses.
 const WAITING_MAX: usize = 1000;
-/// Commits that may wait at all. Past it whoever publishes waits, which is the writer of SQLite. That is short: the feed pauses no more
-/// then, and hands events out faster than anybody writes them.
+/// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly,
+/// because the feed then makes no pauses and hands out events faster than anybody writes them.
 const QUEUE_MAX: usize = 2 * WAITING_MAX;
 
 /// Hands committed events to all readers.
@@ -46,12 +46,12 @@ pub struct Feed {
     started: watch::Sender<bool>,
 }
 
-/// Takes committed events out of the feed's queue and hands them on. Runs once, in the background.
+/// Takes committed events out of the feed's queue and hands them to the readers. There is one, in the background.
 pub struct FeedPump {
     queue: mpsc::Receiver<Vec<Arc<CommittedEvent>>>,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
-    /// The newest events, which keep them for readers that are behind.
+    /// The newest events, kept for readers that are behind.
     kept: VecDeque<Arc<CommittedEvent>>,
     kept_bytes: usize,
 }
@@ -257,7 +257,7 @@ impl FeedReader {
         self.replay.is_none() && self.receiver.len() > BEHIND_MAX
     }
 
-    /// The next event of the outbox; `None` where there is none left there, or a page was read.
+    /// The next event from the outbox. `None` if no event is left there, or after a page was read.
     async fn replayed(&mut self, caller: &Caller) -> Result<Option<Arc<CommittedEvent>>> {
         let Some(replay) = &mut self.replay else { return Ok(None) };
         if let Some(event) = replay.page.next() {
@@ -355,7 +355,7 @@ impl App {
     /// after it without a loss, whatever became of the rights meanwhile.
     ///
     /// # Errors
-    /// `not_found` where the outbox does not hold it any more.
+    /// `not_found` if the outbox does not hold it any more.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
         self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
             Error::new(
@@ -371,7 +371,7 @@ impl App {
         self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await
     }
 
-    /// One event, as the JSON of its envelope; `None` where the outbox does not hold it, or not any more, or the caller may not see
+    /// One event, as the JSON of its envelope; `None` if the outbox does not hold it, or not any more, or the caller may not see
     /// it.
     pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
         caller.require(Resource::Events, Action::Read)?;
@@ -398,7 +398,7 @@ impl App {
     /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
     ///
     /// # Errors
-    /// `not_found` where the event that they are to be older than is not there any more, or the caller may not see it;
+    /// `not_found` if the event that they are to be older than is not there any more, or the caller may not see it;
     /// `answer_too_large`.
     pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
         caller.require(Resource::Events, Action::Read)?;

@@ -26,20 +26,20 @@ use blockbase_quota::QuotaOwner;
 const DAY_MS: i64 = 24 * 3_600_000;
 /// How long a session lives.
 pub(crate) const SESSION_MS: i64 = 7 * DAY_MS;
-/// How long a session lives that is not remembered.
+/// How long a session lives with `rememberMe: false`.
 pub(crate) const SHORT_SESSION_MS: i64 = DAY_MS;
 /// A session that was extended longer ago than this is extended by its next use.
 const EXTEND_AFTER_MS: i64 = DAY_MS;
 /// How long a request waits for its session to be extended.
 const EXTENSION_TIMEOUT: Duration = Duration::from_secs(1);
-/// How exactly it is known when a key was used last.
+/// The precision of a key's time of last use.
 const TOUCH_AFTER_MS: i64 = 60_000;
-/// How exactly it is known when a session was used last.
+/// The precision of a session's time of last use.
 const SEEN_AFTER_MS: i64 = 5 * 60_000;
-/// The role whose grants everybody has, but for API keys.
+/// The role whose grants everybody has, except API keys.
 const PUBLIC: &str = "public";
 
-/// What an identity was shown with.
+/// The credential that showed an identity.
 #[derive(Clone, Debug)]
 pub(crate) enum Shown {
     Session {
@@ -125,8 +125,8 @@ pub struct Renewed {
     pub by_cookie: bool,
 }
 
-/// Where a request learns that its session was extended. Without one nothing is extended: whoever cannot tell the client must
-/// not take the occasion from whoever can.
+/// Through this a request learns that its session was extended. Without it no session is extended, because a request that cannot
+/// notify its client must not use up the extension.
 #[derive(Clone, Debug, Default)]
 pub struct RenewalSlot(Option<Arc<OnceLock<Renewed>>>);
 
@@ -158,7 +158,7 @@ impl PrincipalSlot {
         PrincipalSlot(Some(Arc::default()))
     }
 
-    /// `user:<id>`, `key:<id>`, or `none` where no credential was found to hold.
+    /// `user:<id>`, `key:<id>`, or `none` if no credential was found to hold.
     pub fn shown(&self) -> &str {
         self.0.as_ref().and_then(|slot| slot.get()).map_or("none", String::as_str)
     }
@@ -176,10 +176,10 @@ impl PrincipalSlot {
 impl App {
     /// Who presents `credentials`.
     ///
-    /// A cookie that does not hold makes an anonymous caller; a bearer value or key that does not hold is an error, because
-    /// whoever sends one means it.
+    /// An invalid cookie counts as no credential, because browsers send cookies by themselves. An invalid bearer value or key is
+    /// an error, because the client chose to send it.
     ///
-    /// One who looks at the service as a role has its rights, cut to their own.
+    /// A caller who views the service as a role has the rights that both the role and the caller have.
     ///
     /// # Errors
     /// `unauthorized` and `key_suspended`, under enforcement; those of viewing as a role.
@@ -258,8 +258,8 @@ impl App {
         self.change_accounts(self.accounts_by(caller), body).await
     }
 
-    /// Runs a change of accounts and forgets the kept identities then, also where the caller goes away meanwhile. It is made while
-    /// there is too little room, too: whoever cannot sign in cannot free any.
+    /// Runs a change of accounts and then forgets the cached identities, also if the client disconnects meanwhile. The change is
+    /// made even if the disk is nearly full, because people who cannot sign in cannot free any room.
     pub(crate) async fn change_accounts<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
     where
         T: Send + 'static,

@@ -35,7 +35,8 @@ impl App {
         Ok(Judge { subscription: current, rights })
     }
 
-    /// Why nothing is delivered to a consumer group at this moment; `None` where it is. It costs no query while the maker is known.
+    /// Why nothing is delivered to a consumer group at this moment; `None` if deliveries are possible. It costs no query while
+    /// the maker is cached.
     ///
     /// # Errors
     /// The database does not answer.

@@ -36,7 +36,7 @@ impl App {
     /// The relation `key` of an object, for a caller who may update the object and read the other side's records.
     ///
     /// # Errors
-    /// `unauthorized`, `forbidden`; `not_found` for an object or a relation that there is not.
+    /// `unauthorized`, `forbidden`; `not_found` for an unknown object or relation.
     pub(crate) fn linkable(&self, caller: &Caller, registry: &Registry, object: &str, key: &str) -> Result<Linkable> {
         let (object, access) = caller.object(registry, object, Action::Update)?;
         let relation = registry
@@ -48,7 +48,7 @@ impl App {
         Ok(Linkable { object, access, relation, target_access })
     }
 
-    /// Links a record with others, or unlinks it: how many links changed; `None` where there is no such record.
+    /// Links a record with others, or unlinks it: how many links changed; `None` if there is no such record.
     ///
     /// Needs update on the object and read on the other side's, whose hidden rows count as not there.
     ///

@@ -15,13 +15,13 @@
 //!    accounts, so that it costs no query a delivery. [`MakerRights::Unlimited`]: nobody is recorded, the thing keeps its rights.
 //!    [`MakerRights::Held`]: do nothing that [`MakerRights::caller`] may not do; where a thing has rights of its own, cut them with
 //!    `Permissions::limited_to(caller.rights())`. [`MakerRights::Suspended`]: do nothing at all.
-//! 4. **Stop.** A maker who is gone or banned suspends the thing in the transaction that deletes or bans them ([`settle`]), with its
-//!    event. Where a maker is there and lacks a right that the thing needs, whoever finds out calls [`suspend`] with
-//!    `SuspensionReason::RightsLost`, and [`Connection::end_suspension`] where the right is back. `SuspensionAnswer` shows it.
+//! 4. **Stop.** If a maker is deleted or banned, the same transaction suspends the thing ([`settle`]), with its event. If a maker
+//!    lacks a right that the thing needs, the code that notices this calls [`suspend`] with `SuspensionReason::RightsLost`. It
+//!    calls [`Connection::end_suspension`] when the maker has the right again. `SuspensionAnswer` shows it.
 //! 5. **Adopt.** [`App::require_carried`] demands that a caller holds the rights that the thing carries. Then
 //!    `Connection::set_maker` takes it over, which ends its suspension.
 //!
-//! What a kind has to say for 4 and 5 is its [`ActsLater`](crate::acts_later::ActsLater), in its own file.
+//! For 4 and 5 each kind implements [`ActsLater`](crate::acts_later::ActsLater) in its own file.
 
 use std::sync::Arc;
 
@@ -41,14 +41,14 @@ use crate::topic::Topic;
 
 /// Keys that may stand between a thing and the user whose rights it has in the end: a key makes a key, which makes a key.
 pub(crate) const CHAIN_MAX: usize = 8;
-/// Longer chains than this hold nothing. Adopting a key can make the chains of what it made longer than [`CHAIN_MAX`].
+/// Longer chains than this give no rights. Adopting a key can make the chains of what it made longer than [`CHAIN_MAX`].
 const CHAIN_READ_MAX: usize = 32;
-/// Keys that expired and are looked after in one transaction.
+/// Expired keys that are handled in one transaction.
 const EXPIRED_AT_ONCE: i64 = 100;
 /// Things that an error lists.
 const LISTED_MAX: usize = 100;
 
-/// What the maker of a thing may do now.
+/// The current rights of a thing's maker.
 #[derive(Clone)]
 pub(crate) enum MakerRights {
     /// There is no maker: the thing keeps its rights.
@@ -59,7 +59,7 @@ pub(crate) enum MakerRights {
 }
 
 impl MakerRights {
-    /// The maker as a caller: `None` where there is none, or none who may do anything.
+    /// The maker as a caller; `None` without a maker, or if the maker may do nothing.
     pub(crate) fn caller(&self) -> Option<Caller> {
         match self {
             MakerRights::Held(caller) => Some(caller.clone()),
@@ -239,8 +239,8 @@ impl App {
     }
 }
 
-/// The grants that a key of this role carries for whoever makes it or takes it over. On a key that acts as somebody else, a grant
-/// for own rows reaches that user's rows, and has to be held for all.
+/// The grants that the caller needs to make or adopt a key with this role. If the key acts as another user, a grant for own rows
+/// reaches that user's rows, so the caller needs it for all rows.
 pub(crate) fn carried_by_role(role: &RoleRow, is_own: bool) -> Result<Vec<Grant>> {
     let given = grants(&role.permissions)?;
     Ok(match is_own {
@@ -276,7 +276,7 @@ pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thi
 /// Makes sure that a maker is there and not banned, until the transaction ends.
 ///
 /// # Errors
-/// `unauthorized` where they went away since the request began; `key_suspended`.
+/// `unauthorized` if they went away since the request began; `key_suspended`.
 pub(crate) async fn keep_maker(connection: &mut Connection, maker: &Maker) -> Result<()> {
     let gone = || Error::new(Code::Unauthorized, "The account or the API key of this request was deleted or banned meanwhile.");
     if let Some(id) = maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC) {
@@ -331,7 +331,8 @@ pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, p
     Ok(())
 }
 
-/// Takes a thing's power away, and tells of it: once, by whoever stops it. A thing that is suspended already gets the new reason.
+/// Suspends a thing and emits the event, once, in the call that suspends it first. A thing that is suspended already gets the new
+/// reason.
 pub(crate) async fn suspend(
     connection: &mut Connection,
     announcer: &Announcer,

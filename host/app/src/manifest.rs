@@ -26,7 +26,7 @@ pub enum RunAs {
 pub struct DataPermission {
     pub resource: String,
     pub actions: Vec<Action>,
-    /// Only rows that whoever calls the block owns.
+    /// Only rows that the caller of the block owns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "RowPolicy")]
     pub row_policy: Option<RowPolicy>,

@@ -48,7 +48,7 @@ pub async fn database_id(store: &Store) -> Result<String> {
     once(store, DATABASE_ID, uuid::Uuid::new_v4().to_string()).await
 }
 
-/// The value of a name; `value` where it has none yet. Of several instances that boot at once, one sets it.
+/// The value of a name; `value` if it has none yet. Of several instances that boot at once, one sets it.
 async fn once(store: &Store, name: &'static str, value: String) -> Result<String> {
     async fn kept(connection: &mut Connection, name: &str) -> Result<Option<String>> {
         Ok(connection.once(name).await?)

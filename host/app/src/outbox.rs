@@ -1,4 +1,5 @@
-//! The outbox as what runs behind follows it: what was committed by any instance, hints between instances, and the folding of counts.
+//! The outbox, for the background work of the server: events that any instance committed, hints between instances, and the
+//! folding of counts.
 
 use blockbase_schema::Result;
 use blockbase_store::{EventPage, FeedMark, Hints, ReadCost, Service};
@@ -56,7 +57,7 @@ impl App {
             .await
     }
 
-    /// Hears the hints of the other instances; `None` where there can be none.
+    /// Hears the hints of the other instances; `None` if there can be none.
     ///
     /// # Errors
     /// The database does not answer.

@@ -1,4 +1,4 @@
-//! What people keep for themselves (`/api/v1/me/preferences`), and what they may do here (`/api/v1/me/permissions`).
+//! The preferences of a user (`/api/v1/me/preferences`) and the permissions of the caller (`/api/v1/me/permissions`).
 //!
 //! Preferences are a JSON object that the service does not interpret: the console keeps its saved views in it. They belong to a
 //! person. An API key acts for a program with the rights of one role, so it neither reads nor changes them.
@@ -12,11 +12,11 @@ use crate::App;
 use crate::caller::Caller;
 use crate::sized::run_sized;
 
-/// Most bytes that one user keeps, as they are stored: JSON without spaces.
+/// Most bytes of one user's preferences, stored as JSON without spaces.
 pub const PREFERENCES_BYTES_MAX: usize = 64 * 1024;
-/// The same of a guest. Anybody can become any number of guests, so what one keeps has to be little.
+/// Most bytes of a guest's preferences. Anybody can become any number of guests, so each may store only a little.
 pub const GUEST_PREFERENCES_BYTES_MAX: usize = 4 * 1024;
-/// Most keys at the top.
+/// Most keys at the top level.
 const KEYS_MAX: usize = 1000;
 
 impl App {
@@ -48,7 +48,7 @@ impl App {
     /// Sets the keys of `changes`, removes those that are null, and answers with all preferences as JSON text.
     ///
     /// # Errors
-    /// `payload_too_large` where they would have more than [`PREFERENCES_BYTES_MAX`] bytes ([`GUEST_PREFERENCES_BYTES_MAX`] of a
+    /// `payload_too_large` if they would have more than [`PREFERENCES_BYTES_MAX`] bytes ([`GUEST_PREFERENCES_BYTES_MAX`] of a
     /// guest) or too many keys; `invalid_request` for a value that nests too deeply.
     pub async fn change_preferences(&self, caller: &Caller, changes: Members) -> Result<String> {
         let user_id = self.require_person(caller)?.to_owned();

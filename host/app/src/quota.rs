@@ -1,6 +1,6 @@
-//! What callers have a share of: scans, and bytes of responses that wait for their reader. So nobody uses the server up for all.
+//! The shares of callers: scans, and bytes of responses that wait for their reader. So no caller can use up the whole server.
 //!
-//! Streams, exports and tries of passwords have their places where they begin; bodies of requests are counted by the surface.
+//! Streams, exports and password attempts take their places in their own files. The surface counts the bodies of requests.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,13 +26,13 @@ const SCAN_WAIT: Duration = Duration::from_secs(5);
 
 /// Bytes of all responses that wait for their reader.
 const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// Those of one owner.
+/// Bytes of the waiting responses of one owner.
 const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
 
-/// A scan that may run, until this is dropped. The service itself needs no place.
+/// The permission to run a scan, until this is dropped. The service itself needs no place.
 pub(crate) struct ScanPermit(#[expect(dead_code, reason = "it is held")] Option<Place>);
 
-/// The service writes for somebody, in their turn: nothing of it can be refused them.
+/// Writes of the service for a caller, in the caller's turn. They are not checked against the caller's rights.
 pub(crate) struct InTurnOf(pub(crate) QuotaOwner);
 
 impl Reader for InTurnOf {
@@ -89,15 +89,15 @@ impl App {
         frames(frames_max, Some((Arc::clone(&self.response_bytes), owner.clone())))
     }
 
-    /// Waits until an owner may have a further response: while it does not read those that it has, none is made.
+    /// Waits until an owner may have a further response. None is made while the owner does not read the waiting ones.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
+    /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
     pub async fn response_room(&self, owner: &QuotaOwner) -> Result<()> {
         response_room(&self.response_bytes, owner).await
     }
 
-    /// The same without a wait, for a request that has waited for its turn meanwhile.
+    /// Checks the same without a wait, for a request that has already waited for its turn.
     ///
     /// # Errors
     /// `unavailable` with `Retry-After`.
@@ -108,10 +108,10 @@ impl App {
         }
     }
 
-    /// Waits for a place for a scan of the caller's. What a scan finds may be large, so there has to be room for a response too.
+    /// Waits for a place for a scan of the caller. The result of a scan may be large, so there has to be room for a response too.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
+    /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
     pub(crate) fn scan_permit(&self, caller: &Caller) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
         let (places, bytes, owner) = (Arc::clone(&self.scans), Arc::clone(&self.response_bytes), caller.quota_owner.clone());
         async move {
@@ -126,11 +126,11 @@ impl App {
 }
 
 impl App {
-    /// Runs a caller's read of records, in one of the caller's places for scans where it turns out to be one. The caller is judged again
-    /// where accounts have changed: once the read has waited for its turn, and before its answer is shown.
+    /// Runs a caller's read of records. If the read becomes a scan, it takes one of the caller's places for scans. If accounts
+    /// have changed, the caller is checked again after the wait for a turn, and before the answer is shown.
     ///
     /// # Errors
-    /// `unavailable` where the caller's scans are used up, those of [`App::recheck`], beside the body's own.
+    /// `unavailable` if the caller has no place for a scan left, the errors of [`App::recheck`], and those of `body`.
     pub(crate) async fn read_metered<T, F>(&self, caller: &Caller, read: Read, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -141,11 +141,11 @@ impl App {
         Ok(answer)
     }
 
-    /// Looks a few rows of the service's own tables up for a caller, by index: on one of the callers' connections, in the caller's turn.
-    /// The caller is judged again as [`App::read_metered`] does. [`Store::read_as_service`] does none of that.
+    /// Looks up a few rows of the service's own tables for a caller, by an index. It uses one of the callers' connections, in the
+    /// caller's turn, and checks the caller again like [`App::read_metered`]. [`Store::read_as_service`] does none of that.
     ///
     /// # Errors
-    /// `unavailable` where too much waits for a connection, those of [`App::recheck`], beside the body's own.
+    /// `unavailable` if too many requests wait for a connection, the errors of [`App::recheck`], and those of `body`.
     ///
     /// [`Store::read_as_service`]: blockbase_store::Store::read_as_service
     pub(crate) async fn look_up<T, F>(&self, caller: &Caller, body: F) -> Result<T>
@@ -158,10 +158,10 @@ impl App {
         Ok(answer)
     }
 
-    /// Runs a caller's scan of the service's own tables, once the caller has a place for it, as [`App::read_metered`] does.
+    /// Runs a caller's scan of the service's own tables when the caller has a place for it, like [`App::read_metered`].
     ///
     /// # Errors
-    /// `unavailable` where the caller's scans are used up, those of [`App::recheck`], beside the body's own.
+    /// `unavailable` if the caller has no place for a scan left, the errors of [`App::recheck`], and those of `body`.
     pub(crate) async fn scan<T, F>(&self, caller: &Caller, body: F) -> Result<T>
     where
         T: Send + 'static,
@@ -171,7 +171,7 @@ impl App {
         self.scan_in(caller, permit, body).await
     }
 
-    /// As [`App::scan`], in a place that the caller has already.
+    /// Runs a scan like [`App::scan`], in a place that the caller already has.
     pub(crate) async fn scan_in<T, F, P>(&self, caller: &Caller, permit: P, body: F) -> Result<T>
     where
         T: Send + 'static,

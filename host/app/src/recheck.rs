@@ -1,14 +1,14 @@
-//! Rights are judged when they are used, and a request acts long after its caller was judged: its body drips in, its handler runs for
-//! minutes, its export goes on for an hour.
+//! A request may act long after its caller was checked: its body may arrive slowly, its handler may run for minutes, and its
+//! export for an hour. Rights are therefore checked again when they are used.
 //!
-//! So a [`Caller`] keeps what it was judged by ([`Judged`]): who they were found to be, and in which state of the accounts ([`Stamp`]).
-//! Every write of the store names its [`Writer`], and [`App::by`] makes the one that stands for a caller. Where accounts have changed, or
-//! are changing, the caller is judged again in that transaction: before anything else of it runs, and on Postgres once more before its
-//! commit, because its statements may have waited for others in between. What reads, answers, or acts outside of the database asks
-//! [`App::recheck`].
+//! So a [`Caller`] keeps what it was judged by ([`Judged`]): its identity, and the state of the accounts at that time
+//! ([`Stamp`]). Every write of the store names its [`Writer`], and [`App::by`] makes the one for a caller. If accounts have
+//! changed or are changing, the caller is judged again in that transaction, before anything else of it runs. On Postgres it is
+//! judged once more before the commit, because its statements may have waited for others. Code that reads, answers, or acts
+//! outside of the database calls [`App::recheck`].
 //!
-//! A caller who has lost a right meanwhile is refused, whether or not the request needs that one; what goes on for long names the rights
-//! that it needs ([`Judged::that_needs`]). Further rights make no difference.
+//! A caller who has lost a right is refused, whether or not the request needs that right. Long operations name the rights that
+//! they need ([`Judged::that_needs`]), and only the loss of those counts. Additional rights make no difference.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -25,11 +25,10 @@ use crate::caller::Caller;
 use crate::identity::{Identity, KEPT_MS, Shown, public_role};
 use crate::makers::{MakerRights, key_suspended};
 
-/// How often what goes on for long looks whether its caller still may. While no account changes, that is a comparison of two numbers.
+/// How often a long operation checks its caller again. While no account changes, this only compares two numbers.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// When somebody was judged last: in which state of the accounts, and at which instant. Judging again renews it for everybody who shares
-/// it.
+/// When a caller was judged last: the state of the accounts, and the time. Judging again renews it for all who share it.
 #[derive(Debug)]
 pub(crate) struct Stamp {
     generation: AtomicU64,
@@ -47,24 +46,24 @@ impl Stamp {
         self.generation.store(generation, Ordering::Release);
     }
 
-    /// Whether it is of this state of the accounts. Where other instances change accounts too, it is believed for as long as an identity
-    /// is kept, in case this instance cannot hear of their changes.
+    /// Whether it belongs to this state of the accounts. If other instances can change accounts too, it is trusted only as long
+    /// as a cached identity, because this instance may not hear of their changes.
     fn is_current(&self, generation: u64, app: &App) -> bool {
         let is_young = || !app.is_shared() || app.now() - self.at.load(Ordering::Acquire) < KEPT_MS;
         self.generation.load(Ordering::Acquire) == generation && is_young()
     }
 }
 
-/// What a caller was judged by. All parts are empty for the service itself.
+/// The data by which a caller was judged. All parts are empty for the service itself.
 #[derive(Clone, Default)]
 pub(crate) struct Judged {
     /// The identity that a credential showed, or the maker of a thing.
     pub(crate) identity: Option<Arc<Identity>>,
     /// The rights of everybody, for a caller without a credential.
     pub(crate) public: Option<Arc<Held>>,
-    /// The maker of a block, by whose consent the caller acts.
+    /// The maker of a block whose consent gives the caller its rights.
     pub(crate) consent: Option<Arc<Consent>>,
-    /// The only rights that count, for what goes on for long.
+    /// For a long operation: the only rights that count.
     needs: Option<Arc<Needs>>,
 }
 
@@ -174,7 +173,7 @@ impl Judged {
     /// Judges again, by what the connection sees.
     ///
     /// # Errors
-    /// `unauthorized` where the credential does not hold any more, `key_suspended`, and `forbidden` where a right is lost.
+    /// `unauthorized` if the credential does not hold any more, `key_suspended`, and `forbidden` if a right is lost.
     async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
         // Before the look, so that a change meanwhile is noticed at the next one.
         let (generation, now) = (app.identities.generation(), app.now());
@@ -315,7 +314,7 @@ impl App {
     /// Makes sure that the caller still is who they were, where that may have changed since they were judged.
     ///
     /// # Errors
-    /// As those of a request that begins now; `forbidden` where a right is lost.
+    /// As those of a request that begins now; `forbidden` if a right is lost.
     pub async fn recheck(&self, caller: &Caller) -> Result<()> {
         if !self.settings.require_auth || caller.judged.is_service() || caller.judged.is_current(self) {
             return Ok(());

@@ -34,7 +34,7 @@ pub struct ListAnswer {
 }
 
 impl ListAnswer {
-    /// `{ "data": [ … ], "pagination": { … } }`, with `warnings` where there are any.
+    /// `{ "data": [ … ], "pagination": { … } }`, with `warnings` if there are any.
     pub fn json(&self) -> Vec<u8> {
         let pagination = text_of(&self.pagination());
         let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 32);

@@ -1,4 +1,4 @@
-//! What is kept in memory of the catalogue, brought up to the database's versions.
+//! Keeps the catalogue in memory up to date with the versions in the database.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use crate::App;
 use crate::blocks::InstalledBlock;
 use crate::caller::Caller;
 
-/// How often an operation begins anew because the schema moved or another transaction was in its way.
+/// How often an operation starts again because the schema changed or another transaction conflicted with it.
 const ATTEMPTS_MAX: u32 = 8;
-/// How often it does so while further changes of the schema may come in between.
+/// How often it starts again while further changes of the schema may happen in between.
 const ATTEMPTS_BESIDE_CHANGES: u32 = 2;
-/// How long it waits before it does, the first time; each further time twice as long.
+/// How long it waits before it starts again the first time, doubled each further time.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(2);
 
-/// Everything that the catalogue stores of objects and relationships.
+/// All stored objects and relationships.
 #[derive(Clone)]
 pub(crate) struct Catalogue {
     pub(crate) version: i64,
@@ -56,7 +56,8 @@ fn stored_object(row: ObjectRow) -> Result<StoredObject> {
 }
 
 impl App {
-    /// Loads what changed since the last time: here after a commit, on other instances by polling.
+    /// Loads the changes since the last call. This instance calls it after a commit, other instances notice the change by
+    /// polling.
     pub async fn refresh(&self) -> Result<()> {
         let versions = self
             .store
@@ -78,10 +79,10 @@ impl App {
         Ok(())
     }
 
-    /// Runs an operation on the schema of this moment; again where the schema moved under it, or where another transaction was
-    /// in its way. So a request ends on one schema, the one that it began with or a later one.
+    /// Runs an operation on the current schema. Runs it again if the schema changed meanwhile, or if another transaction
+    /// conflicted with it. So a request ends on one schema: the one that it began with, or a later one.
     ///
-    /// The caller is judged again before it where something may have changed: a body may have come in slowly.
+    /// The caller is checked again first if accounts may have changed, for example while a body arrived slowly.
     pub(crate) async fn on_schema<T, F>(&self, caller: &Caller, operation: impl Fn(Arc<Registry>) -> F) -> Result<T>
     where
         F: Future<Output = Result<T>>,
@@ -102,7 +103,7 @@ impl App {
                 tokio::time::sleep(pause).await;
                 pause *= 2;
             }
-            // Waits for a change of this instance that is under way. Later attempts keep others out until they are through.
+            // Waits for a running change of this instance. Later attempts keep other changes out until they are done.
             let gate = self.schema_gate.read().await;
             if *why == Retry::SchemaMoved {
                 self.refresh_registry().await?;
@@ -113,8 +114,8 @@ impl App {
         answer
     }
 
-    /// Looks once whether another instance installed a block, or another version of one, a moment ago: whether the blocks are other
-    /// ones now. Requests that ask for what there is not look one after the other, so that they keep one connection at most.
+    /// Checks once whether another instance installed a block or another version of one a moment ago. Returns whether the blocks
+    /// have changed. Requests for a missing block check one after the other, so that they use at most one connection.
     pub(crate) async fn looked_for_blocks(&self) -> Result<bool> {
         if !self.is_shared() {
             return Ok(false);
@@ -179,7 +180,7 @@ impl App {
                 Ok(block) => {
                     blocks.insert(name, Arc::new(block));
                 }
-                // One that a newer server installed must not keep this one from following the others.
+                // A block that a newer server installed must not keep this server from loading the others.
                 Err(error) => tracing::error!(block.name = name, error.cause = %error, "an installed block cannot be read"),
             }
         }
@@ -194,7 +195,7 @@ impl App {
         drop(known);
         self.catalogue_changed.send_replace(());
         self.retain_installed();
-        // Compiled by now on the instance that installed them; here before the first call wants them.
+        // The instance that installed them has compiled them. This one loads them before the first call.
         if let Some(runtime) = self.runtime.get() {
             let is_new = |block: &&Arc<InstalledBlock>| before.get(block.name()).is_none_or(|known| known.digest != block.digest);
             blocks.values().filter(is_new).for_each(|block| runtime.preload(block));

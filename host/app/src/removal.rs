@@ -1,4 +1,4 @@
-//! What goes along with a user and with keys: who deletes one of them deletes by these, whatever the occasion.
+//! Deletes users, and cleans up after deleted keys. Every operation that deletes a user or a key calls these functions.
 
 use blockbase_schema::Result;
 use blockbase_store::{Connection, KeyHolder, MakerPart};

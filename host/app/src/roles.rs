@@ -61,7 +61,7 @@ impl TryFrom<&RoleRow> for RoleAnswer {
     type Error = Error;
 
     /// # Errors
-    /// `internal` where the stored grants cannot be read: an answer must not show fewer than there are.
+    /// `internal` if the stored grants cannot be read: an answer must not show fewer than there are.
     fn try_from(role: &RoleRow) -> Result<RoleAnswer> {
         Ok(RoleAnswer {
             id: role.id.clone(),
@@ -168,7 +168,7 @@ impl App {
     }
 
     /// # Errors
-    /// `forbidden` where a grant gives more than the caller holds; `unique_violation` where the name is taken; `conflict` where
+    /// `forbidden` if a grant gives more than the caller holds; `unique_violation` if the name is taken; `conflict` where
     /// there are as many roles as there may be.
     pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Create)?;
@@ -205,7 +205,8 @@ impl App {
     /// Changes a role.
     ///
     /// # Errors
-    /// `forbidden` where the role, somebody who has it or a new grant gives more than the caller holds; `conflict` where the service needs it as it is.
+    /// `forbidden` if the role, somebody who has it or a new grant gives more than the caller holds; `conflict` if the service
+    /// needs it as it is.
     pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<RoleAnswer> {
         caller.require(Resource::Roles, Action::Update)?;
         if let Some(name) = &changes.name {
@@ -267,7 +268,7 @@ impl App {
     /// Deletes a role: nobody has it any more, and its keys are gone.
     ///
     /// # Errors
-    /// `forbidden` where the role, or somebody who has it, holds more than the caller; `conflict` for a role that the service needs.
+    /// `forbidden` if the role, or somebody who has it, holds more than the caller; `conflict` for a role that the service needs.
     pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(Resource::Roles, Action::Delete)?;
         let (announcer, app) = (self.announcer(caller), self.itself()?);

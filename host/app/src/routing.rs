@@ -19,9 +19,9 @@ use crate::webhooks::Headers;
 
 /// The handler that logs what it gets.
 pub(crate) const LOG_EVENT: &str = "log_event";
-/// What the ledger says of a webhook's deliveries.
+/// The handler that the ledger shows for a webhook's deliveries.
 const WEBHOOK: &str = "webhook";
-/// The groups of webhooks begin with it.
+/// The names of webhooks' groups begin with this.
 pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
 /// How many handlers' writes may lead to a write whose event still goes to blocks.
 const CAUSATION_DEPTH_MAX: i64 = 8;
@@ -38,7 +38,7 @@ pub fn is_built_in(handler: &str) -> bool {
     BUILT_IN_HANDLERS.contains(&handler)
 }
 
-/// What gets the events of a subscription.
+/// The receiver of a subscription's events.
 #[derive(Clone, Debug)]
 pub enum Target {
     LogEvent,
@@ -49,7 +49,7 @@ pub enum Target {
         handler: String,
         config: Value,
     },
-    /// The stored subscription cannot be served; why.
+    /// The stored subscription cannot be used, with the reason.
     Broken(String),
 }
 
@@ -245,7 +245,7 @@ impl Webhook {
     /// Its own headers, to be sent.
     ///
     /// # Errors
-    /// A sentence for whoever reads the ledger: a value was stored under another master secret.
+    /// A sentence for readers of the ledger: a value was stored under another master secret.
     pub fn headers(&self, secrets: &SecretBox) -> std::result::Result<Vec<(String, String)>, String> {
         self.headers.open(secrets)
     }
@@ -253,7 +253,7 @@ impl Webhook {
     /// The secrets that sign at an instant: its own, and for a while the one before it.
     ///
     /// # Errors
-    /// A sentence for whoever reads the ledger: the secret was stored under another master secret.
+    /// A sentence for readers of the ledger: the secret was stored under another master secret.
     pub fn secrets(&self, secrets: &SecretBox, now: i64) -> std::result::Result<Vec<String>, &'static str> {
         let purpose = purpose(&self.id);
         let open = |sealed: &Sealed| {

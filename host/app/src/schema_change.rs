@@ -288,7 +288,7 @@ impl App {
     /// groups of `uniqueTogether` and `indexes` that name their keys.
     ///
     /// # Errors
-    /// `object_in_use` where a relationship of another object needs it.
+    /// `object_in_use` if a relationship of another object needs it.
     pub async fn delete_object(&self, caller: &Caller, name: &str, cascade: bool, mode: Mode) -> Result<Change<()>> {
         caller.require(Resource::Objects, Action::Delete)?;
         check_object_name(name).map_err(|_| Error::unknown_object(name))?;

@@ -38,7 +38,7 @@ impl Standing {
             && self.caller.identity().is_none_or(|identity| identity.holds_until > self.app.now())
     }
 
-    /// Looks at the caller again. `None` where what they presented does not hold any more.
+    /// Looks at the caller again. `None` if what they presented does not hold any more.
     pub async fn renew(&mut self) -> Option<()> {
         // Before the look, so that a change meanwhile is noticed at the next one.
         let generation = self.app.identities.generation();

@@ -40,7 +40,7 @@ pub struct Settings {
     pub signup_role: Option<String>,
     /// Whether guests may sign in.
     pub anonymous_auth: bool,
-    /// The host of the public URL, of which placeholder addresses of guests are made.
+    /// The host of the public URL, used in the placeholder addresses of guests.
     pub public_host: String,
     pub events_enabled: bool,
     /// Milliseconds before the second attempt of a delivery; doubled for each further one.
@@ -57,7 +57,7 @@ pub struct Settings {
     pub text_bytes_max: usize,
     /// Largest body of a request, and so the most that a `max` of a field can allow.
     pub body_bytes_max: usize,
-    /// Most bytes that a request which lists answers with.
+    /// Most bytes in the answer of a request that lists.
     pub answer_bytes_max: usize,
     /// Most open streams of one owner.
     pub streams_of_one_max: usize,
@@ -69,7 +69,7 @@ pub struct Settings {
     pub listed: Arc<[ListedSetting]>,
 }
 
-/// When suspensions were looked after last, and in which state of what they depend on.
+/// When suspensions were last updated, and the versions of the data that they depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RightsSettled {
     /// The generation of the accounts.
@@ -77,7 +77,7 @@ pub(crate) struct RightsSettled {
     /// The version of the blocks: what their manifests ask for, and who may call their actions.
     pub(crate) blocks: i64,
     pub(crate) at: i64,
-    /// When a key expires on which a thing depends.
+    /// When the next key expires that a thing depends on.
     pub(crate) holds_until: i64,
 }
 
@@ -90,7 +90,7 @@ impl RightsSettled {
 /// The service below its surfaces.
 pub struct App {
     pub(crate) store: Store,
-    /// The kinds of things that act later, in the order in which they are looked after.
+    /// The kinds of things that act later, in the order in which their suspensions are updated.
     pub(crate) acts_later: &'static [&'static dyn ActsLater],
     pub(crate) settings: Settings,
     pub(crate) clock: Clock,
@@ -102,11 +102,11 @@ pub struct App {
     /// Held for writing by a change of the schema until it is served, for reading by operations that met one.
     pub(crate) schema_gate: tokio::sync::RwLock<()>,
     pub(crate) subscriptions: RwLock<Arc<Subscriptions>>,
-    /// Told when they are other ones.
+    /// Notified when the subscriptions have changed.
     pub(crate) subscriptions_changed: watch::Sender<i64>,
-    /// Told when the schema or the installed blocks are other ones.
+    /// Notified when the schema or the installed blocks have changed.
     pub(crate) catalogue_changed: watch::Sender<()>,
-    /// Told when a consumer group is no more.
+    /// Notified when a consumer group was deleted.
     pub(crate) group_gone: Notify,
     pub(crate) blocks: RwLock<Arc<BTreeMap<String, Arc<InstalledBlock>>>>,
     pub(crate) usages: Usages,
@@ -115,7 +115,7 @@ pub struct App {
     pub(crate) identities: Arc<IdentityCache>,
     pub(crate) tries: TryLimits,
     pub(crate) rights_settled: Mutex<RightsSettled>,
-    /// Held by whoever looks after suspensions.
+    /// Held while suspensions are updated.
     pub(crate) settling_rights: tokio::sync::Mutex<()>,
     pub(crate) task_runs_under_way: RunsUnderWay,
     pub(crate) feed: Feed,
@@ -129,14 +129,14 @@ pub struct App {
     pub(crate) process: Process,
     pub(crate) status_readings: Readings,
     pub(crate) runtime: OnceLock<Arc<dyn BlockRuntime>>,
-    /// For what goes on in the background in its name.
+    /// For background work that needs the service itself.
     pub(crate) itself: OnceLock<Weak<App>>,
     pub(crate) log_lines: mpsc::Sender<BlockLogRow>,
-    /// What calls have logged whose callers are shown it.
+    /// Log lines of running calls whose callers get to see them, by call.
     pub(crate) watched_calls: Mutex<HashMap<String, Vec<BlockLogRow>>>,
-    /// What is kept compiled of files that were inspected a moment ago.
+    /// Compiled files that were inspected a short time ago.
     pub(crate) inspected: Inspected,
-    /// When it was last told that lines of blocks are lost.
+    /// When the log last reported that lines of blocks were lost.
     pub(crate) log_loss_told_at: AtomicI64,
 }
 
@@ -148,12 +148,12 @@ impl App {
         self.runtime.get().ok_or_else(|| Error::internal("no block runtime was set"))
     }
 
-    /// The same where it may not be joined yet.
+    /// A weak reference to this service, empty until the start has set it.
     pub(crate) fn weak(&self) -> Weak<App> {
         self.itself.get().cloned().unwrap_or_default()
     }
 
-    /// This service, for a transaction that has to own what it needs of it.
+    /// A reference to this service, for a transaction that has to own what it uses.
     pub(crate) fn itself(&self) -> Result<Arc<App>> {
         let itself = self.itself.get().and_then(Weak::upgrade);
         itself.ok_or_else(|| Error::internal("the service is not joined yet, or not any more"))
@@ -196,12 +196,12 @@ impl App {
         &self.feed
     }
 
-    /// Waits until a consumer group is no more, whose deliveries are to be dropped.
+    /// Waits until a consumer group is deleted. The caller then drops its deliveries.
     pub async fn group_gone(&self) {
         self.group_gone.notified().await;
     }
 
-    /// Tells of each change of the subscriptions.
+    /// A receiver that is notified of each change of the subscriptions.
     pub fn watch_subscriptions(&self) -> watch::Receiver<i64> {
         self.subscriptions_changed.subscribe()
     }

@@ -173,7 +173,7 @@ impl App {
     /// How the server is. Failing blocks are named to those who may read `blocks`.
     ///
     /// # Errors
-    /// `unauthorized`, `forbidden`, `unavailable` where the database does not answer.
+    /// `unauthorized`, `forbidden`, `unavailable` if the database does not answer.
     pub async fn status(&self, caller: &Caller) -> Result<StatusAnswer> {
         caller.require(Resource::Settings, Action::Read)?;
         let reading = self.reading().await?;

@@ -75,7 +75,7 @@ impl App {
     /// A place for one more stream.
     ///
     /// # Errors
-    /// `rate_limited` where the owner has as many as one may have, `unavailable` where the process has as many as may be.
+    /// `rate_limited` if the owner has as many as one may have, `unavailable` if the process has as many as may be.
     pub fn stream_place(&self, owner: &QuotaOwner) -> Result<StreamPlace> {
         let place = self.streams.try_take(owner).map_err(|_| {
             let most = self.settings.streams_of_one_max;
@@ -113,7 +113,7 @@ impl App {
     ///
     /// # Errors
     /// `unauthorized` for callers that nobody knows, under enforcement; `invalid_request` for topics that are none, `not_found`
-    /// for an event that the outbox does not hold, `rate_limited` and `unavailable` where there are as many streams as may be.
+    /// for an event that the outbox does not hold, `rate_limited` and `unavailable` if there are as many streams as may be.
     pub async fn open_stream(
         self: &Arc<Self>,
         caller: Caller,
@@ -210,7 +210,7 @@ impl OpenStream {
         }
     }
 
-    /// The caller as they are now; `None` where they are not any more who may have a stream.
+    /// The caller as they are now; `None` if they are not any more who may have a stream.
     ///
     /// Boxed where it is called: its state is larger than all else that a stream needs, and is there for a moment a second.
     async fn look_again(&mut self) -> Option<()> {

@@ -189,7 +189,7 @@ impl App {
     /// Adopts a subscription: as it is then.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if a block declared it.
     pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
         caller.require(Resource::Events, Action::Update)?;
         self.adopt(caller, Made::Subscription, consumer).await?;
@@ -208,7 +208,7 @@ impl App {
     /// Makes a subscription that a built-in handler serves.
     ///
     /// # Errors
-    /// `invalid_value` naming what does not fit; `unique_violation` where the group exists; `forbidden` where the caller may not
+    /// `invalid_value` naming what does not fit; `unique_violation` if the group exists; `forbidden` if the caller may not
     /// read what it would get, or not write where it would go.
     pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered<SubscriptionAnswer>> {
         caller.require(Resource::Events, Action::Create)?;
@@ -274,7 +274,7 @@ impl App {
     /// Deletes a subscription that was made over the API; what it still had to get is dropped.
     ///
     /// # Errors
-    /// `forbidden` where the caller does not hold the rights that it carries; `conflict` for one that a block declared.
+    /// `forbidden` if the caller does not hold the rights that it carries; `conflict` for one that a block declared.
     pub async fn delete_subscription(&self, caller: &Caller, consumer: &str) -> Result<()> {
         caller.require(Resource::Events, Action::Delete)?;
         let (consumer, caller) = (consumer.to_owned(), caller.clone());
@@ -296,7 +296,7 @@ impl App {
         Ok(())
     }
 
-    /// Drops what groups still had to get that are no more: how many deliveries. In small transactions, so that writes go on.
+    /// Drops the waiting deliveries of deleted groups, in small transactions, so that writes continue. Returns their number.
     pub async fn sweep_deliveries(&self) -> Result<u64> {
         let (gone, up_to) = self
             .store

@@ -28,7 +28,7 @@ impl IncomingBody {
     }
 
     /// # Errors
-    /// `payload_too_large`, `invalid_request` for one that was cut short or is too slow, `unavailable` where too many bytes of
+    /// `payload_too_large`, `invalid_request` for one that was cut short or is too slow, `unavailable` if too many bytes of
     /// bodies are in flight.
     pub async fn read(self) -> Result<Bytes> {
         self.0.await

@@ -1,8 +1,8 @@
-//! Webhooks, subscriptions, tasks and blocks need rights of their maker. They stop when the maker does not hold them any more, show
-//! why, and go on when the right is back or when somebody who holds it adopts them.
+//! Webhooks, subscriptions, tasks and blocks need rights of their maker. They stop when the maker loses such a right, and show
+//! the reason. They continue when the maker has the right again, or when somebody who has it adopts them.
 //!
-//! Rights are judged at each use ([`App::delivery_judge`], [`App::block_caller`], a task's run). What is stored of a suspension
-//! is only what is shown: it follows in the background, and when somebody looks after something changed.
+//! Rights are checked at each use ([`App::delivery_judge`], [`App::block_caller`], a task's run). The stored suspension is only
+//! for display. It is updated in the background, and when a caller is about to see it after a change.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ use crate::makers::{MakerRights, explain, keep_maker, suspend};
 use crate::platform_event::Announcer;
 use crate::state::RightsSettled;
 
-/// How often suspensions are looked after although no account changed here: another instance may have ended before it did so.
+/// How often suspensions are updated although no account changed here: another instance may have ended before it updated them.
 const SETTLED_ANYWAY_MS: i64 = 60_000;
 
-/// Why a thing stops, judged by what its maker may do.
+/// Why a thing stops, given the rights of its maker; `None` if it does not stop.
 pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result<()>) -> Option<SuspensionReason> {
     match rights {
         MakerRights::Unlimited => None,
@@ -32,12 +32,12 @@ pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result
     }
 }
 
-/// A sentence for whoever reads the ledger or an error.
+/// A sentence for readers of the ledger or of an error.
 pub(crate) fn stopped(what: &str, reason: SuspensionReason) -> String {
     format!("The {what} is suspended: {}. Somebody who holds the rights that it needs can adopt it.", explain(reason))
 }
 
-/// What the makers of many things may do now: each maker is looked up once.
+/// The current rights of the makers of many things. Each maker is looked up once.
 #[derive(Default)]
 struct Judged(HashMap<Maker, MakerRights>);
 
@@ -53,7 +53,7 @@ impl Judged {
 }
 
 impl App {
-    /// Everything that acts later, with its kind.
+    /// All things that act later, each with its kind.
     async fn kept_things(&self, connection: &mut Connection) -> Result<Vec<(Made, Kept)>> {
         let mut things = Vec::new();
         for acts_later in self.acts_later {
@@ -63,8 +63,8 @@ impl App {
         Ok(things)
     }
 
-    /// Brings the stored suspensions up to what makers hold now, where something changed since the last time. The event of each is
-    /// emitted once, by whoever is first.
+    /// Updates the stored suspensions to the current rights of the makers, if something changed since the last time. The event of
+    /// each suspension is emitted once, by the first instance that notices it.
     pub async fn settle_rights(&self) -> Result<()> {
         if self.rights_are_settled(SETTLED_ANYWAY_MS) {
             return Ok(());
@@ -72,8 +72,8 @@ impl App {
         self.settle_rights_once(&Caller::system(), SETTLED_ANYWAY_MS).await
     }
 
-    /// The same for a caller who is about to be shown them, and who pays for the look at everything with a scan: whether there was one.
-    /// A failure is logged, and what is stored is shown: a read does not fail because of a write.
+    /// Updates the suspensions for a caller who is about to see them. The update counts as a scan of that caller. Returns whether
+    /// there was one. A failure is only logged, and the stored suspensions are shown: a read does not fail because of a write.
     pub(crate) async fn settle_rights_shown(&self, caller: &Caller) -> bool {
         // Other instances change accounts too, and this one may not have heard of it.
         let age_max = if self.is_shared() { KEPT_MS } else { SETTLED_ANYWAY_MS };
@@ -95,7 +95,7 @@ impl App {
             && now < settled.holds_until
     }
 
-    /// Looks at everything that keeps a maker. Of several at the same time one looks, and the others wait for it.
+    /// Checks all things that have a maker. If several callers ask at the same time, one of them checks and the others wait.
     async fn settle_rights_once(&self, caller: &Caller, age_max: i64) -> Result<()> {
         let _turn = self.settling_rights.lock().await;
         if self.rights_are_settled(age_max) {
@@ -110,8 +110,8 @@ impl App {
         Ok(())
     }
 
-    /// Returns when a key expires next on which a thing depends. Done while there is too little room, too: a suspension is a small write,
-    /// and reads wait for it.
+    /// Returns when the next key expires that a thing depends on. This also runs while the disk is nearly full: a suspension is a
+    /// small write, and reads wait for it.
     async fn settle_rights_now(&self) -> Result<i64> {
         let app = self.itself()?;
         let (things, holds_until) = self
@@ -159,7 +159,7 @@ impl App {
     /// block's webhooks and subscriptions come with it.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds, and nothing changes then; `conflict` where a block
+    /// `not_found`; `forbidden` if it carries more than the caller holds, and nothing changes then; `conflict` if a block
     /// declared it, or it is a task of the service.
     pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
         let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());

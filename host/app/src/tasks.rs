@@ -26,7 +26,7 @@ pub(crate) use under_way::RunsUnderWay;
 
 /// Longest name in characters.
 const NAME_CHARS_MAX: usize = 64;
-/// Most tasks, those of the service among them.
+/// Most tasks, including those of the service.
 const TASKS_MAX: i64 = 1000;
 /// Longest configuration as JSON text, in bytes.
 const CONFIG_BYTES_MAX: usize = 65_536;
@@ -34,7 +34,7 @@ const CONFIG_BYTES_MAX: usize = 65_536;
 const EVENT_RETENTION: &str = "event-retention";
 const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
 
-/// What changing a task takes; what is left out stays as it is.
+/// Changes of a task. A member that is left out stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct TaskChanges {
     pub enabled: Option<bool>,
@@ -242,7 +242,7 @@ impl App {
     /// Makes a task that calls a block's action or erases a user, with the rights that its maker has at each run.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not do that, or holds less than the user to erase; `unique_violation` where the name is
+    /// `forbidden` if the caller may not do that, or holds less than the user to erase; `unique_violation` if the name is
     /// taken.
     pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Create)?;
@@ -298,7 +298,7 @@ impl App {
     /// Enables, disables or tunes a task. Whoever changes what a block's task does, lends it their rights from then on.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
+    /// `forbidden` if the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
     /// or would erase, or changes how guests are deleted and may not delete users.
     pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
@@ -351,7 +351,7 @@ impl App {
     /// Deletes a task that somebody made, with its runs.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not call its action, or holds less than the user whom it erases; `conflict` for those that
+    /// `forbidden` if the caller may not call its action, or holds less than the user whom it erases; `conflict` for those that
     /// come with the service, which can be disabled.
     pub async fn delete_task(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
         caller.require(Resource::Tasks, Action::Delete)?;
@@ -392,7 +392,7 @@ impl App {
     /// Adopts a task by its id or its name: as it is then.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where it comes with the service.
+    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if it comes with the service.
     pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let id = self.find_task(caller, id_or_name).await?.id;
@@ -403,7 +403,7 @@ impl App {
     /// Demands the rights that a task carries: those to call its action. The service's own tasks carry none beside `tasks`.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not call the action.
+    /// `forbidden` if the caller may not call the action.
     pub(crate) fn may_act_on_task(&self, caller: &Caller, task: &TaskRow) -> Result<()> {
         if !kind::MADE.contains(&task.kind.as_str()) {
             return Ok(());

@@ -1,6 +1,6 @@
 //! The topics of all events, and the payloads of those that the platform writes about itself.
 //!
-//! The payloads of records' events are made in `record_events`. Who writes an event, and for whom, is not known here.
+//! `record_events` makes the payloads of records' events. This file does not know who writes an event, or for whom.
 //! Tests compare the lists with `docs/events.md`, and pin the bytes of every payload of the platform.
 
 use std::borrow::Cow;

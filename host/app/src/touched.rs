@@ -1,7 +1,8 @@
-//! How much of what is stored one write may touch. Bulk changes, bulk deletions, cascades and batches stop at the same bytes.
+//! Limits how many bytes of stored records one write may change or delete. Bulk changes, bulk deletions, cascades and batches
+//! have the same limit.
 //!
-//! The database sums sizes up before rows are read, and rows are counted again as they are read, because their JSON can be longer. So no
-//! more of them is in memory than the bound allows.
+//! The database adds up the sizes before rows are read. The rows are counted again while they are read, because their JSON can be
+//! longer. So memory never holds more of them than the limit allows.
 
 use blockbase_query::{Scope, Statement, sql};
 use blockbase_schema::{Code, Column, Error, Object, Result};
@@ -10,12 +11,12 @@ use uuid::Uuid;
 
 use crate::record_events::WriteContext;
 
-/// Bytes of the records that one write changes or deletes, together with what it sets in them. A transaction holds each of them
-/// several times: as it was, as it is, and in its event.
+/// Bytes of the records that one write changes or deletes, together with their new values. A transaction holds each record
+/// several times: before the change, after it, and in its event.
 const TOUCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Most records that one deletion may delete or change beside those that were named.
+/// Most further records that one deletion may delete or change, besides those that the request names.
 pub(crate) const BEYOND_MAX: usize = 10_000;
-/// Most links that one deletion may take along.
+/// Most links that one deletion may remove.
 pub(crate) const LINKS_BEYOND_MAX: usize = 20_000;
 /// Bytes of events that are written together.
 pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
@@ -28,8 +29,8 @@ pub(crate) struct Touched {
 }
 
 impl Touched {
-    /// Counts records that were read, or bytes that are to be set in them. A single record is let through whatever its size: else
-    /// nobody could change or delete it.
+    /// Counts records that were read, or bytes of their new values. A single record may have any size, because otherwise nobody
+    /// could change or delete it.
     ///
     /// # Errors
     /// `answer_too_large`.
@@ -42,7 +43,7 @@ impl Touched {
         }
     }
 
-    /// Bytes that the next records may have, of which there are `records` at most.
+    /// Bytes that the next records may have in all; there are at most `records` of them.
     fn bytes_left(&self, records: usize) -> usize {
         match self.records + records {
             0 | 1 => usize::MAX,
@@ -52,11 +53,11 @@ impl Touched {
 }
 
 impl WriteContext {
-    /// Reads records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database sums
-    /// up their sizes before, so that most of what is refused is never read.
+    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database
+    /// adds up their sizes first, so that most records of a refused write are never read.
     ///
     /// # Errors
-    /// `answer_too_large` as soon as the write has touched too many bytes: what comes then is not read.
+    /// `answer_too_large` as soon as the write has touched too many bytes. Further records are then not read.
     pub(crate) async fn take_up(
         &mut self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! Users as those see them who look after them: who there is, bans, roles, deletion.
+//! The management of users by others: lists, bans, roles, deletion.
 
 mod sessions;
 
@@ -23,31 +23,31 @@ pub use sessions::UserSessionAnswer;
 /// Most roles of one user.
 const ROLES_OF_USER_MAX: i64 = 100;
 
-/// What changing a user takes; what is left out stays as it is.
+/// Changes of a user. A member that is left out stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct UserChanges {
     pub name: Option<String>,
     pub banned: Option<bool>,
 }
 
-/// Which users are asked for; all, where nothing is given.
+/// Which users a list shows; all users if no member is given.
 #[derive(Clone, Debug, Default)]
 pub struct UserSearch {
-    /// What their address or name contains, whatever its case.
+    /// A text that their address or name contains. Case does not matter.
     pub text: Option<String>,
     /// The id or the name of a role that they have.
     pub role: Option<String>,
 }
 
-/// What becomes of what a user made when they are deleted.
+/// What happens to the things that a user made when the user is deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum OnDeletion {
-    /// They are not deleted while there is any.
+    /// The user is not deleted while such a thing exists.
     #[default]
     Refuse,
-    /// Another user, by their id, becomes its maker.
+    /// Another user, by their id, becomes their maker.
     HandOver(String),
-    /// It stays without power until somebody adopts it.
+    /// The things stay suspended until somebody adopts them.
     Suspend,
 }
 
@@ -139,7 +139,7 @@ impl App {
     /// what they made is suspended.
     ///
     /// # Errors
-    /// `forbidden` where the user holds more than the caller; `conflict` where it would ban the last admin.
+    /// `forbidden` if the user holds more than the caller; `conflict` if it would ban the last admin.
     pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
         let access = caller.access(Resource::Users, Action::Update)?;
         if changes.name.as_deref().is_some_and(|name| check_name(name).is_err()) {
@@ -172,9 +172,9 @@ impl App {
     /// Deletes a user with their sessions, roles and keys. Records that they created keep their stamps.
     ///
     /// # Errors
-    /// `forbidden` where the user, or something to be handed over, holds more than the caller or the heir, and where the caller
-    /// may not update the heir or holds less than the heir; `owns_things` where the user made something and nothing says what
-    /// becomes of it; `conflict` where it is the last admin.
+    /// `forbidden` if the user, or something to be handed over, holds more than the caller or the heir, and where the caller
+    /// may not update the heir or holds less than the heir; `owns_things` if the user made something and nothing says what
+    /// becomes of it; `conflict` if it is the last admin.
     pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Delete)?;
         if on_deletion == OnDeletion::HandOver(id.to_owned()) {
@@ -259,7 +259,7 @@ impl App {
     /// Gives a user a role, none of whose rights the caller lacks: the user with their roles.
     ///
     /// # Errors
-    /// `forbidden` where the role gives more than the caller holds, or the user holds more; `conflict` where the user has 100 roles.
+    /// `forbidden` if the role gives more than the caller holds, or the user holds more; `conflict` if the user has 100 roles.
     pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
@@ -285,7 +285,8 @@ impl App {
     /// Takes a role away from a user.
     ///
     /// # Errors
-    /// `forbidden` where the user holds more than the caller; `not_found` where they do not have the role; `conflict` for the last admin, and for the role that makes a guest one.
+    /// `forbidden` if the user holds more than the caller; `not_found` if they do not have the role; `conflict` for the last
+    /// admin, and for the role that makes a guest one.
     pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
         caller.require(Resource::Users, Action::Update)?;
         let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
@@ -311,7 +312,8 @@ impl App {
     }
 }
 
-/// A body names a role that there is not. Whoever may not read roles is told what they are told of one that gives too much.
+/// The error for a body that names an unknown role. Callers who may not read roles get the same error as for a role that gives
+/// more than they have.
 pub(crate) fn unknown_role(caller: &Caller) -> Error {
     match caller.holds(Resource::Roles, Action::Read) {
         true => Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId"),

@@ -110,7 +110,7 @@ impl Sources {
         found
     }
 
-    /// A path of a file from the crate's root on; `None` where it leads out of the crate.
+    /// A path of a file from the crate's root on; `None` if it leads out of the crate.
     fn path_in_crate(&self, file: &str, path: &[String]) -> Option<Vec<String>> {
         let here: Vec<String> = if file == "lib" { Vec::new() } else { file.split('/').map(str::to_owned).collect() };
         let base = match path.first()?.as_str() {

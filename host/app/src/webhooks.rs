@@ -238,7 +238,7 @@ impl App {
     /// Makes a webhook: the webhook, and its secret, which is shown this once.
     ///
     /// # Errors
-    /// `invalid_value` naming what does not fit; `forbidden` where the caller may not read what it would send.
+    /// `invalid_value` naming what does not fit; `forbidden` if the caller may not read what it would send.
     pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered<WebhookAnswer>, String)> {
         caller.require(Resource::Webhooks, Action::Create)?;
         let warnings = self.warnings_of_topics(&new.topics);
@@ -291,8 +291,8 @@ impl App {
     /// its maker.
     ///
     /// # Errors
-    /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`; `forbidden` where the caller may not read what it sends; `conflict` for anything but `enabled` of
-    /// one that a block declared.
+    /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`;
+    /// `forbidden` if the caller may not read what it sends; `conflict` for anything but `enabled` of one that a block declared.
     pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered<WebhookAnswer>> {
         caller.require(Resource::Webhooks, Action::Update)?;
         check_name(changes.name.as_ref().and_then(Option::as_ref))?;
@@ -360,7 +360,7 @@ impl App {
     /// Deletes a webhook; what it still had to send is dropped.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not read what it sends; `conflict` for one that a block declared.
+    /// `forbidden` if the caller may not read what it sends; `conflict` for one that a block declared.
     pub async fn delete_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
         caller.require(Resource::Webhooks, Action::Delete)?;
         let (id, caller) = (id.to_owned(), caller.clone());
@@ -386,7 +386,7 @@ impl App {
     /// Adopts a webhook: as it is then.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` where it carries more than the caller holds; `conflict` where a block declared it.
+    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if a block declared it.
     pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
         caller.require(Resource::Webhooks, Action::Update)?;
         self.adopt(caller, Made::Webhook, id).await?;
@@ -396,7 +396,7 @@ impl App {
     /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not read what it sends: whoever has the secret can pass for the service.
+    /// `forbidden` if the caller may not read what it sends: whoever has the secret can pass for the service.
     pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
         let (id, caller) = (id.to_owned(), caller.clone());
@@ -422,7 +422,7 @@ impl App {
     /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to: the event's id.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not read what it sends; `conflict` where it is disabled, or events are off.
+    /// `forbidden` if the caller may not read what it sends; `conflict` if it is disabled, or events are off.
     pub async fn test_webhook(&self, caller: &Caller, id: &str) -> Result<String> {
         caller.require(Resource::Webhooks, Action::Update)?;
         if let Some(subscription) = self.subscription(&format!("{WEBHOOK_CONSUMER}{id}"))
@@ -515,7 +515,7 @@ impl App {
     }
 }
 
-/// A manifest's JSON text with [`HIDDEN`] for the values of headers; `None` where it holds none.
+/// A manifest's JSON text with [`HIDDEN`] for the values of headers; `None` if it holds none.
 fn without_header_values(manifest: &str) -> Option<String> {
     let mut manifest: Value = serde_json::from_str(manifest).ok()?;
     let mut has_values = false;

@@ -131,10 +131,10 @@ impl App {
         }
     }
 
-    /// The record as it is afterwards; `None` where there is none.
+    /// The record as it is afterwards; `None` if there is none.
     ///
     /// # Errors
-    /// `precondition_failed` where the record is in another state than `condition` says; else as [`App::create`].
+    /// `precondition_failed` if the record is in another state than `condition` says; else as [`App::create`].
     pub async fn update(
         &self,
         caller: &Caller,
@@ -153,8 +153,8 @@ impl App {
     /// Whether there was one to delete.
     ///
     /// # Errors
-    /// `precondition_failed` where the record is in another state than `condition` says; `foreign_key_violation` where something
-    /// refers to it; `answer_too_large` where too much goes along.
+    /// `precondition_failed` if the record is in another state than `condition` says; `foreign_key_violation` if something
+    /// refers to it; `answer_too_large` if too much goes along.
     pub async fn delete(&self, caller: &Caller, object: &str, id: &str, condition: Option<Condition>) -> Result<bool> {
         let request = WriteRequest::Delete { object: object.to_owned(), id: id.to_owned(), condition };
         Ok(matches!(self.write_one(caller, &request).await?, WriteAnswer::Deleted))
@@ -174,8 +174,8 @@ impl App {
     /// Several writes, all or none, answered in their order.
     ///
     /// # Errors
-    /// The first failure, its message naming the place of the failing write; `answer_too_large` where the records that are changed or
-    /// deleted are too large together.
+    /// The first failure, its message naming the place of the failing write; `answer_too_large` if the records that are changed
+    /// or deleted are too large together.
     pub async fn write_all(&self, caller: &Caller, requests: Vec<WriteRequest>) -> Result<Vec<WriteAnswer>> {
         self.check_bulk_size(requests.len())?;
         let requests = &requests;
@@ -229,7 +229,7 @@ impl App {
     /// Deletes those of `ids` that are there and within the caller's reach: their ids, in the caller's order.
     ///
     /// # Errors
-    /// `invalid_value` for an id that is no uuid; `foreign_key_violation` where one is still referenced; `answer_too_large` where the
+    /// `invalid_value` for an id that is no uuid; `foreign_key_violation` if one is still referenced; `answer_too_large` if the
     /// records are too large, with those that go along: then none is deleted.
     pub async fn delete_many(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
@@ -254,8 +254,8 @@ impl App {
     /// Changes those of `ids` that are there and within the caller's reach, all in the same way: their ids, in the caller's order.
     ///
     /// # Errors
-    /// `invalid_value` for an id that is no uuid; `answer_too_large` where the records are too large together; else what the change of one
-    /// of them is refused with: then none is changed.
+    /// `invalid_value` for an id that is no uuid; `answer_too_large` if the records are too large together; else what the change
+    /// of one of them is refused with: then none is changed.
     pub async fn update_many(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
         self.on_schema(caller, move |registry| async move {
             let (object, access) = caller.object(&registry, object, Action::Update)?;
@@ -333,7 +333,7 @@ impl App {
     /// Inserts a record, or updates the one that has the same values of the unique target `target`.
     ///
     /// # Errors
-    /// `invalid_upsert_target`; `forbidden` where the record that conflicts is out of the caller's reach; else as
+    /// `invalid_upsert_target`; `forbidden` if the record that conflicts is out of the caller's reach; else as
     /// [`App::create`].
     pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
         let values = &values;

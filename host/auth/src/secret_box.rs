@@ -1,4 +1,4 @@
-//! Secrets at rest: encrypted under a key of the master secret, with the key's id beside them.
+//! Stored secrets: encrypted under a key that is derived from the master secret, and stored with the id of that key.
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -11,7 +11,7 @@ const KEY_ID_BYTES: usize = 8;
 /// A secret as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sealed {
-    /// Which key it was encrypted under, in hex. It tells nothing of the key.
+    /// The id of the key that encrypted it, in hex. It reveals nothing about the key.
     pub key_id: String,
     /// The nonce and the ciphertext with its tag, in hex.
     pub ciphertext: String,
@@ -22,11 +22,11 @@ pub struct Sealed {
 pub enum Unsealed {
     /// It was encrypted under another master secret.
     OtherKey,
-    /// It is not what was stored, or not for this purpose.
+    /// The stored value was changed, or it was sealed for another purpose.
     Broken,
 }
 
-/// Encrypts what is stored and has to be read again.
+/// Encrypts values that are stored and have to be read again.
 #[derive(Clone)]
 pub struct SecretBox {
     cipher: XChaCha20Poly1305,
@@ -35,7 +35,7 @@ pub struct SecretBox {
 
 impl SecretBox {
     /// # Errors
-    /// The secret cannot be a key.
+    /// No key can be derived from the secret.
     pub fn new(master_secret: &[u8]) -> Result<SecretBox, String> {
         let derive = Hkdf::<Sha256>::new(Some(b"blockbase secrets at rest"), master_secret);
         let (mut key, mut key_id) = ([0; 32], [0; KEY_ID_BYTES]);
@@ -45,15 +45,15 @@ impl SecretBox {
         Ok(SecretBox { cipher, key_id: hex::encode(key_id) })
     }
 
-    /// The id of the key that it seals with. It tells nothing of the key.
+    /// The id of the key that it seals with. It reveals nothing about the key.
     pub fn key_id(&self) -> &str {
         &self.key_id
     }
 
-    /// Encrypts `secret`; `purpose` says what it is of, and is needed to read it.
+    /// Encrypts `secret`. `purpose` says what the secret is for, and is needed to read it.
     ///
     /// # Errors
-    /// The machine gives no randomness.
+    /// The machine has no randomness.
     pub fn seal(&self, purpose: &str, secret: &str) -> Result<Sealed, String> {
         Ok(Sealed { key_id: self.key_id.clone(), ciphertext: hex::encode(self.encrypted(purpose, secret.as_bytes())?) })
     }
@@ -61,7 +61,7 @@ impl SecretBox {
     /// The same of something large: the key's id, the nonce and the ciphertext with its tag, as bytes.
     ///
     /// # Errors
-    /// The machine gives no randomness.
+    /// The machine has no randomness.
     pub fn seal_bytes(&self, purpose: &str, secret: &[u8]) -> Result<Vec<u8>, String> {
         Ok([self.key_id.as_bytes(), &self.encrypted(purpose, secret)?].concat())
     }

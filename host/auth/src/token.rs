@@ -18,7 +18,7 @@ pub(crate) fn random() -> Result<String, String> {
     Ok(base62(bytes))
 }
 
-/// A new API key, shown once to whoever made it.
+/// A new API key, shown once to its maker.
 #[derive(Clone)]
 pub struct ApiKey(String);
 

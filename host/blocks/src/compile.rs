@@ -49,7 +49,7 @@ impl Compiler {
     /// The machine code of a component.
     ///
     /// # Errors
-    /// `invalid_block` where it does not compile, or not within the bounds.
+    /// `invalid_block` if it does not compile, or not within the bounds.
     pub(crate) async fn compile(&self, component: &[u8]) -> Result<Vec<u8>> {
         let _turn = self.turn.acquire().await.map_err(Error::internal)?;
         let (program, argument) = &self.command;

@@ -99,7 +99,7 @@ async fn polled<T>(call: &mut Pin<Box<impl Future<Output = T>>>, busy: &mut Dura
     .await
 }
 
-/// A task that ends with whoever waits for it.
+/// A task that ends when nobody waits for it any longer.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> AbortOnDrop<T> {

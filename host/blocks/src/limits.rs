@@ -144,7 +144,7 @@ impl MemoryBudget {
         self.0.bytes_max
     }
 
-    /// Takes memory; `false` where there is not so much left.
+    /// Takes memory; `false` if there is not so much left.
     pub(crate) fn take(&self, bytes: usize) -> bool {
         let add = |taken: usize| taken.checked_add(bytes).filter(|taken| *taken <= self.0.bytes_max);
         if self.0.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).is_err() {

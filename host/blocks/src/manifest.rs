@@ -115,7 +115,7 @@ fn check(manifest: &Manifest) -> Result<()> {
     check_permissions(&manifest.permissions)
 }
 
-/// Secrets by names that a shell could have, origins of the form that is compared.
+/// Checks that secrets have names that a shell variable could have, and that origins have the form in which they are compared.
 fn check_permissions(permissions: &BlockPermissions) -> Result<()> {
     let mut seen = HashSet::new();
     for secret in &permissions.secrets {

@@ -90,7 +90,7 @@ impl Places {
     /// Waits for a place: a few seconds for a request, and until the deadline for an event, which has no client that waits.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After` where none comes in time, or where too many wait already.
+    /// `unavailable` with `Retry-After` if none comes in time, or where too many wait already.
     pub(crate) async fn take(
         &self,
         block: &str,

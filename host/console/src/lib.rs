@@ -1,8 +1,8 @@
 //! The console at `/admin`: the page and what it loads, all of it in the binary.
 //!
 //! `console/` of the checkout has the sources; their build writes `assets/`, which `README.md` here describes. The console has no
-//! rights and no endpoints of its own: it calls the public API with the session of whoever is signed in. So this crate must not know
-//! of the operations, of callers and of axum.
+//! rights and no endpoints of its own: it calls the public API with the session of the signed-in user. So this crate must not
+//! know of the operations, of callers and of axum.
 #![forbid(unsafe_code)]
 
 use std::borrow::Cow;
@@ -86,8 +86,8 @@ impl Console {
         Ok(Console { template: TEMPLATE.split(PLACEHOLDER).collect(), files: Files::new(KeptBy::Everybody, files) })
     }
 
-    /// Answers a GET of `/admin` and of what is below: files by their names, and the page for every other path, whose parts are the
-    /// console's own. `None` for a file that there is not.
+    /// Answers a GET of `/admin` and of what is below: files by their names, and the page for every other path, whose parts are
+    /// the console's own. `None` for a missing file.
     pub fn answer(&self, path: &str, request: &HeaderMap) -> Option<Answer> {
         match path.strip_prefix(ASSETS_PATH) {
             Some(name) => self.files.answer(name, request),

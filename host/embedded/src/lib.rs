@@ -102,7 +102,7 @@ impl Files {
         self.by_name.keys().copied()
     }
 
-    /// The file of this very name, or 304 to who has it; `None` where there is no such file.
+    /// The file of this very name, or 304 to who has it; `None` if there is no such file.
     pub fn answer(&self, name: &str, request: &HeaderMap) -> Option<Answer> {
         let file = self.by_name.get(name)?;
         let packed = accepts_gzip(request);

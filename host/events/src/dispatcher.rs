@@ -1,4 +1,4 @@
-//! The dispatcher: finds the consumer groups that have something to get, and lets each be served by a task of its own.
+//! The dispatcher: finds the consumer groups that have waiting deliveries, and starts a task for each.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::group;
 use crate::nudges::{Nudge, Nudges};
 use crate::pace::Pace;
 
-/// Retries of a group that come due within so long are looked for once.
+/// Retries of a group that come due within this time are looked up once.
 const WAKE_STEP: Duration = Duration::from_millis(20);
-/// Calls without an answer after which an endpoint counts as away.
+/// After so many calls without an answer, an endpoint counts as unavailable.
 const UNANSWERED_MAX: u32 = 3;
-/// Calls of the handlers of all blocks together under way at a time, so that actions find a place as well.
+/// Calls of handlers of all blocks together that run at a time, so that actions get a place as well.
 const INSTANCE_BLOCK_CALLS_MAX: usize = 32;
 
-/// Serves consumer groups side by side; one that is slow holds none of the others.
+/// Serves consumer groups in parallel; a slow group does not delay the others.
 pub(crate) struct Dispatcher {
     pub(crate) app: Arc<App>,
     pub(crate) settings: Settings,
@@ -31,24 +31,24 @@ pub(crate) struct Dispatcher {
     groups: Mutex<HashMap<String, Arc<Running>>>,
     /// Groups that will be woken, each with the instant in steps of [`WAKE_STEP`].
     planned: Mutex<HashSet<(String, u128)>>,
-    /// How many calls of each group were not answered, one after the other.
+    /// The number of calls of each group in a row that were not answered.
     unanswered: Mutex<HashMap<String, u32>>,
     began: Instant,
     is_draining: AtomicBool,
-    /// Told when a group is served.
+    /// Notified when a group has been served.
     idle: Notify,
 }
 
-/// A group that is served at this moment.
+/// A group that is being served.
 #[derive(Default)]
 pub(crate) struct Running {
-    /// There is, or may be, more than it knew.
+    /// There may be more deliveries than it knew.
     has_more: AtomicBool,
     more: Notify,
 }
 
 impl Running {
-    /// Whether there may be more since the last time that this was asked.
+    /// Whether there may be more deliveries since the last call.
     pub(crate) fn take_more(&self) -> bool {
         self.has_more.swap(false, Ordering::AcqRel)
     }
@@ -60,7 +60,7 @@ impl Running {
     }
 }
 
-/// Lets a group be served again where a defect ended its service.
+/// Makes sure that a group is served again after a defect ended its task.
 struct Guard {
     dispatcher: Arc<Dispatcher>,
     consumer: String,
@@ -94,7 +94,7 @@ impl Dispatcher {
         })
     }
 
-    /// Looks at once, then whenever it is nudged and every so often. Never ends.
+    /// Looks for work at the start, after each nudge, and at each poll. Never ends.
     pub(crate) async fn run(self: Arc<Self>, nudges: Nudges) {
         let mut poll = interval(self.settings.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);

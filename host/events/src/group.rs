@@ -1,4 +1,4 @@
-//! One consumer group, served: deliveries claimed, handed over, settled.
+//! Serves one consumer group: claims deliveries, hands them to the handler, and settles them.
 
 mod attempt;
 mod floor;
@@ -19,23 +19,23 @@ use floor::Floor;
 
 use crate::dispatcher::{Dispatcher, Running};
 
-/// Deliveries of a webhook under way at a time; one alone while its endpoint does not answer.
+/// Deliveries of a webhook that run at a time; only one while its endpoint does not answer.
 const WEBHOOK_CALLS_MAX: usize = 16;
-/// Deliveries of one consumer group of a block's handler under way at a time.
+/// Deliveries of a consumer group with a block's handler that run at a time.
 const GROUP_BLOCK_CALLS_MAX: usize = 8;
-/// Deliveries claimed for each one that can be under way.
+/// Deliveries claimed for each one that can run.
 const CLAIMED_AHEAD: usize = 4;
-/// Deliveries of one group that may be under way, each of which reports once: so there is room for every report.
+/// Most reports that can wait. Each claimed delivery of a group reports once, so there is room for every report.
 const REPORTS_MAX: usize =
     CLAIMED_AHEAD * if WEBHOOK_CALLS_MAX > GROUP_BLOCK_CALLS_MAX { WEBHOOK_CALLS_MAX } else { GROUP_BLOCK_CALLS_MAX };
 /// Deliveries that a built-in handler gets at once.
 const BATCH_MAX: usize = 200;
-/// Time of a batch of a built-in handler, for the lease alone: a batch is one transaction that locks its deliveries, so that one which
-/// takes longer loses nothing, while those of a process that ended wait for the lease.
+/// Time of a batch of a built-in handler, used only for the length of the lease. A batch is one transaction that locks its
+/// deliveries, so a slow one loses nothing. Deliveries of a process that died wait until the lease ends.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(5);
-/// What a lease holds beyond the time of two attempts.
+/// How much longer a lease is than two attempts.
 const LEASE_MARGIN: Duration = Duration::from_secs(5);
-/// Pause where another instance claims for the group, or the database does not answer.
+/// Pauses after another instance claimed for the group, and after the database did not answer.
 const CONTENDED_PAUSE: Duration = Duration::from_millis(5);
 const FAILURE_PAUSE: Duration = Duration::from_secs(1);
 
@@ -48,22 +48,22 @@ struct Manner {
     timeout: Duration,
 }
 
-/// What an attempt says when it has ended.
+/// The report of an attempt that has ended.
 struct Report {
     token: Arc<str>,
     ended: Ended,
-    /// Whether whoever was called answered; `None` where nobody was called.
+    /// Whether the receiver answered; `None` if it was not called.
     answered: Option<bool>,
 }
 
-/// What the tasks of one group share.
+/// The state that the tasks of one group share.
 struct Group {
     dispatcher: Arc<Dispatcher>,
     consumer: String,
     /// Places of attempts under way.
     slots: Arc<Semaphore>,
     reports: mpsc::Sender<Report>,
-    /// Whether the last claim left something that could have been claimed as well.
+    /// Whether deliveries that could be claimed were left by the last claim.
     has_backlog: AtomicBool,
     floor: Floor,
 }

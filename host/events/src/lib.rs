@@ -1,7 +1,8 @@
-//! What runs behind the requests: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, storing what blocks log,
+//! The background work: the dispatcher of deliveries, the feed of Postgres, scheduled tasks, storing the log lines of blocks,
 //! folding counts.
 //!
-//! It calls operations of `app` and must not know of surfaces. Polling is the truth here; whatever wakes it earlier is a hint.
+//! It calls operations of `app` and must not know of surfaces. Everything here works by polling alone. Hints only wake it
+//! earlier.
 #![forbid(unsafe_code)]
 
 mod dispatcher;
@@ -29,42 +30,42 @@ pub use nudges::Nudges;
 /// What the background work needs to know of the configuration.
 #[derive(Clone)]
 pub struct Settings {
-    /// How often the dispatcher looks by itself.
+    /// How often the dispatcher looks for work without a hint.
     pub poll: Duration,
     /// Time of one call of a webhook.
     pub webhook_timeout: Duration,
     /// Time of one call of a block's handler.
     pub handler_timeout: Duration,
-    /// What makes the calls.
+    /// The client that makes the calls.
     pub client: Client,
 }
 
-/// How often this instance looks, by one short statement, whether another changed the schema, the blocks, the subscriptions or the
-/// accounts. What a change is promised to take until it holds everywhere is half a second.
+/// How often this instance checks, with one short statement, whether another instance changed the schema, the blocks, the
+/// subscriptions or the accounts. The documentation promises that other instances follow a change within half a second.
 const REFRESH: Duration = Duration::from_millis(400);
 /// How often the kept counts of Postgres are folded.
 const FOLD: Duration = Duration::from_secs(5);
 /// How often this instance looks for tasks that are due.
 const TASKS: Duration = Duration::from_secs(1);
-/// How often it looks for runs whose instance is gone.
+/// How often it looks for runs whose instance has died.
 const ABANDONED: Duration = Duration::from_secs(10);
 /// How often it looks for API keys that have expired and made something.
 const EXPIRED_KEYS: Duration = Duration::from_secs(2);
-/// How often it looks whether makers lost or regained rights that their things need.
+/// How often it checks whether makers lost or regained rights that their things need.
 const RIGHTS: Duration = Duration::from_secs(1);
 /// How often sessions that have expired are deleted.
 const SESSIONS: Duration = Duration::from_secs(3600);
-/// How often deliveries of groups that are no more are dropped.
+/// How often deliveries of deleted groups are dropped.
 const SWEEP: Duration = Duration::from_secs(600);
-/// How often the outbox is held to its size.
+/// How often the outbox is reduced to its maximum size.
 const OUTBOX: Duration = Duration::from_secs(5);
-/// How often it looks for upgrades of guests that an end of a process interrupted: one short statement.
+/// How often it looks, with one short statement, for upgrades of guests that the end of a process interrupted.
 const CARRY_OVERS: Duration = Duration::from_secs(60);
-/// How often this instance tells the others that it lives: one short statement.
+/// How often this instance reports to the others that it is alive, with one short statement.
 const ALIVE: Duration = Duration::from_secs(10);
-/// How long a stop waits for telling them that it ends.
+/// How long a stopping instance takes at most to report its end to the others.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// How often telemetry is told of the queues.
+/// How often the length of the queues is measured for telemetry.
 const QUEUES: Duration = Duration::from_secs(5);
 /// How long log lines of blocks gather before they are stored.
 const LOG_GATHER: Duration = Duration::from_millis(100);
@@ -75,7 +76,7 @@ const LOG_LINES_MAX: usize = 500;
 pub struct Background {
     app: Arc<App>,
     dispatcher: Option<Arc<Dispatcher>>,
-    /// What asks the database again and again.
+    /// The tasks that poll the database.
     pollers: Vec<JoinHandle<()>>,
 }
 
@@ -173,7 +174,7 @@ pub fn start(
     Background { app: Arc::clone(app), dispatcher: Some(dispatcher), pollers }
 }
 
-/// Drops deliveries of groups that are no more, at once, when one goes, and every so often.
+/// Drops deliveries of deleted groups: at the start, when a group is deleted, and every [`SWEEP`].
 async fn sweep(app: Arc<App>) {
     let mut ticks = interval(SWEEP);
     loop {

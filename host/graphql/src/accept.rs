@@ -40,7 +40,7 @@ impl Form {
         }
     }
 
-    /// What a client prefers of that which is there; JSON where it says nothing. `None` where it accepts nothing of it.
+    /// What a client prefers of that which is there; JSON where it says nothing. `None` if it accepts nothing of it.
     pub(crate) fn accepted(headers: &HeaderMap, may_be_page: bool) -> Option<Form> {
         let values: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
         let accept = values.join(",");

@@ -26,7 +26,8 @@ pub(crate) const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 /// What the answer to a name that is not there depends on.
 #[derive(Clone, Copy)]
 pub(crate) struct Viewer {
-    /// Whoever may read `objects` is told that there is no such thing; others the same of what is not theirs.
+    /// Callers who may read `objects` learn that it does not exist. Others get the same error as for things that they may not
+    /// see.
     reads_schema: bool,
     is_known: bool,
 }

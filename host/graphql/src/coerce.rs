@@ -126,7 +126,7 @@ impl Variables {
     /// Writes a variable where `input` is due; `false` for one that has no value.
     ///
     /// # Errors
-    /// `invalid_request` where its type is another one, or the arguments grow too large.
+    /// `invalid_request` if its type is another one, or the arguments grow too large.
     fn write(&self, name: &str, input: &Input, has_default: bool, out: &mut Vec<u8>) -> Result<bool> {
         let values = match self {
             Variables::Declared(types) => {
@@ -536,18 +536,18 @@ impl Arguments {
         self.0.values().map(String::len).sum()
     }
 
-    /// Takes the JSON text out; `None` where it is left out or null.
+    /// Takes the JSON text out; `None` if it is left out or null.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         self.0.remove(name).filter(|text| text != "null")
     }
 
-    /// JSON text; `None` where it is left out or null.
+    /// JSON text; `None` if it is left out or null.
     pub(crate) fn json(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|text| *text != "null")
     }
 
     /// # Errors
-    /// `invalid_request` where the argument is something else.
+    /// `invalid_request` if the argument is something else.
     pub(crate) fn read<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
         let Some(text) = self.json(name) else { return Ok(None) };
         let value = json::strict_from_str(text);

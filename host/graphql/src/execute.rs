@@ -25,7 +25,7 @@ use crate::view::View;
 /// Root fields of one query that run at a time: each holds a connection on Postgres.
 const QUERIES_AT_ONCE: usize = 4;
 
-/// An operation that passed validation, and whoever runs it.
+/// A validated operation and its caller.
 pub(crate) struct Execution<'d> {
     pub(crate) app: &'d Arc<App>,
     pub(crate) view: &'d Arc<View>,

@@ -7,7 +7,7 @@ use blockbase_app::schema::Hint;
 pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
     let words = match hint {
         Hint::Authenticate => "Send a session token or an API key as `Authorization: Bearer …`.",
-        Hint::ListObjects => "The schema that introspection answers has those that you may use.",
+        Hint::ListObjects => "Introspection shows the objects that you may use.",
         Hint::FewerRecords => "Select fewer fields, or ask for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
         // It manages neither blocks, users nor the schema, and lists no past events.
@@ -35,7 +35,7 @@ mod tests {
         GraphqlError::from(Error::unknown_object("x")).write(&mut out);
         assert_eq!(
             String::from_utf8(out).expect("text"),
-            "{\"message\":\"There is no object `x`. The schema that introspection answers has those that you may use.\",\
+            "{\"message\":\"There is no object `x`. Introspection shows the objects that you may use.\",\
              \"extensions\":{\"code\":\"not_found\"}}"
         );
         assert_eq!(words(&Hint::Cascade), None);

@@ -162,8 +162,8 @@ fn root_fields<'d>(
     }
 }
 
-/// Validates a document against the view's schema where it is built, else against one of what the document names: a request is not
-/// kept waiting for the rest. Introspection waits for the whole.
+/// Validates a document against the view's schema. If that is not built yet, it uses a schema of the objects that the document
+/// names, so that a request need not wait for the others. Introspection waits for the whole schema.
 async fn validate(view: &Arc<View>, text: &str, document: &Arc<ExecutableDocument>) -> Result<(), Vec<GraphqlError>> {
     let fail = |error: Error| vec![GraphqlError::from(error)];
     if limits::introspects(document) {

@@ -95,7 +95,7 @@ impl GraphqlRequest {
     }
 
     /// # Errors
-    /// `invalid_request` where there is no query.
+    /// `invalid_request` if there is no query.
     pub(crate) fn expect_query(&self) -> Result<()> {
         match self.query.trim().is_empty() {
             true => Err(Error::invalid_request("`query` is missing: the text of a GraphQL document.")),

@@ -166,7 +166,7 @@ impl Budget {
     }
 
     /// # Errors
-    /// `answer_too_large` where it is spent.
+    /// `answer_too_large` if it is spent.
     pub(crate) fn spend(&self, bytes: usize) -> Result<()> {
         let spent = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
         spent.map(|_| ()).map_err(|_| Error::answer_too_large())

@@ -140,15 +140,15 @@ impl Graphql {
     }
 }
 
-/// What a subscription selects of its events.
+/// The fields that a subscription selects from its events.
 struct EventShape {
     key: String,
-    /// Keys of the answer and what stands under them.
+    /// Keys of the answer, each with the member of the event that it shows.
     selected: Vec<(String, String)>,
 }
 
 impl EventShape {
-    /// The result that an event's envelope makes.
+    /// Makes the result for the envelope of one event.
     fn write(&self, envelope: &str) -> Vec<u8> {
         let members: std::collections::HashMap<&str, &RawValue> = match serde_json::from_str(envelope) {
             Ok(members) => members,

@@ -1,4 +1,4 @@
-//! Answers that rmcp does not give: errors before and after it, in the form of JSON-RPC.
+//! Answers that do not come from rmcp: errors before and after it, in the form of JSON-RPC.
 
 use blockbase_app::log_cause;
 use blockbase_app::schema::{Code, Error};
@@ -12,16 +12,16 @@ use crate::{Answer, hints};
 
 /// The text is not JSON.
 pub(crate) const PARSE_ERROR: i32 = -32700;
-/// The JSON is no message.
+/// The JSON is not a message.
 pub(crate) const INVALID_REQUEST: i32 = -32600;
-/// The message's parameters are none of its method.
+/// The message's parameters do not fit its method.
 pub(crate) const INVALID_PARAMS: i32 = -32602;
-/// Everything that is wrong beyond JSON-RPC; `data` says what.
+/// Any error that JSON-RPC has no code for; `data` describes it.
 const REFUSED: i32 = -32000;
-/// What every client of the protocol takes for a session that is gone.
+/// The code by which clients recognize that their session has ended.
 const NO_SESSION: i32 = -32001;
 
-/// What a client without a credential that holds is told to send.
+/// The challenge for a client without a valid credential.
 const CHALLENGE: &str = "Bearer realm=\"blockbase\"";
 
 /// A JSON answer of ready bytes.
@@ -54,7 +54,7 @@ pub(crate) fn error(
     json_bytes(status, format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#))
 }
 
-/// A domain error outside a tool: its envelope stands in `data`. 404 is left to sessions that are gone.
+/// A domain error outside of a tool, with its envelope in `data`. Status 404 is only for sessions that have ended.
 pub(crate) fn refused(problem: &Error, id: Option<&RawValue>) -> Answer {
     log_cause(problem);
     let status = StatusCode::from_u16(problem.code.outer_status()).unwrap_or(StatusCode::BAD_REQUEST);

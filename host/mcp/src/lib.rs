@@ -1,8 +1,8 @@
 //! The MCP surface: tools, over the same operations as REST.
 //!
-//! rmcp speaks the protocol: its versions, its lifecycle, its messages. What stands here is around it: who may speak at all, in
-//! which session, and what the tools are and do. Each HTTP request is answered by itself, as the caller that it presents;
-//! a session is no more than the right to be told that the list of tools is another one.
+//! rmcp handles the protocol: its versions, its lifecycle, its messages. This crate adds the checks of callers, the sessions, and
+//! the tools. Each HTTP request is answered by itself, as the caller that its credential shows. A session only serves to notify
+//! its client that the list of tools changed.
 //!
 //! This crate must not know of axum, SQL or wasmtime. Only this crate knows rmcp.
 #![forbid(unsafe_code)]

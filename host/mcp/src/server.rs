@@ -123,7 +123,7 @@ impl ServerHandler for Server {
         Ok(result.into())
     }
 
-    /// What rmcp found to be a message of no known form: of a method that there is not, or whose parameters are none of it.
+    /// Answers a message that rmcp does not know: its method does not exist, or its parameters do not fit the method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

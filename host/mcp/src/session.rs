@@ -1,6 +1,6 @@
-//! Sessions: who began each, which list of tools its client knows, which of its requests run.
+//! Sessions: their owners, the list of tools that each client knows, and the running requests.
 //!
-//! A session lives in this process alone, holds no right, and ends when nobody used it for a while.
+//! A session exists only in this process, gives no right, and ends when nobody has used it for a while.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ const SESSIONS_MAX: usize = 10_000;
 const SESSIONS_OF_ONE_MAX: usize = 1_000;
 /// Without a request or an open stream for this long, a session ends.
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
-/// Open streams of one session: one, and those that its client has not noticed yet to be broken.
+/// Open streams of one session. A client needs one; the others are for broken streams that the server has not noticed yet.
 const STREAMS_OF_ONE_MAX: usize = 8;
-/// What a client is told to wait before it tries again.
+/// The seconds that a client should wait before it tries again.
 const RETRY_AFTER_S: u16 = 1;
 /// Requests of one session that run at a time.
 const RUNNING_MAX: usize = 200;
 
-/// Whose a session is: the user and the key, not the credential, which may be renewed.
+/// The owner of a session: the user and the key. The credential does not count, because it may be renewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Anonymous,
@@ -48,10 +48,10 @@ impl Owner {
 
 struct State {
     used_at: Instant,
-    /// The list of tools that its client asked for last, or could have when it began.
+    /// The list of tools that its client last got, or could have got when the session began.
     told: u64,
     streams: usize,
-    /// By the request's id as text: what cancels it.
+    /// How to cancel each running request, by the request's id as text.
     running: HashMap<String, Arc<Notify>>,
 }
 
@@ -86,7 +86,7 @@ impl Session {
     /// Counts a stream until it is dropped.
     ///
     /// # Errors
-    /// `rate_limited` where there are too many.
+    /// `rate_limited` if there are too many.
     pub(crate) fn open_stream(self: &Arc<Self>) -> Result<StreamOfSession> {
         let mut state = self.state.lock();
         if state.streams >= STREAMS_OF_ONE_MAX {
@@ -100,7 +100,7 @@ impl Session {
     /// Notes a request that can be cancelled until it is dropped.
     ///
     /// # Errors
-    /// `invalid_request` for an id that another running one has, `unavailable` where too many run.
+    /// `invalid_request` if another running request has this id, `unavailable` if too many run.
     pub(crate) fn run(self: &Arc<Self>, id: &str) -> Result<Running> {
         let mut state = self.state.lock();
         if state.running.contains_key(id) {
@@ -115,7 +115,7 @@ impl Session {
         Ok(Running { session: Arc::clone(self), id: id.to_owned(), cancelled })
     }
 
-    /// Cancels a running request; one that there is not is none to worry about.
+    /// Cancels a running request. Does nothing if no request has this id.
     pub(crate) fn cancel(&self, id: &str) {
         if let Some(running) = self.state.lock().running.get(id) {
             running.notify_one();
@@ -160,7 +160,7 @@ impl Drop for Running {
 pub(crate) struct Sessions(Mutex<HashMap<String, Arc<Session>>>);
 
 impl Sessions {
-    /// Begins a session of a client that can know the list of tools `told`; `None` where there are as many as there may be, since
+    /// Begins a session of a client that can know the list of tools `told`; `None` if there are as many as there may be, since
     /// everything but being told of changes works without.
     pub(crate) fn begin(&self, caller: &Caller, told: u64) -> Option<Arc<Session>> {
         let (owner, now) = (Owner::of(caller), Instant::now());

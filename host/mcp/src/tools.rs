@@ -1,4 +1,4 @@
-//! The tools: which there are, and which of them a caller is shown.
+//! The tools, and which of them a caller sees.
 
 mod arguments;
 pub(crate) mod describe;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 use blockbase_app::schema::{Error, Resource};
 use blockbase_app::{Action, App, Caller, InstalledBlock};
 
-/// Why a tool gives no document.
+/// Why a call of a tool has no result.
 pub(crate) enum Refusal {
-    /// No tool has this name, or none that the caller may see.
+    /// No tool has this name, or the caller may not see the tool.
     UnknownTool(String),
     /// The operation's own error.
     Failed(Error),

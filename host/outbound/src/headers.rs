@@ -20,7 +20,7 @@ const RESERVED: [&str; 11] = [
 const RESERVED_OF_MESSAGES: [&str; 7] =
     ["content-type", "content-encoding", "proxy-authenticate", "trailers", "accept-encoding", "range", "http2-settings"];
 
-/// Whether whoever makes a request may not set the header of this name, which is in lower case.
+/// Whether the maker of a request may not set this header. The name is in lower case.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }

@@ -1,4 +1,4 @@
-//! Calls to other machines, for whoever in the service makes any: webhooks, blocks.
+//! Calls to other machines, for all parts of the service that make them: webhooks, blocks.
 //!
 //! A name is resolved, each address checked, and the connection made to a checked address, so that no answer of a name server
 //! leads into a network that is not public. Redirects are not followed, no proxy is taken from the environment, an answer is

@@ -145,7 +145,7 @@ impl Access {
         &self.scope
     }
 
-    /// The one actor whose things the decision reaches; `None` where it reaches everybody's.
+    /// The one actor whose things the decision reaches; `None` if it reaches everybody's.
     pub fn only(&self) -> Option<&str> {
         match &self.scope {
             Scope::All => None,

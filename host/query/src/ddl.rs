@@ -100,10 +100,10 @@ pub fn drop_search_index(dialect: Dialect, object: &Object) -> Vec<String> {
     }
 }
 
-/// How a search index of SQLite is rid of what deleted rows left in it.
+/// The statements that remove leftovers of deleted rows from a search index of SQLite.
 #[derive(Clone, Debug)]
 pub struct SearchMerge {
-    /// Finds a row where the index has anything of deleted rows.
+    /// Finds a row if the index still contains parts of deleted rows.
     pub leftovers: String,
     /// Merges as many pages as are bound; with a negative number it begins a merge of the whole index.
     pub merge: String,
@@ -113,7 +113,7 @@ pub struct SearchMerge {
 /// 65,536, and a page's id has its segment's number above 37 bits.
 const FIRST_MARK_OF_DELETED: i64 = 65_536 << 37;
 
-/// The statements that merge an object's search index; `None` where there is nothing to merge. FTS5 only marks a deleted row of
+/// The statements that merge an object's search index; `None` if there is nothing to merge. FTS5 only marks a deleted row of
 /// such a table, and keeps its trigrams until a merge. Its option `secure-delete` does not reach them: it needs the row's text.
 pub fn merge_search_index(dialect: Dialect, object: &Object) -> Option<SearchMerge> {
     if dialect == Dialect::Postgres || !object.is_searchable() {

@@ -79,7 +79,7 @@ impl ListParameter {
         }
     }
 
-    /// The least number that it takes; `None` where it is no number. The numbers cut a window out of the list.
+    /// The least number that it takes; `None` if it is no number. The numbers cut a window out of the list.
     pub const fn least(self) -> Option<u64> {
         match self {
             ListParameter::Page | ListParameter::PageSize | ListParameter::Limit => Some(1),

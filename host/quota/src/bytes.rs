@@ -98,7 +98,7 @@ impl ByteQuota {
     /// Waits until an owner is below its share.
     ///
     /// # Errors
-    /// [`Busy`] where too many wait, or the wait is too long.
+    /// [`Busy`] if too many wait, or the wait is too long.
     pub async fn room(&self, owner: &QuotaOwner) -> Result<(), Busy> {
         if owner.is_service() || self.has_room(owner) {
             return Ok(());

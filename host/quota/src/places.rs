@@ -19,7 +19,7 @@ use crate::{QuotaOwner, Turns};
 pub struct PlacesRule {
     /// Places of all owners together.
     pub all: usize,
-    /// Places of one owner, whoever else is there.
+    /// Places of one owner, regardless of other owners.
     pub each: usize,
     /// How many may wait, of one owner and of all.
     pub waiting_each: usize,
@@ -155,10 +155,10 @@ impl<K: Clone + Eq + Hash> Places<K> {
     /// A place, without a wait.
     ///
     /// # Errors
-    /// [`Busy`] where the owner may have none now.
+    /// [`Busy`] if the owner may have none now.
     pub fn try_take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         let mut state = self.state.lock();
-        // Whoever came before has their turn first.
+        // Earlier arrivals have their turn first.
         if state.waiting.len_of(owner) > 0 || !state.may_have(owner, &self.rule) {
             return Err(Busy);
         }
@@ -169,7 +169,7 @@ impl<K: Clone + Eq + Hash> Places<K> {
     /// Waits for a place, as long as the rule says.
     ///
     /// # Errors
-    /// [`Busy`] where too many wait, or the wait is too long.
+    /// [`Busy`] if too many wait, or the wait is too long.
     pub async fn take(self: &Arc<Self>, owner: &K) -> Result<Place<K>, Busy> {
         self.take_until(owner, Instant::now() + self.rule.wait).await
     }

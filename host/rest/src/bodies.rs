@@ -91,7 +91,7 @@ impl BodyPlace {
     /// Makes room for `bytes` more that have arrived, of a body that will have `announced` in all, as far as it is known.
     ///
     /// # Errors
-    /// `unavailable` where there is no room for too long.
+    /// `unavailable` if there is no room for too long.
     pub(crate) async fn arrive(&mut self, bytes: usize, announced: usize) -> Result<()> {
         let due = announced.max(self.arrived + bytes);
         if self.take(bytes, due) {

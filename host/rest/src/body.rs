@@ -32,7 +32,7 @@ const BODY_BYTES_USUAL: usize = 64 * 1024;
 /// Reads the body of a request that was admitted, within the bound that it was admitted with.
 ///
 /// # Errors
-/// `payload_too_large` past it; `invalid_request` for one that was cut short, or is too slow; `unavailable` where too many bytes
+/// `payload_too_large` past it; `invalid_request` for one that was cut short, or is too slow; `unavailable` if too many bytes
 /// of others are in flight.
 pub(crate) async fn read(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
     let admitted = admitted(request.extensions())?;

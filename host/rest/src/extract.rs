@@ -52,7 +52,7 @@ impl RequestInfo {
 /// Lets a caller's request go on when there is room for a response: before anything is done for it.
 ///
 /// # Errors
-/// `unavailable` where the caller's responses are not read.
+/// `unavailable` if the caller's responses are not read.
 pub(crate) async fn response_room(parts: &Parts, state: &AppState, caller: &Caller) -> Result<(), Error> {
     let owner = caller.quota_owner();
     if let Some(info) = parts.extensions.get::<RequestInfo>() {
@@ -155,8 +155,8 @@ impl QueryPairs {
         self.iter().filter(|(known, _)| *known == name).map(|(_, value)| value).last()
     }
 
-    /// A parameter that is `true` or `false`, `false` where it is left out. One that stands there twice is refused: whoever reads the
-    /// first would do what whoever reads the last does not (`dryRun=true&dryRun=false`).
+    /// A parameter that is `true` or `false`, and `false` if it is left out. A repeated parameter is refused, because some
+    /// readers take the first value and others the last one (`dryRun=true&dryRun=false`).
     pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
         if self.iter().filter(|(known, _)| *known == name).count() > 1 {
             return Err(Error::invalid_request(format!("`{name}` stands in the query more than once.")).into());

@@ -29,7 +29,7 @@ pub struct Metrics {
 /// The rule of one listener.
 #[derive(Clone)]
 pub enum MetricsAccess {
-    /// Whoever sends this bearer token.
+    /// Clients that send this bearer token.
     Token(String),
     /// Whoever is on this machine, by no proxy's word. Never where the public URL leads elsewhere: a proxy on this machine would
     /// let everybody in.

@@ -47,9 +47,9 @@ const EXPOSED: [&str; 7] =
 /// How long a browser may keep the answer to a preflight.
 const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
 
-/// Pages and files a minute and address, at least: a low limit of requests should not keep a page from loading.
+/// The lowest limit of pages and files per minute and address. A low limit of requests should not keep a page from loading.
 const FILES_PER_MINUTE_MIN: u32 = 600;
-/// Addresses kept by a limiter before those at rest are dropped.
+/// Addresses that a limiter remembers before it forgets those without recent requests.
 const ADDRESSES_MAX: usize = 50_000;
 
 impl Limits {
@@ -270,8 +270,8 @@ fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box
     })
 }
 
-/// Whoever looks at the service as a role only looks: the header is for reads of the API. Hooks, whose requests belong to blocks,
-/// and sign-in do not know it.
+/// Checks the header for viewing as a role. It is only for reads of the API. Hooks, whose requests belong to blocks, and sign-in
+/// ignore it.
 fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Error> {
     let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
     let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);

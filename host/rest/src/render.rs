@@ -26,7 +26,7 @@ pub(crate) fn data_bytes(status: StatusCode, json: &[u8]) -> Response {
     json_bytes(status, bytes)
 }
 
-/// `{ "data": … }` around a record, with its ETag; with `warnings` where there are any.
+/// `{ "data": … }` around a record, with its ETag; with `warnings` if there are any.
 pub(crate) fn record(status: StatusCode, record: &RecordAnswer, warnings: &[String], app: &App) -> Response {
     let mut json = data_begun(record);
     write_warnings(&mut json, warnings);
@@ -51,7 +51,7 @@ pub(crate) fn record_unless_known(record: &RecordAnswer, known: &IfNoneMatch, ap
     }
 }
 
-/// `{ "data": …, "created": … }` around a record, with its ETag; with `warnings` where there are any.
+/// `{ "data": …, "created": … }` around a record, with its ETag; with `warnings` if there are any.
 pub(crate) fn upserted(status: StatusCode, record: &RecordAnswer, created: bool, warnings: &[String], app: &App) -> Response {
     let mut json = data_begun(record);
     json.extend_from_slice(format!(",\"created\":{created}").as_bytes());
@@ -81,7 +81,7 @@ fn bytes_of(answer: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(answer).unwrap_or_else(|_| b"null".to_vec())
 }
 
-/// `{ "data": … }`, with `warnings` where there are any.
+/// `{ "data": … }`, with `warnings` if there are any.
 pub(crate) fn answered<T: Serialize>(status: StatusCode, answered: &Answered<T>) -> Response {
     json(status, answered)
 }

@@ -1,10 +1,10 @@
-//! The error codes: the one list of them, with the status that HTTP has for each and what the documentation says.
+//! The one list of error codes, each with its HTTP status and its text in the documentation.
 //!
-//! REST, GraphQL and MCP take statuses from here. The remedies are for the documentation alone, whose page is written for
-//! clients of REST, so they may name its parameters; no error carries them. Tests compare `docs/errors.md` and the codes that the
-//! SDKs name with the list.
+//! REST, GraphQL and MCP take statuses from here. The remedies are only for the documentation. Its page is for clients of REST,
+//! so they may name parameters of REST. No error carries them. Tests compare the list with `docs/errors.md` and with the codes
+//! that the SDKs name.
 
-/// Makes the enum, the list of its variants and what is known of each out of one table.
+/// Makes the enum, the list of its variants and their properties from one table.
 macro_rules! codes {
     ($($variant:ident $name:literal $status:literal $when:literal $remedy:literal;)+) => {
         /// Stable error codes, as the specification's tables name them.
@@ -62,46 +62,46 @@ codes! {
         "A required value is missing or null."
         "Send a value for `field`.";
     ConstraintViolation "CONSTRAINT_VIOLATION" 400
-        "A value fits its type, and breaks a rule of its field: `min`, `max`, `pattern`, `options`."
-        "Send a value that keeps the rule in the message.";
+        "A value fits its type, but breaks a rule of its field: `min`, `max`, `pattern`, `options`."
+        "Send a value that follows the rule in the message.";
     InvalidAtomicOp "INVALID_ATOMIC_OP" 400
-        "`$inc` or `$dec` stands where it cannot: at a field that is no number, without a number, or with other keys."
+        "`$inc` or `$dec` is not possible here: the field is not numeric, the amount is not a number, or there are other keys."
         "Use one of them alone, with a number, on a numeric field.";
     AnswerTooLarge "answer_too_large" 400
         "The answer, or the events of a call, would have more bytes than the server allows. Nothing has changed."
         "Ask for fewer fields or records, or divide the call.";
     InvalidUpsertTarget "invalid_upsert_target" 400
-        "`on_conflict` names no unique target, or one of its columns is missing in the body."
+        "`on_conflict` does not name a unique target, or the body lacks one of its columns."
         "Name a target that the message lists, and send all of its columns.";
     InvalidSchema "invalid_schema" 400
-        "A definition of an object, a field or a relationship cannot be."
-        "Read the message, and change the definition.";
+        "The definition of an object, a field or a relationship is not valid."
+        "Read the message, and correct the definition.";
     InvalidSchemaChange "invalid_schema_change" 400
-        "The change does not fit the schema, or records that are there would break it. Nothing has changed."
+        "The change does not fit the schema, or existing records would break it. Nothing has changed."
         "Change those records first; `?dryRun=true` counts them.";
     InvalidBlock "invalid_block" 400
-        "What was uploaded is no block that this server can run, or its manifest is wrong."
-        "Read the message, and build the block anew.";
+        "The uploaded file is not a block that this server can run, or its manifest is wrong."
+        "Read the message, and build the block again.";
     MissingRequirement "missing_requirement" 400
-        "A block needs what this server does not have."
+        "A block needs something that this server does not have."
         "Install what the message names, then the block.";
     ValidationFailed "validation_failed" 400
         "The input of an action does not match its schema."
-        "Mend each place that `issues` names.";
+        "Correct each place that `issues` names.";
     Unauthorized "unauthorized" 401
-        "The request needs a credential and has none, or the one that it has is not valid."
+        "The request needs a credential and has none, or its credential is not valid."
         "Sign in, or send a valid key or token.";
     Forbidden "forbidden" 403
-        "The caller may not do this, or the server does not take the request from there."
+        "The caller may not do this, or the server does not accept the request from this address or under this host name."
         "Ask for the permission that the message names.";
     KeySuspended "key_suspended" 403
         "The API key is suspended."
-        "Use another key, or let somebody who holds its rights adopt it.";
+        "Use another key, or let somebody who has its rights adopt it.";
     SetupTokenRequired "setup_token_required" 403
         "The first sign-up of this server needs its setup token."
         "Send the token as `x-setup-token`.";
     NotFound "not_found" 404
-        "There is no such thing, or the caller may not know of it."
+        "The request names something that does not exist, or that the caller may not know of."
         "Check the name or the id.";
     MethodNotAllowed "method_not_allowed" 405
         "The path does not answer this method."
@@ -110,40 +110,40 @@ codes! {
         "Another record has the same unique value."
         "Send another value, or change that record.";
     ForeignKeyViolation "foreign_key_violation" 409
-        "The value refers to a record that is not there, or others refer to the record that would go."
-        "Refer to a record that is there, or delete first what refers to this one.";
+        "The value refers to a record that does not exist, or other records refer to the record that would be deleted."
+        "Refer to an existing record, or first delete the records that refer to this one.";
     ObjectExists "object_exists" 409
-        "There is an object of this name."
+        "An object of this name exists."
         "Choose another name.";
     ObjectInUse "object_in_use" 409
         "A relationship of another object needs the object."
-        "Delete the relationship first, or let it go along with `?cascade=true`.";
+        "Delete the relationship first, or delete both with `?cascade=true`.";
     BlockExists "block_exists" 409
         "A block of this name is installed."
         "Upgrade it with `?upgrade=true`, or remove it first.";
     NewPermissions "new_permissions" 409
         "The new version of a block asks for more than was granted; `newPermissions` lists it."
-        "Look at it, and consent to it.";
+        "Check the additions, and consent to them.";
     NoPendingClaim "no_pending_claim" 409
         "There is no account to claim, or this session may not claim it."
         "Sign in as usual.";
     OwnsThings "owns_things" 409
-        "A user who made something cannot just be deleted; `things` lists it."
-        "Say what becomes of it.";
+        "The user made things that would be left without a maker; `things` lists them."
+        "Repeat the request with `?handOverTo=<user id>` or `?suspend=true`.";
     Conflict "conflict" 409
-        "The request does not fit the state of what it is about."
-        "Read the message, and look at the present state.";
+        "The request does not fit the current state of the server or of the thing that it changes."
+        "Read the message, and look at the current state.";
     PreconditionFailed "precondition_failed" 412
-        "The record was changed since the ETag of `If-Match`."
-        "Read the record again, and decide anew.";
+        "The record has changed since the answer that had the ETag in `If-Match`."
+        "Read the record again, and decide again.";
     PayloadTooLarge "payload_too_large" 413
-        "The body has more bytes than the server takes."
+        "The body has more bytes than the server accepts."
         "Send less in one request.";
     UnsupportedMediaType "unsupported_media_type" 415
-        "The body has a type that the route does not take."
+        "The body has a type that the route does not accept."
         "Send the `Content-Type` that the message names.";
     RateLimited "rate_limited" 429
-        "The caller has made more requests, or has more open, than one caller may."
+        "The caller has sent too many requests, or has too many streams or exports open."
         "Wait for the seconds of `Retry-After`, and try again.";
     ActionFailed "action_failed" 500
         "An action or a hook of a block failed."
@@ -153,21 +153,21 @@ codes! {
         "Look for `x-request-id` in the server's log, which has the cause.";
     Unavailable "unavailable" 503
         "The server has no room for the request now, or is about to stop."
-        "Try again, after the seconds of `Retry-After` where it is there.";
+        "Try again. If the answer has `Retry-After`, wait for its seconds first.";
     ActionTimeout "action_timeout" 504
         "An action or a hook of a block took too long."
         "Try again with less, or raise the limit that the message names.";
     StorageFull "storage_full" 507
-        "The disk of the database has no room left. Reads and deletions go on."
+        "The disk of the database has no room left. Reads and deletions still work."
         "Make room, then try again.";
 }
 
 impl Code {
-    /// The codes that are a handler's own to give. Each becomes its status; all others are a failed action.
+    /// The codes that a handler of a block may return. The answer has the status of the code. Any other code is a failed action.
     pub const OF_HANDLERS: [Code; 5] = [Code::NotFound, Code::InvalidRequest, Code::Forbidden, Code::Conflict, Code::Unavailable];
 
-    /// The status of a request of another protocol on top of HTTP (GraphQL, MCP) that is not executed. What is wrong inside of the
-    /// document is 400 there: 404, say, would be about the endpoint.
+    /// The status of a request of another protocol over HTTP (GraphQL, MCP) that is not executed. An error inside of the document
+    /// is 400 there, because 404, for example, would mean that the endpoint is missing.
     pub const fn outer_status(self) -> u16 {
         match self.status() {
             status @ (401 | 403 | 413 | 415 | 429 | 500..) => status,

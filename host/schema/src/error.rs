@@ -140,8 +140,8 @@ impl Error {
         Error::new(Code::UnknownField, format!("`{object}` has no field `{field}`.")).with_field(field)
     }
 
-    /// The error of a record of which `errors` says what is wrong, at most one a field: the first of them, which lists all of them
-    /// as its issues where there are several. `None` where nothing is wrong.
+    /// The error of a record of which `errors` says what is wrong, at most one a field: the first of them, which lists all of
+    /// them as its issues where there are several. `None` if nothing is wrong.
     pub fn of_record(errors: Vec<Error>) -> Option<Error> {
         let mut issues = Vec::new();
         if errors.len() > 1 {
@@ -162,8 +162,8 @@ impl Error {
         }
     }
 
-    /// `{ error, message, field?, issues? }`, and what the error says more under a key of its own: the form that every surface
-    /// shows or holds.
+    /// `{ error, message, field?, issues? }`, and the details of the error under a key of their own. Every surface shows errors
+    /// in this form.
     pub fn envelope(&self, words: HintWords) -> serde_json::Value {
         let mut envelope = serde_json::json!({ "error": self.code.as_str(), "message": self.message_for(words) });
         if let Some(field) = &self.field {
@@ -178,7 +178,7 @@ impl Error {
         envelope
     }
 
-    /// The same error with what it happened to in front of its message.
+    /// The same error, with `place` in front of its message: the part of the request that it is about.
     pub fn within(mut self, place: impl fmt::Display) -> Self {
         self.message = shortened(format!("{place}: {}", self.message));
         self

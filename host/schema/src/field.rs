@@ -184,7 +184,7 @@ const PATTERN_BYTES_MAX: usize = 1000;
 const DESCRIPTION_CHARS_MAX: usize = 2000;
 
 impl Field {
-    /// The default as records show it, as JSON text; `None` where there is none.
+    /// The default as records show it, as JSON text; `None` if there is none.
     ///
     /// # Errors
     /// `invalid_schema` for a definition that cannot be.

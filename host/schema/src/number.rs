@@ -101,7 +101,7 @@ impl<'a> NumberText<'a> {
         i64::try_from(if self.is_negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// The number as a whole number of `10^-scale`, rounded once from all its digits; `None` where that has more than 18 digits.
+    /// The number as a whole number of `10^-scale`, rounded once from all its digits; `None` if that has more than 18 digits.
     pub(crate) fn scaled(&self, scale: u8, rounding: Rounding) -> Option<Scaled> {
         let kept = self.point + i64::from(scale);
         if kept > i64::from(DECIMAL_DIGITS_MAX) {

@@ -130,7 +130,7 @@ impl Column {
     /// Reads one JSON value (its text) as a value of this column and checks the column's rules.
     ///
     /// # Errors
-    /// `invalid_value` where it cannot be of the type, `CONSTRAINT_VIOLATION` where a rule forbids it; `field` is set.
+    /// `invalid_value` if it does not fit the type, `CONSTRAINT_VIOLATION` if it breaks a rule; `field` is set.
     pub fn value_of(&self, raw: &str) -> Result<Value> {
         let input = read(raw).map_err(|why| self.invalid(&why))?;
         if self.ty == ColumnType::Json {
@@ -139,7 +139,7 @@ impl Column {
         self.coerce(input, true)
     }
 
-    /// Reads the amount of an atomic operator: rounded as a value is, without the column's rules.
+    /// Reads the amount of `$inc` or `$dec`. It is rounded like a value, but not checked against the column's rules.
     pub fn amount_of(&self, raw: &str) -> Result<Value> {
         let input = read(raw).map_err(|why| self.invalid(&why))?;
         match self.ty {
@@ -281,7 +281,7 @@ impl Column {
     /// Checks what an atomic operator makes of a value.
     ///
     /// # Errors
-    /// `invalid_value` where the type cannot hold it, `CONSTRAINT_VIOLATION` where a rule forbids it.
+    /// `invalid_value` if the type cannot hold it, `CONSTRAINT_VIOLATION` if a rule forbids it.
     pub fn check_sum(&self, before: &Value, amount: &Value) -> Result<()> {
         const DECIMAL_MAX: i128 = 10i128.pow(DECIMAL_DIGITS_MAX);
         let bounds = match self.ty {

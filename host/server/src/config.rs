@@ -82,7 +82,7 @@ pub(crate) struct Otlp {
     pub(crate) is_ignored: bool,
 }
 
-/// Fewest characters of a setup token that is not `auto`: whoever guesses it becomes admin.
+/// Fewest characters of a setup token that is not `auto`: somebody who guesses it becomes admin.
 const SETUP_TOKEN_CHARS_MIN: usize = 16;
 
 /// What stands in `SVC_SETUP_TOKEN`.

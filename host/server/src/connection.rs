@@ -1,4 +1,4 @@
-//! Connections of clients: how many an address has, and how slowly they may read.
+//! Connections of clients: how many an address may have, and how slowly a client may read.
 
 use std::io::{Error, ErrorKind, IoSlice, Result};
 use std::net::{IpAddr, SocketAddr};
@@ -11,18 +11,18 @@ use blockbase_quota::{Place, Places, PlacesRule, network_of};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// How long a client may read nothing of what is there for it.
+/// How long a client may read nothing while data waits for it.
 const STALLED_MAX: Duration = Duration::from_secs(30);
-/// Time of waiting for the client, over which it has to read at least as much as below.
+/// While writes have waited this long in all, the client has to read at least [`READ_BYTES_MIN`].
 const SLOW_MAX: Duration = Duration::from_secs(60);
-/// Bytes that a client reads over that time: 1 KiB a second.
+/// Bytes that a client has to read in [`SLOW_MAX`]: 1 KiB a second.
 const READ_BYTES_MIN: u64 = 60 * 1024;
 
 /// The open connections of each address.
 #[derive(Clone)]
 pub(crate) struct Connections {
     by_network: Arc<Places<IpAddr>>,
-    /// Whether an address speaks for many clients.
+    /// Whether an address is a trusted proxy, which passes on the requests of many clients.
     is_trusted_proxy: Arc<dyn Fn(IpAddr) -> bool + Send + Sync>,
 }
 
@@ -33,7 +33,7 @@ impl Connections {
         Connections { by_network: Places::new(rule), is_trusted_proxy: Arc::new(is_trusted_proxy) }
     }
 
-    /// A place for one more connection; `None` where its address has as many as it may have.
+    /// A place for one more connection; `None` if its address has as many as it may have.
     pub(crate) fn place(&self, address: SocketAddr) -> Option<ConnectionPlace> {
         let address = address.ip().to_canonical();
         if (self.is_trusted_proxy)(address) {
@@ -48,16 +48,16 @@ pub(crate) struct ConnectionPlace {
     _place: Option<Place<IpAddr>>,
 }
 
-/// How fast a client reads while there is something for it.
+/// How fast a client reads while data waits for it.
 #[derive(Default)]
 struct Progress {
-    /// How long writes waited for the client, and what it took meanwhile.
+    /// How long writes waited for the client, and how many bytes it read in that time.
     waited: Duration,
     taken: u64,
 }
 
 impl Progress {
-    /// Counts what a client took after a wait. Returns whether it reads fast enough.
+    /// Counts the bytes that a client read after a wait. Returns whether it reads fast enough.
     fn took(&mut self, waited: Duration, bytes: u64) -> bool {
         self.waited += waited;
         self.taken += bytes;
@@ -68,11 +68,11 @@ impl Progress {
     }
 }
 
-/// A connection that ends when its client does not read what is written to it, or hardly.
+/// A connection that ends if its client does not read, or reads too slowly.
 pub(crate) struct Watched<S> {
     stream: S,
     stalled_max: Duration,
-    /// Since when the client has taken nothing, and when that has been too long.
+    /// The moment since which the client has read nothing, and the timer that ends the connection.
     stalled: Option<(Instant, Pin<Box<Sleep>>)>,
     progress: Progress,
 }
@@ -82,7 +82,7 @@ impl<S> Watched<S> {
         Watched { stream, stalled_max: STALLED_MAX, stalled: None, progress: Progress::default() }
     }
 
-    /// What becomes of a write, as the client reads.
+    /// Turns the result of a write into an error if the client does not read, or reads too slowly.
     fn watch(&mut self, written: Poll<Result<usize>>, context: &mut Context<'_>) -> Poll<Result<usize>> {
         let Poll::Ready(written) = written else {
             let stalled_max = self.stalled_max;

@@ -37,7 +37,7 @@ fn start_telemetry(config: &Config) -> Result<Telemetry, String> {
     })
 }
 
-/// A library that tells of each message at `info`, and of each of a client's mistakes at `warn`.
+/// A library that logs each message at `info`, and each mistake of a client at `warn`.
 const TALKATIVE: &str = "rmcp";
 
 fn filter(config: &Config) -> Result<EnvFilter, String> {

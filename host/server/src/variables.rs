@@ -148,7 +148,7 @@ pub(crate) fn named(name: &str) -> Option<&'static Variable> {
 }
 
 impl Variable {
-    /// The text that holds without the variable.
+    /// The value without the variable, as text.
     pub(crate) fn default_text(&self) -> Option<&'static str> {
         match self.default {
             Is(text) => Some(text),
@@ -156,12 +156,12 @@ impl Variable {
         }
     }
 
-    /// The least and the greatest number that it takes; `None` where it is no whole number.
+    /// The smallest and the largest number that it accepts; `None` if it is not a whole number.
     pub(crate) fn range(&self) -> Option<(u64, u64)> {
         self.range
     }
 
-    /// The description, with the numbers that it takes.
+    /// The description, with the range of numbers that it accepts.
     fn described(&self) -> String {
         match self.range {
             Some((least, most)) => format!("{}; {least} to {most}", self.description),

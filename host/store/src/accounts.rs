@@ -83,7 +83,7 @@ impl Connection {
         self.fetch(sql, Vec::new()).await?.iter().map(|row| row.text(0)).collect()
     }
 
-    /// Creates a user, with a password (argon2id in the PHC string form) or, as a guest, without. `false` where the address is
+    /// Creates a user, with a password (argon2id in the PHC string form) or, as a guest, without. `false` if the address is
     /// taken.
     pub async fn insert_user(&mut self, user: &UserRow, password_hash: Option<String>) -> Result<bool, DbError> {
         let inserted = self

@@ -85,17 +85,17 @@ pub struct BlockLogFilter {
     pub limit: i64,
 }
 
-/// What was found of a block's log.
+/// The lines that a request for a block's log found.
 #[derive(Clone, Debug, Default)]
 pub struct BlockLogPage {
     pub lines: Vec<KeptLogLine>,
-    /// The number up to which the page has everything that was asked for, where it goes on from a number.
+    /// If the request continues from a number: the number up to which the page has all matching lines.
     pub up_to: i64,
-    /// Whether lines that were asked for may have been dropped already.
+    /// Whether matching lines may have been dropped already.
     pub is_cut: bool,
 }
 
-/// Versions kept of each block, the one that serves among them.
+/// Versions kept of each block, including the active one.
 const VERSIONS_KEPT: i64 = 5;
 /// Log lines kept of each block.
 const LOG_LINES_KEPT: i64 = 1000;
@@ -169,7 +169,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?))).collect()
     }
 
-    /// Stores the manifest of a version that is kept. `false` where there is none.
+    /// Stores the manifest of a version that is kept. `false` if there is none.
     pub async fn set_block_manifest(&mut self, block: &str, version: &str, manifest: String) -> Result<bool, DbError> {
         let sql = "UPDATE svc_block_versions SET manifest = $3 WHERE block = $1 AND version = $2";
         Ok(self.run(sql, vec![block.into(), version.into(), manifest.into()]).await? == 1)
@@ -182,7 +182,7 @@ impl Connection {
         rows.iter().map(|row| Ok((row.text(0)?, row.text(1)?, row.text(2)?, row.text(3)?))).collect()
     }
 
-    /// Stores the file of a version that is kept in another form. `false` where there is none of this digest.
+    /// Stores the file of a version that is kept in another form. `false` if there is none of this digest.
     pub async fn set_block_component(
         &mut self,
         block: &str,
@@ -204,7 +204,7 @@ impl Connection {
         rows.first().map(|row| row.bytes(0)).transpose()
     }
 
-    /// Enters a block with its first version. `false` where one of this name is installed.
+    /// Enters a block with its first version. `false` if one of this name is installed.
     pub async fn insert_block(
         &mut self,
         row: BlockVersionRow,
@@ -277,7 +277,7 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// Makes a stored version of this digest the one that serves. `false` where there is none.
+    /// Makes a stored version of this digest the one that serves. `false` if there is none.
     pub async fn serve_version(
         &mut self,
         name: &str,
@@ -304,19 +304,19 @@ impl Connection {
         .map(|_| ())
     }
 
-    /// `false` where there is no such secret.
+    /// `false` if there is no such secret.
     pub async fn delete_block_secret(&mut self, block: &str, name: &str) -> Result<bool, DbError> {
         let sql = "DELETE FROM svc_block_secrets WHERE block = $1 AND name = $2";
         Ok(self.run(sql, vec![block.into(), name.into()]).await? == 1)
     }
 
-    /// Removes a block with its versions and logs. `false` where there is none.
+    /// Removes a block with its versions and logs. `false` if there is none.
     pub async fn delete_block(&mut self, name: &str) -> Result<bool, DbError> {
         self.run("DELETE FROM svc_block_logs WHERE block = $1", vec![name.into()]).await?;
         Ok(self.run("DELETE FROM svc_blocks WHERE name = $1", vec![name.into()]).await? == 1)
     }
 
-    /// Changes config or enablement; `None` leaves it. `false` where a file of another digest serves, or none.
+    /// Changes config or enablement; `None` leaves it. `false` if a file of another digest serves, or none.
     pub async fn update_block(
         &mut self,
         name: &str,

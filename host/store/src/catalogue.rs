@@ -84,7 +84,7 @@ impl Connection {
         Ok(version)
     }
 
-    /// Holds an object against being dropped or altered until the transaction ends. `None` where the object is gone.
+    /// Holds an object against being dropped or altered until the transaction ends. `None` if the object is gone.
     pub async fn hold_object(&mut self, id: i64) -> Result<Option<Held>, DbError> {
         let sql = match self.dialect() {
             // The one writer runs one transaction after the other.

@@ -55,7 +55,7 @@ pub(crate) struct Emitted {
 }
 
 impl Effects {
-    /// What is told of the commit; `None` where it left nothing in the outbox.
+    /// What is told of the commit; `None` if it left nothing in the outbox.
     pub(crate) fn commit(self) -> Option<Commit> {
         let Effects { events, topics, consumers, .. } = self;
         (!topics.is_empty() || !consumers.is_empty()).then_some(Commit { events, topics, consumers })
@@ -166,8 +166,8 @@ impl Connection {
     /// is put.
     ///
     /// # Errors
-    /// [`DbError::AnswerTooLarge`] for a row of more than `row_bytes_max` bytes, [`DbError::Interrupted`] where nobody takes the rows
-    /// any more.
+    /// [`DbError::AnswerTooLarge`] for a row of more than `row_bytes_max` bytes, [`DbError::Interrupted`] if nobody takes the
+    /// rows any more.
     pub async fn spool_rows(
         &mut self,
         statement: Statement,

@@ -92,7 +92,7 @@ impl CommittedEvent {
         Ok(CommittedEvent::new(row.integer(0)?, &event, row.optional_text(6)?, row.optional_text(7)?, row.integer(9)?))
     }
 
-    /// What it takes in memory, about.
+    /// Its approximate size in memory.
     pub fn bytes(&self) -> usize {
         self.frame.len() + self.topic.len()
     }
@@ -299,7 +299,7 @@ impl Connection {
     /// Writes several events with their delivery rows, in order. All have the same depth and instant.
     ///
     /// # Errors
-    /// [`DbError::EventsTooLarge`] where the transaction has too many bytes of events.
+    /// [`DbError::EventsTooLarge`] if the transaction has too many bytes of events.
     pub async fn emit_all(&mut self, events: Vec<NewEvent>) -> Result<(), DbError> {
         let emitted = &mut self.effects.emitted;
         emitted.events += events.len();
@@ -561,7 +561,7 @@ impl Connection {
         rows.iter().map(event_head).collect()
     }
 
-    /// One event; `None` where it is gone, or cannot be read.
+    /// One event; `None` if it was deleted or cannot be read.
     pub async fn event(&mut self, seq: i64) -> Result<Option<CommittedEvent>, DbError> {
         const ONE: &str = concat!("SELECT ", committed_columns!(), " FROM svc_events WHERE seq = $1");
         let rows = self.fetch(ONE, vec![seq.into()]).await?;
@@ -574,13 +574,13 @@ impl Connection {
         rows.first().map(|row| row.integer(0)).transpose()
     }
 
-    /// An event by its id, without what it says.
+    /// An event by its id, without its payload.
     pub async fn event_head(&mut self, id: &str) -> Result<Option<EventHead>, DbError> {
         let rows = self.fetch("SELECT seq, topic, object, owner FROM svc_events WHERE id = $1", vec![id.into()]).await?;
         rows.first().map(event_head).transpose()
     }
 
-    /// The place in the outbox up to which the `limit` events after `seq` reach, and when the earliest of them happened.
+    /// The last number among the `limit` events after `seq`, and the time of the earliest of them.
     pub async fn events_page(&mut self, seq: i64, limit: i64) -> Result<Option<(i64, i64)>, DbError> {
         let rows = self
             .fetch("SELECT seq, occurred_at FROM svc_events WHERE seq > $1 ORDER BY seq LIMIT $2", vec![seq.into(), limit.into()])
@@ -593,7 +593,8 @@ impl Connection {
         Ok(Some((last.integer(0)?, earliest)))
     }
 
-    /// Folds the differences that Postgres writers left into one row an object. Readers see the same sum before and after.
+    /// Adds up the differences that writers on Postgres stored, into one row per object. Readers see the same sum before and
+    /// after.
     pub async fn fold_counts(&mut self) -> Result<(), DbError> {
         if matches!(self.inner, Inner::Sqlite(_)) {
             return Ok(());

@@ -411,7 +411,7 @@ pub trait Reader: Send + Sync + 'static {
     /// The owner whose share it uses, and in whose turn it runs.
     fn owner(&self) -> QuotaOwner;
 
-    /// A check that has to pass, or `None` where nothing can have changed since the caller was judged.
+    /// A check that has to pass, or `None` if nothing can have changed since the caller was judged.
     fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>>;
 }
 

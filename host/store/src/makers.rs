@@ -246,8 +246,8 @@ impl Connection {
             .collect()
     }
 
-    /// Stores why a thing has no power. `true` for the one who stopped it: it had power until now. A thing that is suspended
-    /// already gets the new reason and keeps the time.
+    /// Suspends a thing and stores the reason. Returns whether it was active until now. A thing that is suspended already gets
+    /// the new reason and keeps its time.
     pub async fn suspend(&mut self, kind: Made, id: &str, suspension: Suspension) -> Result<bool, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let params = vec![id.into(), suspension.reason.as_str().into(), suspension.since.into()];
@@ -261,7 +261,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Gives a thing its power back. `true` where it had none.
+    /// Ends the suspension of a thing. Returns whether it was suspended.
     pub async fn end_suspension(&mut self, kind: Made, id: &str) -> Result<bool, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let sql = self.spell(format!(
@@ -270,7 +270,7 @@ impl Connection {
         Ok(self.execute(Statement { sql, params: vec![id.into()] }).await? == 1)
     }
 
-    /// The things of a kind that have no power at the moment, by what their routes name them by.
+    /// The suspended things of a kind, by the id that their routes take.
     pub async fn suspensions(&mut self, kind: Made) -> Result<HashMap<String, Suspension>, DbError> {
         let Place { table, id, .. } = kind.place();
         let sql = format!("SELECT {id}, suspended_reason, suspended_at FROM {table} WHERE suspended_at IS NOT NULL");
@@ -282,7 +282,7 @@ impl Connection {
         Ok(suspensions)
     }
 
-    /// Why a thing has no power at the moment; `None` where it has, or where there is no such thing.
+    /// Why a thing is suspended; `None` if it is not, or does not exist.
     pub async fn suspension_of(&mut self, kind: Made, id: &str) -> Result<Option<Suspension>, DbError> {
         let Place { table, id: column, .. } = kind.place();
         let sql = format!("SELECT suspended_reason, suspended_at FROM {table} WHERE {column} = $1");
@@ -290,7 +290,7 @@ impl Connection {
         rows.first().map_or(Ok(None), |row| suspension(row, 0))
     }
 
-    /// Gives a thing another maker, and with that its power back. `false` where there is no such thing.
+    /// Gives a thing another maker, which ends its suspension. `false` if the thing does not exist.
     pub async fn set_maker(&mut self, kind: Made, id: &str, maker: &Maker) -> Result<bool, DbError> {
         let Place { table, id: column, user, key, .. } = kind.place();
         let sql = self.spell(format!(

@@ -41,7 +41,7 @@ impl Connection {
         Ok(OutboxSize { events: row.integer(0)?, bytes: row.integer(1)?, has_more: row.boolean(2)? })
     }
 
-    /// Counts up to `events_max` events on; `None` where another instance is at it.
+    /// Counts up to `events_max` events on; `None` if another instance is at it.
     pub async fn count_outbox(&mut self, events_max: i64) -> Result<Option<OutboxSize>, DbError> {
         let Some(counted) = self.hold_outbox(true).await? else { return Ok(None) };
         let sql = concat!(
@@ -122,7 +122,7 @@ impl Connection {
         Ok(up_to)
     }
 
-    /// What was counted, held until the transaction ends; `None` where another holds it and `skips`.
+    /// What was counted, held until the transaction ends; `None` if another holds it and `skips`.
     async fn hold_outbox(&mut self, skips: bool) -> Result<Option<Counted>, DbError> {
         let sql = match (self.dialect(), skips) {
             (Dialect::Sqlite, _) => "SELECT counted_to, events, bytes FROM svc_outbox",

@@ -1,7 +1,7 @@
 //! Postgres: connections of the service and of callers; a write is a transaction on one of them.
 //!
-//! The service's own reads and writes never wait behind those of callers. Callers share theirs: each has a place first, and whoever waits
-//! is served in turn.
+//! The service's own reads and writes never wait behind those of callers. Callers share the other connections: each caller takes
+//! a place first, and waiting callers are served in turn.
 
 mod statement;
 
@@ -27,13 +27,13 @@ use crate::spool::{Spool, Unwanted};
 use crate::{Cost, OnCommit, Read, Snapshot, migrate};
 
 const CONNECTIONS_DEFAULT: u32 = 16;
-/// The service's connections of every eight: deliveries take four at a time. There is at least one.
+/// How many of eight connections belong to the service, at least one. Deliveries take four at a time.
 const OWN_OF_EIGHT: u32 = 3;
 /// Callers' reads and writes that wait for a connection, of one caller and of all, and how long.
 const WAITING_OF_A_CALLER_MAX: usize = 1_000;
 const WAITING_MAX: usize = 10_000;
 const PLACE_WAIT: Duration = Duration::from_secs(5);
-/// How long a statement of a caller waits for a lock, so that those who want the same rows do not keep connections from others.
+/// How long a statement of a caller waits for a lock, so that callers who need the same rows do not keep connections from others.
 const LOCK_TIMEOUT: &str = "5s";
 /// How long one statement may run, so that abandoned ones do not hold the pool.
 const STATEMENT_TIMEOUT: &str = "60s";

@@ -51,7 +51,7 @@ impl Record {
         self.beyond.version.ok_or_else(|| DbError::Other("a record was read without its version".into()))
     }
 
-    /// SQLite's rowid, or the flag of an upsert on Postgres; `None` where the statement selected neither.
+    /// SQLite's rowid, or the flag of an upsert on Postgres; `None` if the statement selected neither.
     pub fn tail(&self) -> Option<i64> {
         self.beyond.tail
     }

@@ -54,7 +54,7 @@ impl Connection {
         self.fetch(ONE, vec![consumer.into()]).await?.first().map(subscription).transpose()
     }
 
-    /// Whether a group gets events, and not a disabled webhook or block has it; `None` where there is no such group.
+    /// Whether a group gets events, and not a disabled webhook or block has it; `None` if there is no such group.
     pub async fn group_is_active(&mut self, consumer: &str) -> Result<Option<bool>, DbError> {
         let sql = "SELECT coalesce((SELECT b.enabled FROM svc_blocks b WHERE 'block:' || b.name = s.source), TRUE) \
                    FROM svc_subscriptions s WHERE s.consumer = $1 \
@@ -63,7 +63,7 @@ impl Connection {
         rows.first().map(|row| row.boolean(0)).transpose()
     }
 
-    /// `false` where the group exists.
+    /// `false` if the group exists.
     pub async fn insert_subscription(&mut self, row: SubscriptionRow) -> Result<bool, DbError> {
         let inserted = self
             .run(

@@ -1,7 +1,7 @@
 //! Scheduled tasks and their runs.
 //!
-//! Whoever moves a task's next run on has won that run; a run holds a lease by the database's clock, so that one whose instance
-//! died is told from one that takes long.
+//! The instance that sets a task's next run gets the run that is due. A run has a lease by the database's clock. So a run whose
+//! instance died can be distinguished from one that takes long.
 
 use blockbase_query::Dialect;
 
@@ -20,9 +20,9 @@ pub struct TaskRow {
     pub enabled: bool,
     pub schedule: String,
     pub config: String,
-    /// With whose rights a block's action runs. Tasks of the service have nobody.
+    /// The user who made the task; it runs with their rights. The service's own tasks have none.
     pub user_id: Option<String>,
-    /// The key of that user which made it, if it was a key.
+    /// The API key that made the task, if the request used one.
     pub api_key_id: Option<String>,
     pub last_run_at: Option<i64>,
     pub last_status: Option<String>,
@@ -33,7 +33,7 @@ pub struct TaskRow {
 }
 
 impl TaskRow {
-    /// With whose rights it runs.
+    /// The maker, with whose rights it runs.
     pub fn maker(&self) -> Maker {
         Maker { user_id: self.user_id.clone(), api_key_id: self.api_key_id.clone() }
     }
@@ -117,7 +117,7 @@ impl Connection {
         rows.first().map(task).transpose()
     }
 
-    /// Creates a task. `false` where the name is taken.
+    /// Creates a task. `false` if the name is taken.
     pub async fn insert_task(&mut self, task: &TaskRow) -> Result<bool, DbError> {
         let inserted = self
             .run(
@@ -189,7 +189,7 @@ impl Connection {
         Ok(won == 1)
     }
 
-    /// Begins a run that holds its lease for `lease_ms`. `false` where one is under way.
+    /// Begins a run that holds its lease for `lease_ms`. `false` if one is under way.
     pub async fn begin_run(&mut self, run: &TaskRunRow, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "INSERT INTO svc_task_runs (id, task_id, trigger_kind, status, lease_until, started_at) \
@@ -215,7 +215,7 @@ impl Connection {
         Ok(begun)
     }
 
-    /// Says that a run is still under way. `false` where its lease was lost.
+    /// Says that a run is still under way. `false` if its lease was lost.
     pub async fn renew_run(&mut self, id: &str, lease_ms: i64) -> Result<bool, DbError> {
         let sql = format!(
             "UPDATE svc_task_runs SET lease_until = {} + $2 WHERE id = $1 AND status = 'running'",
@@ -225,7 +225,7 @@ impl Connection {
         Ok(self.execute(blockbase_query::Statement { sql, params: vec![id.into(), lease_ms.into()] }).await? == 1)
     }
 
-    /// Ends a run. `false` where it was ended already.
+    /// Ends a run. `false` if it was ended already.
     pub async fn end_run(&mut self, run: &TaskRunRow) -> Result<bool, DbError> {
         let ended = self
             .run(

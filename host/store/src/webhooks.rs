@@ -1,4 +1,4 @@
-//! Stored webhooks. Their secrets are encrypted by whoever writes them.
+//! Stored webhooks. The code that writes their secrets encrypts them.
 
 use blockbase_query::Dialect;
 

@@ -25,7 +25,7 @@ pub struct RequestStart<'a> {
     pub path: &'a str,
     pub request_id: &'a str,
     pub client: IpAddr,
-    /// The headers by which a caller tells its trace.
+    /// The headers with the trace of the caller.
     pub traceparent: Option<&'a str>,
     pub tracestate: Option<&'a str>,
 }

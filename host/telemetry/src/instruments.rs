@@ -281,9 +281,9 @@ pub fn commit_batch(jobs: usize) {
     }
 }
 
-/// Tells what waits: the pending deliveries of each consumer group, and the age of the oldest, 0 where none waits.
+/// Sets the queue: the pending deliveries of each consumer group, and the age of the oldest one, which is 0 if none waits.
 ///
-/// Each call replaces what the one before said. Until the first there is nothing to show.
+/// Each call replaces the values of the one before. Before the first call the metrics have no queue.
 pub fn set_queue(pending: Vec<(String, u64)>, oldest_age_seconds: f64) {
     if let Some(instruments) = instruments() {
         *instruments.queue.lock() = Some(Queue { pending, oldest_age_seconds });

@@ -1,4 +1,4 @@
-//! The pipelines: what was recorded goes to whoever scrapes, and to an OTLP collector.
+//! The pipelines: recorded values go to scrapers of `/metrics`, and to an OTLP collector.
 //!
 //! The SDK reads its own variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_TRACES_SAMPLER`, …) and warns of what it cannot use.
 

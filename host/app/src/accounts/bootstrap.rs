@@ -91,7 +91,7 @@ impl App {
     /// Claims the account that was made at boot: a name and a password of one's own. Every other session of it ends.
     ///
     /// # Errors
-    /// `no_pending_claim` where there is none for this session, or another won; `unauthorized` without a session.
+    /// `no_pending_claim` if there is none for this session, or another won; `unauthorized` without a session.
     pub async fn claim(&self, credentials: &Credentials, name: String, new_password: String) -> Result<()> {
         let identity = self.claiming_session(credentials).await?;
         let nothing = || {

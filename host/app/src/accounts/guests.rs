@@ -90,22 +90,22 @@ async fn restamp_some(connection: &mut Connection, registry: &Registry, from: &s
 }
 
 impl App {
-    /// The id of the guest whose session the credentials show, if they show one.
+    /// The id of the guest, if the credentials show the session of a guest.
     pub(super) async fn guest_of(&self, credentials: &Credentials) -> Result<Option<String>> {
         let found = self.identify(credentials).await?;
         let guest = found.filter(|identity| identity.session().is_some() && identity.user.is_anonymous);
         Ok(guest.map(|identity| identity.user.id.clone()))
     }
 
-    /// What follows the commit in which a guest became the user: the rest of the guest's records, and what is kept in memory. The user is
-    /// signed in already, so failures are logged. What is left is done later: [`App::finish_carry_overs`], and the next comparison with the
-    /// database.
+    /// The work after the commit in which a guest became a user: the rest of the guest's records, and the caches in memory. The
+    /// user is signed in already, so failures are only logged. [`App::finish_carry_overs`] and the next comparison with the
+    /// database do the rest later.
     pub(super) async fn follow_carry_over(&self, user_id: &str) {
         if let Err(error) = self.refresh().await {
             tracing::warn!(error.cause = %error, "what a guest took along could not be loaded; the next comparison loads it");
         }
         let finished = match self.itself() {
-            // It goes on where the client leaves.
+            // It continues if the client disconnects.
             Ok(app) => {
                 let user_id = user_id.to_owned();
                 let finish = tokio::spawn(async move { app.finish_carry_overs_of(Some(&user_id)).await });
@@ -118,15 +118,15 @@ impl App {
         }
     }
 
-    /// Makes the records of guests their users', where an upgrade ended before that was done.
+    /// Gives the records of guests to their users, if an upgrade ended before this was done.
     ///
     /// # Errors
-    /// What the database refuses; the rest is left for the next call.
+    /// Errors of the database. The next call does the rest.
     pub async fn finish_carry_overs(&self) -> Result<()> {
         self.finish_carry_overs_of(None).await
     }
 
-    /// The same for one user, or for all.
+    /// Does the same for one user, or for all.
     pub(crate) async fn finish_carry_overs_of(&self, user_id: Option<&str>) -> Result<()> {
         let (is_of_one, mut has_failed) = (user_id.is_some(), false);
         loop {

@@ -1,4 +1,4 @@
-//! What users change about themselves: the password, the name, the image.
+//! Changes that users make to their own account: the password, the name, the image.
 
 use blockbase_auth::check_password;
 
@@ -8,7 +8,7 @@ use crate::caller::Credentials;
 use crate::identity::is_remembered;
 use crate::recheck::Judged;
 
-/// What `update-user` takes; `Some(None)` takes the image away.
+/// The changes of `update-user`; `Some(None)` removes the image.
 #[derive(Clone, Debug, Default)]
 pub struct ProfileChanges {
     pub name: Option<String>,
@@ -16,10 +16,11 @@ pub struct ProfileChanges {
 }
 
 impl App {
-    /// Changes the password of the caller's user: the user, and a new session where all others were to end.
+    /// Changes the password of the caller's user. Returns the user, and a new session if `revokes_others` ends all existing ones.
     ///
     /// # Errors
-    /// [`AuthProblem::InvalidPassword`] where `current` is another, `rate_limited` after too many of them, [`AuthProblem::NoCredential`] for guests.
+    /// [`AuthProblem::InvalidPassword`] if `current` is wrong, `rate_limited` after too many wrong ones,
+    /// [`AuthProblem::NoCredential`] for guests.
     pub async fn change_password(
         &self,
         client: Client,
@@ -47,13 +48,13 @@ impl App {
         let changed = self
             .change_accounts_by(Judged::of(&identity), move |connection| {
                 Box::pin(async move {
-                    // A sign-in with the old password that is under way ends before this, or does not let in.
+                    // A sign-in with the old password that runs meanwhile ends before this change, or fails.
                     if connection.held_user(&user_id).await?.is_none()
                         || !connection.change_password(&user_id, &old_hash, &new_hash, now).await?
                     {
                         return Ok(false);
                     }
-                    // The password of the environment holds no more, so there is nothing left to claim.
+                    // The password from the environment is no longer valid, so there is nothing left to claim.
                     connection.end_claim(&user_id).await?;
                     connection.sign_in_succeeded(&attempt.account, &attempt.network, now).await?;
                     if let Some(session) = session {

@@ -1,4 +1,4 @@
-//! Sessions of a user: which there are, and their end.
+//! The sessions of a user: listing and ending them.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::caller::{Caller, Credentials};
 use crate::identity::Identity;
 use crate::recheck::Judged;
 
-/// Most sessions of one user. A sign-in past them ends those that were used least recently.
+/// Most sessions of one user. A further sign-in ends those that were used least recently.
 pub(crate) const SESSIONS_OF_USER_MAX: i64 = 100;
 /// Expired sessions deleted in one transaction.
 const PURGED_AT_ONCE: i64 = 500;
 
 impl App {
-    /// The identity behind a session; a key is none.
+    /// The identity behind a session. An API key is not a session.
     ///
     /// # Errors
     /// [`AuthProblem::NoSession`].
@@ -67,7 +67,7 @@ impl App {
         Ok(sessions.into_iter().map(listed).collect())
     }
 
-    /// Ends one session of the caller's user, by its id or its token. One that there is not is ended already.
+    /// Ends one session of the caller's user, by its id or its token. Ending a session that does not exist succeeds.
     pub async fn revoke_session(
         &self,
         credentials: &Credentials,

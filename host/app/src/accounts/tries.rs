@@ -80,7 +80,7 @@ impl TryLimits {
     /// Waits for the turn of a try.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After`, where too many wait or the wait is too long.
+    /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
     async fn turn(&self, key: &TryKey) -> Result<Place<TryKey>, Error> {
         self.under_way
             .take(key)
@@ -126,7 +126,7 @@ impl App {
     /// Counts a try of a password, which fails until it is said to have succeeded.
     ///
     /// # Errors
-    /// `rate_limited` where the network has to wait.
+    /// `rate_limited` if the network has to wait.
     pub(super) async fn begin_try(&self, email: &str, client: &Client) -> Result<Try, AuthProblem> {
         let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
         let network = address.map_or_else(|| "unknown".to_owned(), |address| network_of(address).to_string());
@@ -176,7 +176,7 @@ impl App {
         }
     }
 
-    /// Leaves a line for whoever watches the log for attacks.
+    /// Logs a line for operators who watch the log for attacks.
     pub(super) fn log_failed_try(&self, email: &str, client: &Client, what: &str) {
         tracing::warn!(auth.account = email, client.address = client.ip_address, "{what} failed: the password is wrong");
     }

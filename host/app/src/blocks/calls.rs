@@ -20,8 +20,8 @@ impl App {
     /// An enabled block and the place of an action in its manifest, which the caller may call.
     ///
     /// # Errors
-    /// `not_found` for those who may see blocks; others are told the same of an action that there is not as of one that they may
-    /// not call.
+    /// `not_found` for callers who may see blocks. Other callers get the same error for an unknown action as for one that they
+    /// may not call.
     pub(crate) fn callable(&self, caller: &Caller, block: &str, action: &str) -> Result<(Arc<InstalledBlock>, usize)> {
         match self.declared(block, action) {
             Ok((block, place)) if self.may_call(caller, &block.manifest.actions[place]) => Ok((block, place)),
@@ -45,7 +45,7 @@ impl App {
         }
     }
 
-    /// Whether the caller may call an action. On a resource without rows, a grant for own rows is none.
+    /// Whether the caller may call an action. On a resource without rows, a grant for own rows gives nothing.
     pub(crate) fn may_call(&self, caller: &Caller, action: &ActionDeclaration) -> bool {
         let (resource, needed) = action.permission();
         match self.registry().object(resource) {
@@ -54,8 +54,8 @@ impl App {
         }
     }
 
-    /// The same of an action by its name, of a block that may be disabled. What there is not needs what actions need that say nothing
-    /// of it themselves.
+    /// Whether the caller may call an action by its name. The block may be disabled. An unknown action needs the same permission
+    /// as an action that names none.
     pub(crate) fn may_call_declared(&self, caller: &Caller, block: &str, action: &str) -> bool {
         let block = self.blocks.read().get(block).cloned();
         match block.as_ref().and_then(|block| block.manifest.actions.iter().find(|declared| declared.name == action)) {
@@ -73,11 +73,11 @@ impl App {
         Ok(())
     }
 
-    /// The caller of a block's own calls: the block's rights, cut to what whoever consented to them holds now, with the invoker's
-    /// stamps.
+    /// The caller for a block's own calls. It has the block's rights, cut to the current rights of the maker who consented to
+    /// them, and the invoker's stamps.
     ///
     /// # Errors
-    /// `forbidden` where whoever consented is gone or banned.
+    /// `forbidden` if that maker was deleted or banned.
     pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
         let generation = self.identities.generation();
         let mut caller = block.caller(invoker);
@@ -150,7 +150,7 @@ impl App {
     }
 
     /// Hands a third party's request to a hook's handler. No session counts here: whether the request is genuine is for the
-    /// handler to find out, by the sender's signature. `None` where the handler leaves the answer to the service.
+    /// handler to find out, by the sender's signature. `None` if the handler leaves the answer to the service.
     ///
     /// # Errors
     /// `not_found`, `action_timeout`, `unavailable`, and `action_failed` for whatever else went wrong, without detail: the

@@ -105,7 +105,7 @@ impl App {
     /// Installs a packed file, upgrades the block to it, or with `dry_run` says what it would get.
     ///
     /// # Errors
-    /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`; `forbidden` where it asks for more than the
+    /// `invalid_block`, `missing_requirement`, `block_exists`, `new_permissions`; `forbidden` if it asks for more than the
     /// installer holds.
     pub async fn install_block(self: &Arc<Self>, caller: &Caller, file: Bytes, options: InstallOptions) -> Result<Installed> {
         // Before the file is compiled, which may have come in slowly.
@@ -170,7 +170,7 @@ impl App {
     /// Lets the version before the present one serve again. What was upgraded from it is kept until the next upgrade.
     ///
     /// # Errors
-    /// `conflict` where there is no version before; `forbidden` where that one holds more than the caller.
+    /// `conflict` if there is no version before; `forbidden` if that one holds more than the caller.
     pub async fn rollback_block(self: &Arc<Self>, caller: &Caller, name: &str) -> Result<BlockAnswer> {
         caller.require(Resource::Blocks, Action::Create)?;
         let present = self.installed(name)?;
@@ -321,7 +321,8 @@ pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Optio
 /// Demands that a version fits to the blocks that are installed, and its consumer groups to those that there are.
 ///
 /// # Errors
-/// `missing_requirement`; `conflict` where another block needs a handler that it lacks, or something else has a consumer group of it.
+/// `missing_requirement`; `conflict` if another block needs a handler that it lacks, or something else has a consumer group of
+/// it.
 pub(super) fn check_beside_others(
     manifest: &Manifest,
     required: &[String],

@@ -37,7 +37,7 @@ impl LogRequest {
     /// Reads a list of levels, separated by commas.
     ///
     /// # Errors
-    /// `invalid_request` for one that there is not.
+    /// `invalid_request` for an unknown level.
     pub fn read_levels(text: &str) -> Result<Vec<&'static str>> {
         let level = |name: &str| {
             LEVELS.into_iter().find(|known| *known == name).ok_or_else(|| {
@@ -99,7 +99,7 @@ impl App {
     /// Lines of a block's log, the newest first, or what came after a cursor, the oldest first.
     ///
     /// # Errors
-    /// `not_found`; `unavailable` where the caller has too many scans running.
+    /// `not_found`; `unavailable` if the caller has too many scans running.
     pub async fn block_logs(&self, caller: &Caller, name: &str, request: LogRequest) -> Result<LogPage> {
         caller.require(Resource::Blocks, Action::Read)?;
         let block = self.installed(name)?;

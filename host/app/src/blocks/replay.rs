@@ -59,7 +59,7 @@ fn conflict(message: impl Into<String>) -> Error {
 }
 
 impl App {
-    /// Demands what a replay takes, beside the event.
+    /// Checks the permissions that a replay needs, besides seeing the event.
     ///
     /// # Errors
     /// `unauthorized`, `forbidden`.
@@ -68,11 +68,11 @@ impl App {
         caller.require(Resource::Events, Action::Read)
     }
 
-    /// Hands an event of the outbox to a handler of a block, and says how that ended. What the handler does then is real.
+    /// Gives an event of the outbox to a handler of a block, and reports the result. The handler's effects are real.
     ///
     /// # Errors
-    /// `not_found` for a block, a handler or an event that there is not, or that the caller may not see; `conflict` where a delivery
-    /// would not bring it this event.
+    /// `not_found` if the block, the handler or the event does not exist or the caller may not see it; `conflict` if a delivery
+    /// would not give the handler this event.
     pub async fn replay_event(
         self: &Arc<Self>,
         caller: &Caller,

@@ -35,10 +35,10 @@ impl App {
         tokio::task::spawn_blocking(seal).await.map_err(Error::internal)?
     }
 
-    /// The packed file of a version that is kept; `None` where there is none.
+    /// The packed file of a version that is kept; `None` if there is none.
     ///
     /// # Errors
-    /// `unavailable` where it was sealed with another master secret.
+    /// `unavailable` if it was sealed with another master secret.
     pub(super) async fn stored_file(&self, block: &str, version: &str, digest: &str) -> Result<Option<Vec<u8>>> {
         let (key, wanted) = (block.to_owned(), version.to_owned());
         let stored = self

@@ -42,7 +42,7 @@ pub trait BlockRuntime: Send + Sync {
     /// Calls an action and answers with its result, which is JSON text.
     fn call_action(&self, call: ActionCall) -> BoxFuture<'static, Result<ActionOutcome>>;
 
-    /// Hands a third party's request to a hook's handler; `None` where it leaves the answer to the service.
+    /// Hands a third party's request to a hook's handler; `None` if it leaves the answer to the service.
     fn receive_hook(&self, call: HookCall) -> BoxFuture<'static, Result<Option<HookResponse>>>;
 
     /// Hands an event to a subscription handler.

@@ -1,6 +1,6 @@
-//! What the calls of blocks used on this instance since it started: how many, how long, how much memory.
+//! The use of blocks on this instance since it started: the number of calls, their times and their memory.
 //!
-//! It is kept whether telemetry is on or not, in a fixed number of bytes for each handler, and is gone with the process.
+//! It is counted even if telemetry is off, in a fixed number of bytes for each handler. It is lost when the process ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! The deletion of one record with which more goes along than one transaction may touch: in several of them, from the ends of what refers
-//! to it.
+//! Deletes one record whose dependent records are too many for one transaction. It uses several transactions, and begins at the
+//! ends of the chains of dependent records.
 //!
-//! Nothing else may do this than what has to come to an end whatever the size: between two steps a part of it is gone, and others see that.
+//! Only an operation that has to succeed at any size may use this: between two steps a part is deleted, and others can see that.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,42 +17,42 @@ use crate::links::{Gone, take_some_links};
 use crate::record_events::{WriteContext, owner};
 use crate::touched::too_large;
 
-/// Records that are followed before the first of them are forgotten.
+/// Records of a chain that are remembered. If there are more, the earlier ones are forgotten.
 const FOLLOWED_MAX: usize = 10_000;
-/// How often they are forgotten in one step. What goes on for longer leads in a circle.
+/// How often they are forgotten in one step. A longer chain leads in a circle.
 const FORGOTTEN_MAX: usize = 100;
 /// Records whose references are cleared in one step.
 const CLEARED_MAX: usize = 500;
-/// Their bytes, but for the last.
+/// Bytes of these records, not counting the last one.
 const CLEARED_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Links that are taken in one step.
+/// Links that are removed in one step.
 const TAKEN_LINKS_MAX: usize = 10_000;
 
-/// How far a deletion came.
+/// The result of one step of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The record is gone; `true` where it was there.
+    /// The record is deleted; `false` if it did not exist.
     Done(bool),
-    /// Something that went along is gone, or does not go along any more. The record is still there.
+    /// Some dependent records were deleted or detached. The record still exists.
     Some,
     /// There was nothing to detach.
     Nothing,
 }
 
-/// What one step does.
+/// The size of one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepSize {
-    /// Records that it deletes, beside what goes along with them.
+    /// Records that it deletes, besides their dependent records.
     pub(crate) records: usize,
-    /// Whether it deletes none, and instead clears references and takes links of the last record that it comes to.
+    /// If true, it deletes no records. It clears references to the last record of the chain, and removes links of it.
     pub(crate) detaches: bool,
 }
 
-/// Makes one step of the deletion of a record within `scope`: deletes the last `size.records` records of a chain that refers to it, or
-/// the record itself where nothing goes along with it any more. All that it follows is locked, so it is sure to go along.
+/// Makes one step of the deletion of a record within `scope`. It deletes the last `size.records` records of a chain of dependent
+/// records, or the record itself if none are left. It locks all records of the chain, so that they stay dependent.
 ///
 /// # Errors
-/// `answer_too_large` where the step is too large: make a smaller one. `foreign_key_violation`.
+/// `answer_too_large` if the step is too large: make a smaller one. `foreign_key_violation`.
 pub(crate) async fn delete_some(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -66,7 +66,7 @@ pub(crate) async fn delete_some(
     if connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?.is_none() {
         return Ok(Step::Done(false));
     }
-    // Before anything goes along with a record that has to stay.
+    // Checked first, so that nothing is deleted for a record that has to stay.
     let alone = Beyond { seen: HashSet::from([(object.id, id)]), ..Beyond::default() };
     check_restrictions(connection, context, object, &[id], &alone).await?;
     let levels = follow(connection, context, object, id, size.records).await?;
@@ -84,7 +84,7 @@ pub(crate) async fn delete_some(
 
 type Level = (Arc<Object>, Vec<Uuid>);
 
-/// A chain of records that go along: at each level some that refer to those of the level before, up to where nothing does.
+/// A chain of dependent records. Each level has some records that refer to the level before. Nothing refers to the last level.
 async fn follow(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -108,7 +108,7 @@ async fn follow(
             if found.is_empty() {
                 continue;
             }
-            // Those that still refer to them once they are locked.
+            // Keeps those that still refer to them after they are locked.
             let held = sql::hold_referring(connection.dialect(), holder, *column, ids.clone(), found);
             let rows = connection.fetch_rows(held).await.map_err(|error| error.on(holder))?;
             let found = rows.iter().map(|row| row.uuid(0)).collect::<Result<Vec<Uuid>, _>>()?;
@@ -132,7 +132,8 @@ async fn follow(
     Ok(levels)
 }
 
-/// The level from which on there are `records` records at most, and those of it that a step deletes: all that comes behind goes along.
+/// The first level from which on the chain has at most `records` records, and the records of this level that a step deletes. The
+/// later levels are deleted with them.
 fn part_of(levels: &[Level], records: usize) -> Option<(&Arc<Object>, Vec<Uuid>)> {
     let (mut place, mut count) = (levels.len().checked_sub(1)?, levels.last()?.1.len());
     while place > 0 && count + levels[place - 1].1.len() <= records {
@@ -143,7 +144,7 @@ fn part_of(levels: &[Level], records: usize) -> Option<(&Arc<Object>, Vec<Uuid>)
     Some((object, ids.iter().take(records.max(1)).copied().collect()))
 }
 
-/// Clears some references to a record that are cleared when it goes, and takes some of its links: how many.
+/// Clears some references to a record that its deletion would clear, and removes some of its links. Returns their number.
 async fn detach(connection: &mut Connection, context: &mut WriteContext, object: &Arc<Object>, id: Uuid) -> Result<usize> {
     let registry = Arc::clone(&context.registry);
     let itself = HashSet::from([(object.id, id)]);

@@ -41,7 +41,7 @@ fn refused(message: String) -> Error {
 
 impl PersistConfig {
     /// # Errors
-    /// `invalid_value` where it has another form, or a token that there is not.
+    /// `invalid_value` if it has another form, or names an unknown token.
     pub(crate) fn read(config: &Value) -> Result<PersistConfig> {
         let config: PersistConfig = strict_from_value(config.clone())
             .map_err(|misfit| refused(format!("`config` is {{ object, map: {{ <column>: <token> }} }}: {misfit}.")))?;

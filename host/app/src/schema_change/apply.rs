@@ -20,7 +20,7 @@ pub(super) struct Difference<'a> {
 
 impl<'a> Difference<'a> {
     /// # Errors
-    /// `invalid_schema` where the catalogue contradicts itself.
+    /// `invalid_schema` if the catalogue contradicts itself.
     pub(super) fn between(before: &'a Registry, mut next: Catalogue) -> Result<Difference<'a>> {
         let changed = changed_objects(before, &next);
         for object in next.objects.iter_mut().filter(|object| changed.contains(&object.definition.name)) {
@@ -66,7 +66,7 @@ impl<'a> Difference<'a> {
 /// stores the objects that changed: the names of those that it touched.
 ///
 /// # Errors
-/// `invalid_schema` where the catalogue contradicts itself, `invalid_schema_change` where rows break it; `forbidden` where the
+/// `invalid_schema` if the catalogue contradicts itself, `invalid_schema_change` where rows break it; `forbidden` if the
 /// change looks at rows that the caller may not read.
 pub(super) async fn apply(
     connection: &mut Connection,

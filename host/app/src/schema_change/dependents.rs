@@ -72,7 +72,7 @@ impl App {
     /// What depends on an object, or on one of its columns: what the caller may read of it, and how many other things there are.
     ///
     /// # Errors
-    /// `not_found` for an object or a column that there is not.
+    /// `not_found` for an unknown object or column.
     pub async fn dependents(&self, caller: &Caller, object: &str, field: Option<&str>) -> Result<(Vec<Dependent>, usize)> {
         caller.require(Resource::Objects, Action::Read)?;
         self.on_schema(caller, |registry| {

@@ -94,7 +94,7 @@ impl App {
     /// Drops a field with its values. It takes data away as dropping an object does, so it needs the same permission.
     ///
     /// # Errors
-    /// `not_found`; `invalid_schema_change` where a group of columns names it.
+    /// `not_found`; `invalid_schema_change` if a group of columns names it.
     pub async fn drop_field(&self, caller: &Caller, object: &str, field: &str, mode: Mode) -> Result<Change<()>> {
         caller.require(Resource::Objects, Action::Delete)?;
         let (name, field) = (object.to_owned(), field.to_owned());

@@ -1,4 +1,4 @@
-//! What the rows say to a change: how many break a new rule, and how they look in a new type.
+//! Checks the rows of an object for a change: how many break a new rule, and their values in a new type.
 
 use blockbase_query::{Action, sql};
 use blockbase_schema::{Code, Column, ColumnType, Error, Object, Result, Value, json};
@@ -10,9 +10,9 @@ use uuid::Uuid;
 use crate::caller::Caller;
 use crate::sized::run_sized;
 
-/// Rows that are looked at together.
+/// Rows that are checked together.
 const PAGE: usize = 1000;
-/// Bytes of their values, but for a single one that has more.
+/// Bytes of their values. A single larger value is checked alone.
 const PAGE_BYTES_MAX: i64 = 8 * 1024 * 1024;
 
 /// What rows break of one new rule. It holds no value of a row.
@@ -28,11 +28,11 @@ pub struct Broken {
     pub message: String,
 }
 
-/// What becomes of a rule that rows break.
+/// What happens if rows break a rule.
 pub(super) enum Findings {
     /// The change is refused at the first one.
     Refuse,
-    /// All are listed.
+    /// All broken rules are listed.
     Collect(Vec<Broken>),
 }
 
@@ -55,7 +55,7 @@ impl Findings {
     }
 }
 
-/// How many rows an object has, whatever became of its kept count in this transaction.
+/// Counts the rows of an object, regardless of its stored count, which this transaction may have changed.
 async fn row_count(connection: &mut Connection, object: &Object) -> Result<i64> {
     let statement = sql::count_all(connection.dialect(), object);
     connection.fetch_integer(statement).await.map_err(|error| error.on(object))
@@ -65,8 +65,8 @@ fn rows_text(rows: i64) -> String {
     if rows == 1 { "1 row breaks".to_owned() } else { format!("{rows} rows break") }
 }
 
-/// The rows of an object, for those who may read them all. What a change is told about rows tells its caller about them: each
-/// way to ask them goes through [`Rows::read`], whether there are rows or not.
+/// The rows of an object, for callers who may read them all. The result of a check tells its caller something about the rows. So
+/// every check goes through [`Rows::read`], even if there are no rows.
 pub(super) struct Rows<'a> {
     pub(super) connection: &'a mut Connection,
     pub(super) caller: &'a Caller,
@@ -107,7 +107,7 @@ impl<'a> Rows<'a> {
         connection.fetch_integer(statement).await.map_err(|error| error.on(object))
     }
 
-    /// How many values of a column the altered column would not take as they are.
+    /// How many values of a column the altered column would not accept unchanged.
     async fn broken(&mut self, before: &Column, column: &Column) -> Result<i64> {
         let (connection, object) = self.read()?;
         let (mut broken, mut pages) = (0, Pages::default());
@@ -121,7 +121,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// How many links a relationship has, for those who may read all rows of both its objects.
+/// How many links a relationship has, for callers who may read all rows of both objects.
 pub(super) async fn links<'a>(
     connection: &'a mut Connection,
     caller: &'a Caller,
@@ -135,10 +135,10 @@ pub(super) async fn links<'a>(
     Ok(connection.fetch_integer(statement).await?)
 }
 
-/// Looks for rules of a change that rows break. No finding shows a value of a row.
+/// Looks for rules of a change that rows break. No finding contains a value of a row.
 ///
 /// # Errors
-/// `invalid_schema_change` saying how many rows break which rule, where findings refuse the change; `forbidden` where the rows
+/// `invalid_schema_change` saying how many rows break which rule, where findings refuse the change; `forbidden` if the rows
 /// have to be looked at and the caller may not read them all.
 pub(super) async fn check(rows: &mut Rows<'_>, new: &Object, findings: &mut Findings) -> Result<()> {
     let old = rows.object;

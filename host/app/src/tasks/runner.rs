@@ -108,9 +108,9 @@ impl App {
     /// Runs a task now, enabled or not, and answers with the run when it has ended. It goes on where the caller goes away.
     ///
     /// # Errors
-    /// `forbidden` where the caller may not call its action, since it has the effect and shows the result of a call, where the
+    /// `forbidden` if the caller may not call its action, since it has the effect and shows the result of a call, where the
     /// caller holds less than the user whom it erases, and where it deletes guests and the caller may not delete users;
-    /// `conflict` where a run of it is under way.
+    /// `conflict` if a run of it is under way.
     pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<TaskRunAnswer> {
         caller.require(Resource::Tasks, Action::Update)?;
         let task = self.find_task(caller, id_or_name).await?;
@@ -261,7 +261,7 @@ impl App {
         }
     }
 
-    /// Whoever made the task, with what they may do at this moment.
+    /// The maker of the task, with their current rights.
     async fn task_caller(&self, task: &TaskRow) -> Result<Caller> {
         match self.rights_of_maker(&task.maker()).await?.caller() {
             Some(caller) => Ok(caller),

@@ -75,7 +75,7 @@ impl App {
     /// Ends all sessions of a user, the caller's own too where it is one of them: how many.
     ///
     /// # Errors
-    /// `not_found`; `forbidden` where the user holds more than the caller.
+    /// `not_found`; `forbidden` if the user holds more than the caller.
     pub async fn end_user_sessions(&self, caller: &Caller, id: &str) -> Result<u64> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
@@ -97,7 +97,7 @@ impl App {
     /// Ends one session of a user.
     ///
     /// # Errors
-    /// `not_found` for a user or a session that is not there; `forbidden` where the user holds more than the caller.
+    /// `not_found` for a user or a session that is not there; `forbidden` if the user holds more than the caller.
     pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Update)?;
         let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);

@@ -142,7 +142,7 @@ impl Headers {
     /// Names and values, to be sent.
     ///
     /// # Errors
-    /// A sentence for whoever reads the ledger: a value was stored under another master secret.
+    /// A sentence for readers of the ledger: a value was stored under another master secret.
     pub(crate) fn open(&self, secrets: &SecretBox) -> std::result::Result<Vec<(String, String)>, String> {
         let open = |(name, value): &(String, Stored)| {
             let value = match value {

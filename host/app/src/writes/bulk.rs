@@ -88,7 +88,7 @@ async fn insert_in_chunks(
 /// the change sets in each record. The object is held already.
 ///
 /// # Errors
-/// `answer_too_large` where the records are too large together; else what the change of one of them is refused with.
+/// `answer_too_large` if the records are too large together; else what the change of one of them is refused with.
 pub(super) async fn change_many(
     connection: &mut Connection,
     context: &mut WriteContext,
@@ -144,7 +144,7 @@ fn adds_to_unique(object: &Object, change: &Change) -> bool {
     added.any(|(index, _)| targets.iter().any(|target| target.contains(index)))
 }
 
-/// The records after a change in one statement; `None` where one of them does not take it, so that they are changed one by one to
+/// The records after a change in one statement; `None` if one of them does not take it, so that they are changed one by one to
 /// learn which.
 async fn change_together(
     connection: &mut Connection,

@@ -1,4 +1,5 @@
-//! `wasi:http`: what the standard libraries of guests speak, sent as `http` sends: to granted origins, by the same client.
+//! `wasi:http`, which the standard libraries of guests use. Its requests go to granted origins only, through the same client as
+//! `http`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +16,7 @@ use crate::call::{CallState, Service};
 use crate::lanes::Lanes;
 use crate::limits::{LimitHit, REQUESTS_MAX, Tripped};
 
-/// What a call may send, and how much it has sent.
+/// The requests that a call may send, and how many it has sent.
 pub(crate) struct Outgoing {
     pub(crate) client: Client,
     lanes: Arc<Lanes>,

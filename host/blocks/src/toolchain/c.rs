@@ -75,7 +75,7 @@ fn is_file(file: &str) -> bool {
 }
 
 /// # Errors
-/// A tool that is lacking, or sources that do not compile.
+/// A tool is missing, or the sources do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let clang = Clang::find()?;
     let out = project.work.join("build");

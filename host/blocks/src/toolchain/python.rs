@@ -17,7 +17,7 @@ const RUN_COMPONENTIZE: &str = "import sys, componentize_py; sys.exit(componenti
 const GUEST_MODULE: &str = "blockbase_guest";
 
 /// # Errors
-/// A tool that is lacking, or sources that cannot be imported.
+/// A tool is missing, or the sources cannot be imported.
 pub(super) fn build(project: &Project) -> Result<BuiltBlock, String> {
     let mut componentize = componentize()?;
     let environment = environment(project)?;

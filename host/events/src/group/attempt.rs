@@ -1,4 +1,4 @@
-//! One attempt to deliver, and chains of them.
+//! One attempt of a delivery, and chains of attempts.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,21 +16,21 @@ use super::{Group, Report};
 use crate::dispatcher::Dispatcher;
 use crate::webhook;
 
-/// What has to be left of a lease, beyond the time of an attempt, for one to begin.
+/// An attempt only begins if its lease lasts this much longer than the time limit of the attempt.
 const START_MARGIN: Duration = Duration::from_millis(500);
 
 /// Why an attempt failed.
 pub(crate) struct Failed {
-    /// A stable name of it.
+    /// A stable name of the reason.
     pub(crate) kind: &'static str,
-    /// What the ledger keeps.
+    /// The error that the ledger stores.
     pub(crate) problem: String,
-    /// Whether whoever was called answered.
+    /// Whether the receiver answered.
     pub(crate) answered: bool,
 }
 
 impl Failed {
-    /// Whether the database could not be asked what the maker may do: nothing was attempted, and nothing counts.
+    /// Whether the rights of the maker could not be read from the database. Then nothing was attempted, and no attempt counts.
     fn is_unjudged(&self) -> bool {
         self.kind == Code::Unavailable.as_str()
     }
@@ -118,7 +118,7 @@ impl Group {
         }
     }
 
-    /// Makes an attempt, if it may be made: how it ended, and whether whoever was called answered.
+    /// Makes an attempt, if it may be made. Returns how it ended, and whether the receiver answered.
     async fn observed(
         &self,
         judged: Result<Judge, Failed>,
@@ -138,7 +138,7 @@ impl Group {
         }
     }
 
-    /// Whether an attempt would end within its lease, the server does not end, and the group is still to get anything.
+    /// Whether an attempt may begin: it would end within its lease, the server is not stopping, and the group still gets events.
     fn may_begin(&self, until: Instant, timeout: Duration) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         left >= timeout + START_MARGIN
@@ -161,12 +161,12 @@ impl Group {
     }
 }
 
-/// Refuses an attempt where the group is suspended: its maker does not hold any more what it needs. The event waits for its next
-/// attempt, and is dead after the last one, so that nothing is lost without a word. Otherwise answers who says
-/// which events the group gets.
+/// Refuses an attempt if the group is suspended because its maker lost a right that it needs. The event then waits for its next
+/// attempt, and is dead after the last one, so that no event is lost silently. Otherwise returns the judge, which decides which
+/// events the group gets.
 ///
 /// # Errors
-/// Why.
+/// The reason.
 pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Result<Judge, Failed> {
     let judge = app.delivery_judge(subscription).await;
     let judge = judge.map_err(|error| Failed { kind: error.code.as_str(), problem: error.message, answered: true })?;
@@ -176,7 +176,8 @@ pub(crate) async fn may_deliver(app: &App, subscription: &Subscription) -> Resul
     }
 }
 
-/// The deliveries of a chain that have not ended. Those that are left when it is dropped, by a defect, are released.
+/// The deliveries of a chain that have not ended. If it is dropped early, because of a defect, the deliveries that are left are
+/// released.
 struct OpenDeliveries<'a> {
     reports: &'a mpsc::Sender<Report>,
     token: &'a Arc<str>,
@@ -184,7 +185,7 @@ struct OpenDeliveries<'a> {
 }
 
 impl OpenDeliveries<'_> {
-    /// Says how the first of them ended; where an attempt was made, whether whoever was called answered, and how long it took.
+    /// Reports how the first of them ended. If an attempt was made, also whether the receiver answered, and how long it took.
     fn report(&mut self, attempt: Attempt, attempted: Option<(bool, Duration)>) {
         let Some(ended) = self.left.pop_front() else { return };
         let (answered, took) = attempted.unzip();

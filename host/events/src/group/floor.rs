@@ -1,18 +1,20 @@
-//! Where a group looks for what is new.
+//! The place in the outbox from which a group looks for new deliveries.
 
 use std::time::{Duration, Instant};
 
 use blockbase_store::FirstPending;
 use parking_lot::Mutex;
 
-/// How long a group looks for what is new behind the place where it found some.
+/// How long a group only looks behind the place up to which it has claimed everything.
 const FLOOR_MAX: Duration = Duration::from_secs(1);
 
-/// Up to where a group had everything that is new, so that Postgres need not walk through what was delivered before and is still in
-/// the index. What is reset may lie below: every so often all is looked at.
+/// The place up to which a group has claimed all new deliveries. From there on, Postgres need not walk through delivered entries
+/// that are still in the index. Entries that were made due again may lie below it, so from time to time the group looks at
+/// everything.
 ///
-/// An event has its number before its transaction commits. So the place of a look counts only once every transaction is over that was under
-/// way at that look. Else an event that commits late would be passed over, and a later one of the same record would be claimed before it.
+/// An event has its number before its transaction commits. So a place counts only after all transactions have ended that were
+/// running when the group looked. Otherwise an event that commits late would be missed, and a later event of the same record
+/// would be claimed before it.
 #[derive(Default)]
 pub(super) struct Floor(Mutex<Places>);
 

@@ -132,7 +132,7 @@ impl Connections {
         Ok(token)
     }
 
-    /// Does something with a connection of the caller's; `None` where there is none.
+    /// Does something with a connection of the caller's; `None` if there is none.
     fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let mut by_token = self.by_token.lock();
         let connection = by_token.get_mut(token)?;

@@ -1,10 +1,10 @@
-//! Tells of objects: which there are for the caller, and what one is made of.
+//! The tools that describe objects: the list of those that the caller sees, and the definition of one.
 
 use blockbase_app::schema::{Error, Object, Registry, RelationShape, Resource, Result};
 use blockbase_app::{Action, App, Caller};
 use serde_json::{Value, json};
 
-/// What a caller may do with an object, in the order in which it is told.
+/// What a caller may do with an object, in the order of the answer.
 const ACTIONS: [Action; 4] = [Action::Create, Action::Read, Action::Update, Action::Delete];
 
 fn actions(caller: &Caller, object: &str) -> Vec<&'static str> {
@@ -31,7 +31,7 @@ pub(super) fn list(app: &App, caller: &Caller) -> String {
 /// `{ "data": { …the definition, columns, uniqueTargets, relations, expandKeys, actions } }`.
 ///
 /// # Errors
-/// `not_found`; to whoever may not know whether it exists, what they would be told of any object.
+/// `not_found`. Callers who may not know whether the object exists get the same error as for any object.
 pub(super) fn get(app: &App, caller: &Caller, name: &str) -> Result<String> {
     let visible = app.visible(caller);
     let is_visible = visible.objects.iter().any(|(known, _)| known == name);

@@ -177,7 +177,7 @@ impl UpsertPlan {
     }
 }
 
-/// What the search index of SQLite holds of a record: its searchable values, folded, one after another; `None` where there are
+/// What the search index of SQLite holds of a record: its searchable values, folded, one after another; `None` if there are
 /// none.
 pub fn search_document<'a>(object: &Object, values: impl IntoIterator<Item = &'a Value>) -> Option<String> {
     let mut document = String::new();
@@ -321,8 +321,8 @@ fn missing_value(column: &Column) -> Error {
     Error::new(Code::NotNullViolation, format!("`{}` is required.", column.name)).with_field(column.name.clone())
 }
 
-/// Whether a column can hold a value that is of its type: `not_null_violation`, or `CONSTRAINT_VIOLATION` for a text that is too
-/// long.
+/// Checks that a column can store a value of its type. The errors are `not_null_violation`, and `CONSTRAINT_VIOLATION` for a text
+/// that is too long.
 fn storable(column: &Column, value: &Value, stamp: &Stamp) -> Result<()> {
     match column.required && *value == Value::Null {
         true => Err(missing_value(column)),

@@ -87,7 +87,7 @@ pub fn count(dialect: Dialect, object: &Object, selection: &Selection) -> Statem
     writer.finish()
 }
 
-/// The rows that the search index of SQLite takes for matches, `most` at most; `None` where there is no such question.
+/// The rows that the search index of SQLite takes for matches, `most` at most; `None` if the index cannot answer the search.
 pub fn candidates(dialect: Dialect, object: &Object, selection: &Selection, most: i64) -> Option<Statement> {
     let (Dialect::Sqlite, SearchBy::Index) = (dialect, &selection.search_by) else { return None };
     let term = selection.indexed_term(object)?;
@@ -168,8 +168,8 @@ pub fn get_many(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid:
     writer.finish()
 }
 
-/// How many bytes the long values of records have that [`get_many`] reads, and nothing else of them: one integer. `None` where the object
-/// has no values that can be long.
+/// How many bytes the long values of records have that [`get_many`] reads, and nothing else of them: one integer. `None` if the
+/// object has no values that can be long.
 pub fn get_many_bytes(dialect: Dialect, object: &Object, scope: &Scope, ids: Vec<uuid::Uuid>) -> Option<Statement> {
     let mut writer = Writer::new(dialect, object);
     let bytes = writer.long_bytes(object)?;

@@ -136,7 +136,7 @@ pub fn update_many(dialect: Dialect, object: &Object, change: &Change, ids: Vec<
     writer.finish()
 }
 
-/// The removal of records that were looked at before; only of those of this `version`, where it names one.
+/// The removal of records that were looked at before; only of those of this `version`, if it names one.
 pub fn delete_many(dialect: Dialect, object: &Object, ids: Vec<uuid::Uuid>, version: Option<i64>) -> Statement {
     let mut writer = Writer::new(dialect, object);
     let list = writer.bind(Param::UuidList(ids));

@@ -1,4 +1,4 @@
-//! What statements are made of: columns, tests, the row policy, bound values.
+//! Writes the parts of statements: columns, tests, the row policy, bound values.
 
 use blockbase_schema::{Column, ColumnType, Object, Value, system};
 
@@ -42,14 +42,14 @@ impl Writer {
         Statement { sql: self.sql, params: self.params }
     }
 
-    /// All columns, and behind them the row's version.
+    /// Writes all columns, then the row's version.
     pub(super) fn versioned_columns(&mut self, object: &Object) {
         self.columns(object, 0..object.columns.len());
         self.sql.push_str(", ");
         self.sql.push_str(VERSION_COLUMN);
     }
 
-    /// The same, and on SQLite the rowid that the search index knows the row by.
+    /// Writes the same columns, and on SQLite also the rowid, by which the search index refers to the row.
     pub(super) fn record_columns(&mut self, object: &Object) {
         self.versioned_columns(object);
         if self.dialect == Dialect::Sqlite {
@@ -57,8 +57,9 @@ impl Writer {
         }
     }
 
-    /// The sum of the bytes of all values that can be long; `None` where there are none. Neither engine reads what lies behind the rows for
-    /// it, but for lists and documents on Postgres. They are at least as many when they are rendered.
+    /// An expression for the bytes of all values that can be long; `None` if no column can hold one. Neither engine reads values
+    /// that are stored outside of the rows for it, except lists and documents on Postgres. The rendered JSON has at least as many
+    /// bytes.
     pub(super) fn long_bytes(&self, object: &Object) -> Option<String> {
         let bytes = |column: &Column| {
             let name = quote(&column.name);

@@ -76,7 +76,7 @@ fn generator() -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Says in the document's words what Rust's types and comments say in their own.
+/// Translates the schemas of Rust's types and comments into those of the document.
 #[derive(Clone)]
 struct Plain;
 

@@ -1,9 +1,9 @@
-//! Which patterns of fields mean the same to readers of JSON Schema.
+//! Finds patterns of fields that mean the same in JSON Schema.
 
-/// Whether a pattern of the `regex` crate is plainly also one of ECMA-262, in its Unicode mode too.
+/// Whether a pattern of the `regex` crate is clearly also valid in ECMA-262, with and without its Unicode mode.
 ///
-/// It knows literals, classes, groups and quantifiers as both have them. Flags, names, Unicode classes, set operations and escapes
-/// that only one of the two has are not among them.
+/// It accepts literals, classes, groups and quantifiers that both have. It rejects flags, names, Unicode classes, set operations,
+/// and escapes that only one of the two has.
 pub(super) fn is_plain(pattern: &str) -> bool {
     let mut characters = pattern.chars().peekable();
     let mut groups = 0_usize;

@@ -19,7 +19,7 @@ fn groups() -> Value {
     json!({ "type": "array", "items": { "type": "array", "items": { "type": "string" } } })
 }
 
-/// Keys of a field in a body, which may hold null for those that answers leave out.
+/// The keys of a field in a body. Keys that answers may leave out may be null in a body.
 fn field_keys() -> Value {
     let optional = |kind: &str| json!([kind, "null"]);
     json!({
@@ -39,7 +39,7 @@ fn field_keys() -> Value {
     })
 }
 
-/// The same keys, each of which may be null: that takes it away.
+/// The same keys for a change of a field. Each may be null, which removes it.
 fn changes(mut keys: Value) -> Value {
     for key in ["required", "isUnique", "indexed"] {
         keys[key]["type"] = json!(["boolean", "null"]);

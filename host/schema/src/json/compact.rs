@@ -1,4 +1,4 @@
-//! A JSON document written anew without spaces, and without a tree of it in between.
+//! Writes a JSON document again without spaces, and without a tree of it in memory.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -6,11 +6,11 @@ use std::hash::BuildHasher;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize};
 
-/// Members of an object that are compared with each other one by one.
+/// Up to so many members of an object are compared with each other one by one.
 const FEW_MEMBERS: usize = 16;
 
-/// The document without spaces, each number in the form that it has as 64 bits. Of members of one name the last counts, in the
-/// place of the first.
+/// The document without spaces, with each number as its 64-bit form is written. If members have the same name, the last one
+/// counts, in the place of the first.
 ///
 /// # Errors
 /// The text is not JSON, or nests too deeply.

@@ -82,7 +82,7 @@ pub(super) fn manifest(file: &[u8]) -> Result<Manifest, Problem> {
     blockbase_blocks::manifest_of(file).map_err(|error| Problem::Failed(error.message))
 }
 
-/// Writes a file whole or not at all: whoever reads it meanwhile sees the one before.
+/// Writes a file completely or not at all. A process that reads it meanwhile sees the earlier file.
 fn write(out: &Path, bytes: &[u8]) -> Result<(), Problem> {
     let part = out.with_extension(format!("{}.part", std::process::id()));
     let written = std::fs::write(&part, bytes).and_then(|()| std::fs::rename(&part, out)).inspect_err(|_| {

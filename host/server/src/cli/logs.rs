@@ -55,14 +55,14 @@ fn rendered(line: &Value) -> String {
     shown
 }
 
-/// How far a log was seen.
+/// Follows a log, and remembers how far it has read.
 pub(super) struct Follower {
     cursor: String,
     has_failed: bool,
 }
 
 impl Follower {
-    /// Begins after what is there now.
+    /// Begins after the existing lines.
     pub(super) fn begin(api: &Api, wanted: &Wanted) -> Result<Follower, Problem> {
         let (_, cursor) = wanted.fetch(api, 1, None)?;
         Ok(Follower { cursor, has_failed: false })

@@ -169,7 +169,7 @@ impl Connection {
         rows.first().map_or(Ok(0), |row| row.integer(0))
     }
 
-    /// About how many characters a list of all keys has.
+    /// The approximate length of a list of all keys, in characters.
     pub async fn api_keys_length(&mut self) -> Result<i64, DbError> {
         let sql = "SELECT 400 * COUNT(*) + COALESCE(SUM(LENGTH(name)), 0) FROM svc_api_keys";
         let rows = self.fetch(sql, Vec::new()).await?;

@@ -4,7 +4,7 @@ use crate::connection::Connection;
 use crate::error::DbError;
 
 impl Connection {
-    /// A user's preferences, JSON text; `None` where nothing was stored yet.
+    /// A user's preferences, JSON text; `None` if nothing was stored yet.
     pub async fn preferences(&mut self, user_id: &str) -> Result<Option<String>, DbError> {
         let rows = self.fetch("SELECT preferences FROM svc_preferences WHERE user_id = $1", vec![user_id.into()]).await?;
         rows.first().map(|row| row.text(0)).transpose()

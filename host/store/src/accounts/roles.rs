@@ -140,7 +140,7 @@ impl Connection {
         rows.first().map(|row| role(row, 0)).transpose()
     }
 
-    /// Creates a role. `false` where the name is taken.
+    /// Creates a role. `false` if the name is taken.
     pub async fn insert_role(&mut self, role: &RoleRow) -> Result<bool, DbError> {
         let inserted = self
             .run(

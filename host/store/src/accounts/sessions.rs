@@ -159,7 +159,7 @@ impl Connection {
         .await
     }
 
-    /// Ends one session of a user, by its id alone. `false` where the user has none of this id.
+    /// Ends one session of a user, by its id alone. `false` if the user has none of this id.
     pub async fn end_session(&mut self, user_id: &str, id: &str) -> Result<bool, DbError> {
         let sql = "DELETE FROM svc_sessions WHERE user_id = $1 AND id = $2";
         Ok(self.run(sql, vec![user_id.into(), id.into()]).await? == 1)

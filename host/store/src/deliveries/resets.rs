@@ -12,7 +12,7 @@ use crate::error::DbError;
 pub struct DeadWindow {
     /// Those that the filter finds.
     pub found: Vec<i64>,
-    /// The last one that was looked at; `None` where there are no more.
+    /// The last one that was looked at; `None` if there are no more.
     pub last: Option<i64>,
 }
 

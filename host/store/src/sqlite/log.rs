@@ -1,9 +1,10 @@
-//! How the write-ahead log stays small while scans overlap.
+//! Keeps the write-ahead log small while scans overlap.
 //!
-//! SQLite copies the log into the file by itself, but it begins the log anew only in a moment without readers. Overlapping scans leave no
-//! such moment, and the log grows with each write. So while the log is large, new scans of callers wait until the running ones have ended and the log
-//! is cut. Past a second size they are not waited for longer than that: those that still run are ended. Exports and the service's own
-//! scans are neither waited for nor ended: their time is bounded, and they are few.
+//! SQLite copies the log into the file by itself, but it starts the log from its beginning only at a moment without readers.
+//! While scans overlap there is never such a moment, and the log grows with each write. So while the log is large, new scans of
+//! callers wait until the running ones have ended and the log is truncated. If the log is larger than a second size, scans that
+//! still run after that wait are ended. Exports and the service's own scans are neither waited for nor ended, because their time
+//! is limited and they are few.
 
 use std::path::Path;
 use std::pin::pin;
@@ -15,39 +16,40 @@ use tokio::sync::{Mutex, OwnedRwLockReadGuard, RwLock};
 
 use super::Session;
 
-/// A log that is larger is cut before a further scan begins.
+/// A larger log is truncated before a further scan begins.
 const LARGE_BYTES: u64 = 64 * 1024 * 1024;
-/// Before a log that is larger is cut, the scans that new ones have waited for in vain are ended.
+/// If the log is larger than this, scans that still run after the wait are ended, so that it can be truncated.
 const TOO_LARGE_BYTES: u64 = 512 * 1024 * 1024;
 /// How long new scans wait for the running ones, for each [`LARGE_BYTES`] of the log.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The longest such wait: as long as a scan waits for its place. A scan may take longer; a later try may find a better moment.
+/// The longest wait for running scans, as long as a scan waits for its place. If a scan takes longer, a later attempt may
+/// succeed.
 const PATIENCE_MAX: Duration = Duration::from_secs(5);
-/// The pause after each try, so that scans wait for a small part of the time even where no try succeeds.
+/// The pause after each attempt, so that scans rarely wait even if no attempt succeeds.
 const PAUSE: Duration = Duration::from_secs(20);
-/// How long the cut waits for an export or a scan of the service, while it keeps writes waiting.
+/// How long the truncation waits for an export or a scan of the service. Writes wait meanwhile.
 const BUSY_WAIT: Duration = Duration::from_millis(100);
 
-/// What every scan goes through.
+/// The gate that every scan passes before it begins.
 #[derive(Default)]
 pub(super) struct LogGate {
     scans: Arc<RwLock<()>>,
-    /// Held by the one that cuts; when the last try ended.
+    /// When the last attempt ended. The lock is held during an attempt.
     cutting: Mutex<Option<Instant>>,
-    /// Raised while the scans that run have to end.
+    /// True while running scans have to end.
     ends_scans: Arc<AtomicBool>,
-    /// Exports and scans of the service that run. While there is one, the log cannot be cut.
+    /// The number of running exports and scans of the service. While there is one, the log cannot be truncated.
     others: Arc<AtomicUsize>,
 }
 
 /// A scan that has begun.
 pub(super) struct Entered {
     _scan: OwnedRwLockReadGuard<()>,
-    /// Raised where the scan has to end before its time.
+    /// True if the scan has to end early.
     pub(super) ends: Arc<AtomicBool>,
 }
 
-/// An export or a scan of the service that runs, until this is dropped.
+/// A running export or scan of the service, until this is dropped.
 pub(super) struct Beside(Arc<AtomicUsize>);
 
 impl Drop for Beside {
@@ -56,7 +58,7 @@ impl Drop for Beside {
     }
 }
 
-/// Lowers the flag also where the client of the scan that cuts leaves while it waits.
+/// Sets the flag back when it is dropped, also if the client of the waiting scan disconnects.
 struct Raised<'a>(&'a AtomicBool);
 
 impl<'a> Raised<'a> {
@@ -73,14 +75,14 @@ impl Drop for Raised<'_> {
 }
 
 impl LogGate {
-    /// Lets a scan begin, which keeps the result as long as it reads.
+    /// Lets a scan begin. The scan keeps the result while it reads.
     pub(super) async fn enter(&self, file: &Path) -> Entered {
         let bytes = bytes(file);
         if bytes > LARGE_BYTES
             && let Ok(mut last) = self.cutting.try_lock()
             && last.is_none_or(|last| last.elapsed() > PAUSE)
         {
-            // Also where the client of this scan leaves while it waits.
+            // Set first, so that it also counts if the client of this scan disconnects while it waits.
             *last = Some(Instant::now());
             let patience = PATIENCE.saturating_mul(u32::try_from(bytes / LARGE_BYTES).unwrap_or(u32::MAX)).min(PATIENCE_MAX);
             // One wait for both times, so that nobody enters in between, who would be ended at once.
@@ -106,7 +108,7 @@ impl LogGate {
         Entered { _scan: Arc::clone(&self.scans).read_owned().await, ends: Arc::clone(&self.ends_scans) }
     }
 
-    /// Lets an export or a scan of the service begin, which keeps the result as long as it reads.
+    /// Lets an export or a scan of the service begin, which keeps the result while it reads.
     pub(super) fn beside(&self) -> Beside {
         self.others.fetch_add(1, Ordering::Relaxed);
         Beside(Arc::clone(&self.others))

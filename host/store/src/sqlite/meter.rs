@@ -1,5 +1,5 @@
-//! What a read on one connection may still cost, looked at by everything that takes long: the engine's steps, long functions,
-//! rows that are rendered.
+//! How much a read on one connection may still cost. Everything that takes long checks it: the engine's steps, long functions,
+//! and the rendering of rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,23 +13,23 @@ use super::space::SortRoom;
 pub(super) const STEPS_A_REPORT: i32 = 1_000;
 /// Steps of SQLite's virtual machine that a read of unknown cost may take on the calling thread: about a millisecond.
 const BUDGET_STEPS: i64 = 50_000;
-/// Bytes that it may go through in functions and render: about a millisecond as well.
+/// Bytes that it may process in functions and render, also about a millisecond.
 const BUDGET_BYTES: i64 = 512 * 1024;
-/// A bound for what neither of them measures, such as values that are copied out of the file: time of the processor, so that a
-/// busy machine does not count.
+/// A limit for costs that neither of them measures, such as values that are copied out of the file. It counts processor time, so
+/// that a busy machine makes no difference.
 const BUDGET_TIME: Duration = Duration::from_millis(10);
-/// How long a scan may take, as a statement on Postgres.
+/// How long a scan may take; the same as for a statement on Postgres.
 const SCAN_TIME_MAX: Duration = Duration::from_secs(60);
-/// How often a scan that sorts looks whether the disk has room for more.
+/// How often a scan that sorts checks the room on the disk.
 const LOOK_AT_DISK: Duration = Duration::from_millis(20);
 
-/// Shared by a connection and the functions that are registered on it.
+/// The meter that a connection shares with the functions registered on it.
 #[derive(Default)]
 pub(crate) struct Meter(Mutex<Limit>);
 
 #[derive(Default)]
 enum Limit {
-    /// What runs is known to be short, or is the writer's.
+    /// The read is known to be short, or the connection is the writer's.
     #[default]
     None,
     /// A read on a runtime thread.
@@ -48,7 +48,7 @@ enum Limit {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     No,
-    /// When it looked at the disk last.
+    /// The time of the last check of the disk.
     Yes(Instant),
     /// The disk has no room for more.
     Full,
@@ -58,13 +58,14 @@ enum Sort {
 pub(crate) struct Spent;
 
 impl Meter {
-    /// Begins a read that may cost what is known to be cheap.
+    /// Begins a read that may run on the calling thread within the budget.
     pub(super) fn begin_budget(&self) {
         let end = processor_time() + BUDGET_TIME;
         *self.0.lock() = Limit::Budget { steps: BUDGET_STEPS, bytes: BUDGET_BYTES, end, is_spent: false };
     }
 
-    /// Begins a read that goes on until `abandoned` or the flag of the log is raised. With `sort_room` it sorts only while there is room.
+    /// Begins a read that runs until `abandoned` or the flag of the log is set. With `sort_room` it sorts only while there is
+    /// room.
     pub(super) fn begin_scan(
         &self,
         abandoned: Arc<AtomicBool>,
@@ -75,7 +76,7 @@ impl Meter {
         *self.0.lock() = Limit::Scan { abandoned, log_ends_it, end, sort_room, sort: Sort::No };
     }
 
-    /// Begins a read that may take so long.
+    /// Begins a read that may take up to `time_max`.
     pub(super) fn begin_snapshot(&self, abandoned: Arc<AtomicBool>, sort_room: Arc<SortRoom>, time_max: Duration) {
         let end = Instant::now() + time_max;
         *self.0.lock() = Limit::Scan { abandoned, log_ends_it: None, end, sort_room: Some(sort_room), sort: Sort::No };
@@ -86,7 +87,7 @@ impl Meter {
         matches!(*self.0.lock(), Limit::Scan { sort_room: Some(_), .. })
     }
 
-    /// Begins a statement of a scan: whether there is room for what it sorts.
+    /// Begins a statement of a scan. Returns whether there is room for its sorts.
     pub(super) fn begin_statement(&self, sorts: bool) -> bool {
         let Limit::Scan { sort_room: Some(sort_room), sort, .. } = &mut *self.0.lock() else { return true };
         *sort = match sorts {
@@ -97,12 +98,12 @@ impl Meter {
         *sort != Sort::Full
     }
 
-    /// Whether it was the disk that ended the statement.
+    /// Whether the statement ended because the disk is full.
     pub(super) fn is_out_of_room(&self) -> bool {
         matches!(*self.0.lock(), Limit::Scan { sort: Sort::Full, .. })
     }
 
-    /// Ends a read: whether it went past its budget.
+    /// Ends a read. Returns whether it exceeded its budget.
     pub(super) fn end(&self) -> bool {
         matches!(std::mem::take(&mut *self.0.lock()), Limit::Budget { is_spent: true, .. })
     }
@@ -112,7 +113,7 @@ impl Meter {
         self.spend(i64::from(number), 0)
     }
 
-    /// Counts bytes that were gone through. Whoever goes through many calls it every so many.
+    /// Counts processed bytes. Code that processes many bytes calls this at intervals.
     pub(crate) fn bytes(&self, number: usize) -> Result<(), Spent> {
         self.spend(0, i64::try_from(number).unwrap_or(i64::MAX))
     }
@@ -142,7 +143,7 @@ impl Meter {
     }
 }
 
-/// Time that the calling thread has had of a processor.
+/// The processor time that the calling thread has used.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))

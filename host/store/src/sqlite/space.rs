@@ -1,4 +1,5 @@
-//! Room on the file system of the database. Below a bound nothing more is written, so that what frees room still can be.
+//! Room on the file system of the database. Below a limit, ordinary writes are refused, so that writes which free room still
+//! work.
 
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -8,16 +9,16 @@ use parking_lot::Mutex;
 
 /// Room below which writes are refused: on the file system, or free within the file.
 const ROOM_BYTES_MIN: u64 = 64 * 1024 * 1024;
-/// Room that the file system itself has to have: free pages of the file do not help the write-ahead log.
+/// Room that the file system itself needs, because the write-ahead log cannot use free pages of the file.
 const LOG_BYTES_MIN: u64 = 16 * 1024 * 1024;
-/// How long an answer counts.
+/// How long a measured result is used.
 const KEPT: Duration = Duration::from_millis(500);
 
 #[derive(Default)]
 pub(super) struct Space(Mutex<Option<(Instant, bool)>>);
 
 impl Space {
-    /// Whether there is room in the file system of `file`, or within the file, whose free bytes `free_in_file` finds out.
+    /// Whether there is room in the file system of `file`, or within the file; `free_in_file` returns the free bytes in it.
     pub(super) fn has_room(&self, file: &Path, free_in_file: impl FnOnce() -> u64) -> bool {
         let mut known = self.0.lock();
         if let Some((at, has_room)) = *known
@@ -27,7 +28,7 @@ impl Space {
         }
         let has_room = match rustix::fs::statvfs(file) {
             Ok(system) => is_enough(system.f_bavail.saturating_mul(system.f_frsize), free_in_file),
-            // Not every file system tells. The engine says so when there is none left.
+            // Not every file system reports its room. The engine reports when there is none left.
             Err(_) => true,
         };
         if known.is_some_and(|(_, before)| before != has_room) || (known.is_none() && !has_room) {
@@ -43,17 +44,17 @@ impl Space {
     }
 }
 
-/// The directory within that of the database where SQLite puts what it sorts, and other temporary files.
+/// The directory for SQLite's temporary files, for example those of sorts, within the directory of the database.
 const SORT_DIRECTORY: &str = "sort";
-/// How the names of these files begin. They are there for a moment only: SQLite opens a file and takes its name away.
+/// The prefix of the names of these files. A name exists only for a moment: SQLite opens a file and removes its name.
 const SORT_FILE_PREFIX: &str = "etilqs_";
 
-/// Where readers sort.
+/// The directory in which readers sort.
 #[derive(Debug)]
 pub(super) struct SortRoom(PathBuf);
 
 impl SortRoom {
-    /// Makes the directory beside the database `file`, and takes out of it what an end in the wrong moment has left.
+    /// Makes the directory beside the database `file`, and removes files that a killed process left in it.
     pub(super) fn new(file: &Path) -> std::io::Result<SortRoom> {
         let directory = std::path::absolute(file)?.with_file_name(SORT_DIRECTORY);
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -61,7 +62,7 @@ impl SortRoom {
             let path = entry?.path();
             if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(SORT_FILE_PREFIX.as_bytes())) {
                 match std::fs::remove_file(path) {
-                    // Of another process, which has just taken the name away itself.
+                    // The file of another process, which has just removed the name itself.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     removed => removed?,
                 }
@@ -74,9 +75,9 @@ impl SortRoom {
         &self.0
     }
 
-    /// Whether a sort leaves to writes what they need. Free pages of the database do not help it.
+    /// Whether a sort leaves enough room for writes. A sort cannot use free pages of the database.
     pub(super) fn has_room(&self) -> bool {
-        // Not every file system tells. The engine says so when there is none left.
+        // Not every file system reports its room. The engine reports when there is none left.
         rustix::fs::statvfs(&self.0).map_or(true, |system| system.f_bavail.saturating_mul(system.f_frsize) >= ROOM_BYTES_MIN)
     }
 }

@@ -75,7 +75,7 @@ impl Queue {
     /// Waits for a place in the queue.
     ///
     /// # Errors
-    /// `unavailable` with `Retry-After`, where none comes in time.
+    /// `unavailable` with `Retry-After`, if none comes in time.
     pub(super) async fn place(&self, owner: &QuotaOwner) -> Result<QueuePlace> {
         if owner.is_service() {
             let permit = Arc::clone(&self.own_places).acquire_owned().await.map_err(crate::unavailable)?;
