@@ -1,12 +1,16 @@
 //! Accounts: sign-up, sign-in, guests, sessions, the account made at boot.
 
+pub(crate) mod api_keys;
 mod bootstrap;
 mod guests;
+pub(crate) mod preferences;
 mod profile;
+pub(crate) mod removal;
+pub(crate) mod roles;
 mod sessions;
 mod sign_in;
 mod sign_up;
-mod tries;
+pub(crate) mod users;
 
 use std::ops::Not;
 use std::sync::Arc;
@@ -21,26 +25,18 @@ pub use bootstrap::BootstrapAdmin;
 pub use profile::ProfileChanges;
 pub use sign_in::SignIn;
 pub use sign_up::SignUp;
-pub(crate) use tries::{TryLimits, account_of};
 
 use crate::App;
-use crate::answer::{Timestamp, text_of};
+use crate::access::identity::{Presented, SESSION_MS, SHORT_SESSION_MS};
+use crate::base::answer::{Timestamp, text_of};
+use crate::caller::client::{AuthProblem, Client};
+use crate::caller::identity::{Identity, Shown};
 use crate::caller::{Caller, Credentials};
-use crate::identity::{Identity, Presented, SESSION_MS, SHORT_SESSION_MS, Shown};
 
 /// The role that may do everything.
 pub(crate) const ADMIN: &str = "admin";
 /// The role that every guest has.
 pub(crate) const ANONYMOUS: &str = "anonymous";
-
-/// Where a session comes from, and whether the client keeps it.
-#[derive(Clone, Debug, Default)]
-pub struct Client {
-    pub ip_address: Option<String>,
-    pub user_agent: Option<String>,
-    /// What the request presented: a guest's session is carried over.
-    pub credentials: Credentials,
-}
 
 /// A new session.
 pub struct SignedIn {
@@ -48,52 +44,6 @@ pub struct SignedIn {
     pub token: SessionToken,
     pub user: UserAnswer,
     pub remember: bool,
-}
-
-/// Why an authentication request was refused; the surface has the protocol's own codes for these.
-#[derive(Debug)]
-pub enum AuthProblem {
-    UserExists,
-    PasswordTooShort,
-    PasswordTooLong,
-    PasswordIsEmail,
-    PasswordIsCommon,
-    InvalidEmail,
-    /// A member of the body is missing, or of another type, or too long.
-    Validation(String),
-    SignUpDisabled,
-    InvalidEmailOrPassword,
-    /// There is no session, and one is needed.
-    NoSession,
-    /// The current password is another.
-    InvalidPassword,
-    /// A guest has no password to change.
-    NoCredential,
-    EmailCannotChange,
-    NothingToChange,
-    /// A guest asked to become a guest.
-    GuestAlready,
-    NoGuest,
-    /// Guest sign-in is off.
-    GuestsOff,
-    Other(Error),
-}
-
-impl From<Error> for AuthProblem {
-    fn from(error: Error) -> Self {
-        AuthProblem::Other(error)
-    }
-}
-
-impl From<PasswordProblem> for AuthProblem {
-    fn from(problem: PasswordProblem) -> Self {
-        match problem {
-            PasswordProblem::TooShort => AuthProblem::PasswordTooShort,
-            PasswordProblem::TooLong => AuthProblem::PasswordTooLong,
-            PasswordProblem::IsEmail => AuthProblem::PasswordIsEmail,
-            PasswordProblem::IsCommon => AuthProblem::PasswordIsCommon,
-        }
-    }
 }
 
 /// Why a password is refused, as an error of the API beside `/api/auth`: `invalid_value` on `field`.

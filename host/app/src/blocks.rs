@@ -3,17 +3,14 @@
 mod calls;
 mod consent;
 mod differences;
-mod faults;
+pub(crate) mod event_handlers;
 mod inspect;
-mod inspected;
 mod install;
 mod logs;
 mod names;
 mod replay;
 mod sealed_package;
 mod secrets;
-mod types;
-mod usage;
 
 use std::sync::Arc;
 
@@ -25,28 +22,27 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
-use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
+use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp};
+use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
-use crate::manifest::{self, ActionDeclaration, HookDeclaration, Manifest, SubscriptionDeclaration, WebhookDeclaration};
-use crate::routing::{BUILT_IN_HANDLERS, is_built_in};
-use crate::topic::{BlockMembers, Topic};
+use crate::state::manifest;
+use crate::state::manifest::{ActionDeclaration, HookDeclaration, Manifest, SubscriptionDeclaration, WebhookDeclaration};
+use crate::state::routing::{BUILT_IN_HANDLERS, is_built_in};
 
 pub(crate) use consent::MadeBlocks;
 pub use consent::NewPermissions;
-pub(crate) use faults::BlockFaults;
+
 pub use inspect::Inspection;
-pub(crate) use inspected::Inspected;
+
+use crate::state::block_types::InstalledBlock;
+use crate::state::block_usage::BlockUsageAnswer;
+use crate::state::block_usage::HandlerKind;
 pub use install::{InstallOptions, InstallReport, Installed};
 pub use logs::{KeptLine, LogPage, LogRequest};
 pub use names::TOOLS;
 pub(crate) use names::check_objects;
 pub use replay::{ReplayRequest, Replayed};
 pub use secrets::BlockSecretAnswer;
-pub use types::{
-    ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock, PreparedBlock,
-};
-pub use usage::{BlockUsageAnswer, HandlerUsage};
-pub(crate) use usage::{HandlerKind, Usages};
 
 impl InstalledBlock {
     fn answer(&self, suspension: Option<Suspension>) -> BlockAnswer {

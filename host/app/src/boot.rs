@@ -9,16 +9,26 @@ use blockbase_store::{BlockLogRow, ReadCost, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::acts_later::ActsLater;
-use crate::api_keys::MadeApiKeys;
-use crate::blocks::{BlockRuntime, MadeBlocks};
-use crate::clock::Clock;
-use crate::feed::Feed;
+use crate::access::quota;
+use crate::accounts::api_keys::MadeApiKeys;
+use crate::automation::tasks::MadeTasks;
+use crate::base::clock::Clock;
+use crate::blocks::MadeBlocks;
+use crate::delivery::feed::Feed;
+use crate::delivery::stream;
+use crate::delivery::subscriptions::MadeSubscriptions;
+use crate::delivery::webhooks::MadeWebhooks;
+use crate::records::export;
+use crate::service::status;
+use crate::state::acts_later::ActsLater;
+use crate::state::block_faults::BlockFaults;
+use crate::state::block_types::BlockRuntime;
+use crate::state::block_usage::Usages;
+use crate::state::inspected::Inspected;
+use crate::state::runs_under_way::RunsUnderWay;
+use crate::state::sign_in_tries::TryLimits;
 use crate::state::{App, RightsSettled, Settings};
-use crate::subscriptions::MadeSubscriptions;
-use crate::tasks::MadeTasks;
-use crate::webhooks::MadeWebhooks;
-use crate::{accounts, activity, blocks, export, instance, quota, status, stream, tasks};
+use crate::state::{activity, instance};
 
 /// Block log lines that may wait to be stored; past it new ones reach the process log alone.
 const LOG_LINES_QUEUE_MAX: usize = 10_000;
@@ -62,28 +72,28 @@ impl App {
             catalogue_changed: watch::Sender::new(()),
             group_gone: Notify::new(),
             blocks: RwLock::default(),
-            usages: blocks::Usages::new(clock.now()),
+            usages: Usages::new(clock.now()),
             blocks_version: Mutex::new(-1),
             looking_for_blocks: tokio::sync::Mutex::default(),
             identities: Arc::default(),
-            tries: accounts::TryLimits::default(),
+            tries: TryLimits::default(),
             rights_settled: Mutex::new(RightsSettled::never()),
             settling_rights: tokio::sync::Mutex::default(),
-            task_runs_under_way: tasks::RunsUnderWay::default(),
+            task_runs_under_way: RunsUnderWay::default(),
             feed,
             streams: stream::stream_places(settings.streams_of_one_max),
             settings,
             clock,
             writes: AtomicU64::new(0),
             activity: activity::Activity::default(),
-            block_faults: blocks::BlockFaults::default(),
+            block_faults: BlockFaults::default(),
             process,
             status_readings: status::Readings::default(),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),
             log_lines,
             watched_calls: Mutex::default(),
-            inspected: blocks::Inspected::default(),
+            inspected: Inspected::default(),
             log_loss_told_at: AtomicI64::new(0),
         });
         app.seal_stored_headers().await?;

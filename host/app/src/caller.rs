@@ -1,5 +1,10 @@
 //! Who calls an operation, and what they may do.
 
+pub(crate) mod client;
+pub(crate) mod identity;
+pub(crate) mod judged;
+pub(crate) mod maker_rights;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,8 +14,8 @@ use blockbase_query::{Access, Action, Grant, Permissions, Scope};
 use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Code, Error, Object, Registry, Relation, Resource, Result};
 
-use crate::identity::{Identity, PrincipalSlot, RenewalSlot};
-use crate::recheck::{Held, Judged};
+use crate::caller::identity::{Identity, PrincipalSlot, RenewalSlot};
+use crate::caller::judged::{Held, Judged};
 
 /// What a request presented. Surfaces only take it out of their headers.
 #[derive(Clone, Debug, Default)]

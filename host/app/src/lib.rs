@@ -5,75 +5,35 @@
 //! defines a trait, and `server` joins the two.
 #![forbid(unsafe_code)]
 
+mod access;
 mod accounts;
-mod activity;
-mod acts_later;
-mod admission;
-mod answer;
-mod api_keys;
+mod automation;
+mod base;
 mod blocks;
 mod boot;
 mod caller;
-mod clock;
-mod deletion;
-mod deliveries;
-mod erasure;
-mod event_handlers;
-mod expand;
-mod export;
-mod feed;
-mod frames;
-mod identity;
-mod instance;
-mod judge;
-mod links;
-mod listed_settings;
-mod makers;
-mod manifest;
-mod master_secret;
+mod delivery;
 mod outbox;
-mod persist;
-mod platform_event;
-mod preferences;
-mod quota;
-mod recheck;
-mod record_events;
 mod records;
-mod refresh;
-mod removal;
-mod retention;
-mod roles;
-mod routing;
 mod schema_change;
-mod sized;
-mod stamps;
-mod standing;
+mod service;
 mod state;
-mod status;
-mod stored;
-mod stream;
-mod strength;
-mod subscriptions;
-mod surface;
-mod suspension;
-mod tasks;
-mod topic;
-mod touched;
-mod users;
-mod versions;
-mod view_as;
-mod visible;
 #[cfg(test)]
 mod walls;
-mod webhooks;
-mod writes;
 
+pub use access::session_recheck::Standing;
+pub use accounts::api_keys::{ApiKeyAnswer, NewKey};
+pub use accounts::preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
+pub use accounts::roles::{RoleAnswer, RoleChanges, RolePermissions};
+pub use accounts::users::{ManagedUserAnswer, OnDeletion, UserChanges, UserSearch, UserSessionAnswer};
 pub use accounts::{
-    AuthProblem, BootstrapAdmin, Client, CurrentSession, ListedSession, MeAnswer, ProfileChanges, SessionAnswer, SignIn, SignUp,
-    SignedIn, UserAnswer,
+    BootstrapAdmin, CurrentSession, ListedSession, MeAnswer, ProfileChanges, SessionAnswer, SignIn, SignUp, SignedIn, UserAnswer,
 };
-pub use answer::{MakerAnswer, SuspensionAnswer, Timestamp};
-pub use api_keys::{ApiKeyAnswer, NewKey};
+pub use automation::tasks::{NewTask, TaskAnswer, TaskChanges, TaskRunAnswer};
+pub use base::answer::{MakerAnswer, SuspensionAnswer, Timestamp};
+pub use base::clock::Clock;
+pub use base::frames::{FramePlace, FrameSender, Frames};
+pub use base::offload::run_sized;
 pub use blockbase_query::Function as AggregateFunction;
 pub use blockbase_query::Permissions as CallerPermissions;
 pub use blockbase_query::{
@@ -84,48 +44,45 @@ pub use blockbase_quota::{QuotaOwner, network_of};
 pub use blockbase_schema as schema;
 pub use blockbase_store::{ATTEMPTS_KEPT, Incomplete, SpoolReader};
 pub use blocks::{
-    ActionCall, ActionOutcome, BlockAnswer, BlockRuntime, BlockSecretAnswer, BlockUsageAnswer, DeclaredActions, EventCall,
-    HandlerUsage, HookCall, HookRequest, HookResponse, Inspection, InstallOptions, InstallReport, Installed, InstalledBlock,
-    KeptLine, LogPage, LogRequest, NewPermissions, PreparedBlock, ReplayRequest, Replayed, TOOLS,
+    BlockAnswer, BlockSecretAnswer, DeclaredActions, Inspection, InstallOptions, InstallReport, Installed, KeptLine, LogPage,
+    LogRequest, NewPermissions, ReplayRequest, Replayed, TOOLS,
 };
+pub use caller::client::{AuthProblem, Client};
+pub use caller::identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use caller::{Authority, Caller, Credentials};
-pub use clock::Clock;
-pub use deliveries::{
+pub use delivery::delivery_check::Judge;
+pub use delivery::feed::{EventsRequest, Feed, FeedPump, FeedReader};
+pub use delivery::ledger::{
     ATTEMPTS_MAX, Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease,
     LedgerRequest,
 };
-pub use export::{Export, ExportForm};
-pub use feed::{EventsRequest, Feed, FeedPump, FeedReader};
-pub use frames::{FramePlace, FrameSender, Frames};
-pub use identity::{PrincipalSlot, RenewalSlot, Renewed};
-pub use instance::{InstanceAnswer, SignInMethod};
-pub use judge::Judge;
-pub use links::LinkChange;
-pub use listed_settings::{ListedSetting, SettingSource};
-pub use manifest::{
+pub use delivery::persist_event::UNDECODABLE;
+pub use delivery::stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
+pub use delivery::subscriptions::{Answered, NewSubscription, SubscriptionAnswer, check_consumer};
+pub use delivery::webhooks::{NewWebhook, WebhookAnswer, WebhookChanges};
+pub use records::export::{Export, ExportForm};
+pub use records::links::LinkChange;
+pub use records::read::{ListAnswer, PaginationAnswer, write_warnings};
+pub use records::versions::{Condition, RecordAnswer};
+pub use records::writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest, WrittenAnswer};
+pub use schema_change::visible::Visible;
+pub use schema_change::{
+    Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
+    ObjectChanges, SchemaDocument, SchemaHistoryAnswer,
+};
+pub use service::status::StatusAnswer;
+pub use service::surface::{IncomingBody, Invoker, log_cause};
+pub use state::block_types::{
+    ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock, PreparedBlock,
+};
+pub use state::block_usage::{BlockUsageAnswer, HandlerUsage};
+pub use state::instance::{InstanceAnswer, SignInMethod};
+pub use state::listed_settings::{ListedSetting, SettingSource};
+pub use state::manifest::{
     ActionDeclaration, DataPermission, HookDeclaration, Manifest, Permissions as BlockPermissions, Rbac, Requires, RunAs,
     SubscriptionDeclaration,
 };
-pub use master_secret::{database_id, secret_opens};
-pub use persist::{PersistConfig, UNDECODABLE};
-pub use preferences::{GUEST_PREFERENCES_BYTES_MAX, PREFERENCES_BYTES_MAX};
-pub use records::{ListAnswer, PaginationAnswer, write_warnings};
-pub use roles::{RoleAnswer, RoleChanges, RolePermissions};
-pub use routing::{Subscription, Subscriptions, Target, Webhook, is_built_in};
-pub use schema_change::{
-    Broken, Change, ChangePlan, Dependent, DependentKind, FieldChanges, HistoryRequest, Lost, LostKind, Mode as SchemaMode,
-    ObjectChanges, SchemaDocument,
-};
-pub use sized::run_sized;
-pub use standing::Standing;
+pub use state::master_secret::{database_id, secret_opens};
+pub use state::persist_config::PersistConfig;
+pub use state::routing::{Subscription, Subscriptions, Target, Webhook, is_built_in};
 pub use state::{App, Settings};
-pub use status::StatusAnswer;
-pub use stream::{HEARTBEAT, StreamForm, StreamPlace, StreamRequest};
-pub use subscriptions::{Answered, NewSubscription, SubscriptionAnswer, check_consumer};
-pub use surface::{IncomingBody, Invoker, log_cause};
-pub use tasks::{NewTask, TaskAnswer, TaskChanges, TaskRunAnswer};
-pub use users::{ManagedUserAnswer, OnDeletion, UserChanges, UserSearch, UserSessionAnswer};
-pub use versions::{Condition, RecordAnswer};
-pub use visible::Visible;
-pub use webhooks::{NewWebhook, WebhookAnswer, WebhookChanges};
-pub use writes::{BulkAnswer, Upserted, WriteAnswer, WriteRequest, WrittenAnswer};

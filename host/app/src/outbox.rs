@@ -1,6 +1,11 @@
 //! The outbox, for the background work of the server: events that any instance committed, hints between instances, and the
 //! folding of counts.
 
+pub(crate) mod platform_event;
+pub(crate) mod record_events;
+pub(crate) mod retention;
+pub(crate) mod touched;
+
 use blockbase_schema::Result;
 use blockbase_store::{EventPage, FeedMark, Hints, ReadCost, Service};
 

@@ -9,6 +9,7 @@ mod fields;
 mod plan;
 mod relationships;
 mod rows;
+pub(crate) mod visible;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,13 +22,17 @@ use blockbase_schema::{
 };
 use blockbase_store::{Connection, SchemaChangeRow, Service};
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::App;
-use crate::blocks::{InstalledBlock, check_objects};
+use crate::base::answer::Timestamp;
+use crate::base::topic::{ObjectMembers, Topic};
+use crate::blocks::check_objects;
 use crate::caller::Caller;
-use crate::refresh::Catalogue;
-use crate::topic::{ObjectMembers, Topic};
+use crate::state::block_types::InstalledBlock;
+use crate::state::refresh::Catalogue;
 use apply::apply;
 
 pub use dependents::{Dependent, DependentKind};
@@ -193,6 +198,27 @@ pub struct SchemaDocument {
     pub relationships: Vec<Relationship>,
 }
 
+/// An entry of the schema's history.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcMigration", deny_unknown_fields)]
+pub struct SchemaHistoryAnswer {
+    version: i64,
+    // It stays text, so that its numbers keep their digits.
+    #[schemars(extend("$ref" = "#/components/schemas/SvcSchemaChange"), with = "serde_json::Value")]
+    change: Box<RawValue>,
+    applied_by: Option<String>,
+    applied_at: Timestamp,
+}
+
+impl SchemaHistoryAnswer {
+    fn of_row(row: SchemaChangeRow) -> Result<SchemaHistoryAnswer> {
+        let SchemaChangeRow { version, change, applied_by, applied_at } = row;
+        let change = RawValue::from_string(change).map_err(Error::internal)?;
+        Ok(SchemaHistoryAnswer { version, change, applied_by, applied_at: Timestamp(applied_at) })
+    }
+}
+
 impl App {
     /// All objects, by name.
     pub fn objects(&self, caller: &Caller) -> Result<Vec<ObjectDefinition>> {
@@ -329,13 +355,13 @@ impl App {
     }
 
     /// The schema's history, newest first: the whole of it, or what is asked for.
-    pub async fn schema_changes(&self, caller: &Caller, asked: HistoryRequest) -> Result<Vec<SchemaChangeRow>> {
+    pub async fn schema_changes(&self, caller: &Caller, asked: HistoryRequest) -> Result<Vec<SchemaHistoryAnswer>> {
         caller.require(Resource::Objects, Action::Read)?;
         let (before, limit) = (asked.before.unwrap_or(i64::MAX), asked.limit.unwrap_or(i64::MAX));
-        self.scan(caller, move |connection| {
+        let rows = self.scan(caller, move |connection| {
             Box::pin(async move { Ok(connection.schema_changes(asked.object, before, limit).await?) })
-        })
-        .await
+        });
+        rows.await?.into_iter().map(SchemaHistoryAnswer::of_row).collect()
     }
 
     /// Lets `edit` change the catalogue, brings the tables to it, records the change with its event, and serves it; or plans it.

@@ -1,5 +1,22 @@
 //! The service below its surfaces: what every operation works with.
 
+pub(crate) mod activity;
+pub(crate) mod acts_later;
+pub(crate) mod block_faults;
+pub(crate) mod block_types;
+pub(crate) mod block_usage;
+pub(crate) mod identity_cache;
+pub(crate) mod inspected;
+pub(crate) mod instance;
+pub(crate) mod listed_settings;
+pub(crate) mod manifest;
+pub(crate) mod master_secret;
+pub(crate) mod persist_config;
+pub(crate) mod refresh;
+pub(crate) mod routing;
+pub(crate) mod runs_under_way;
+pub(crate) mod sign_in_tries;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -13,19 +30,22 @@ use blockbase_store::{BlockLogRow, Store};
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::{Notify, mpsc, watch};
 
-use crate::accounts::TryLimits;
-use crate::activity::Activity;
-use crate::acts_later::ActsLater;
-use crate::blocks::{BlockFaults, BlockRuntime, Inspected, InstalledBlock, Usages};
-use crate::clock::Clock;
-use crate::export::Exports;
-use crate::feed::Feed;
-use crate::identity::IdentityCache;
-use crate::instance::Process;
-use crate::listed_settings::ListedSetting;
-use crate::routing::Subscriptions;
-use crate::status::Readings;
-use crate::tasks::RunsUnderWay;
+use crate::base::clock::Clock;
+use crate::delivery::feed::Feed;
+use crate::records::export::Exports;
+use crate::service::status::Readings;
+use crate::state::activity::Activity;
+use crate::state::acts_later::ActsLater;
+use crate::state::block_faults::BlockFaults;
+use crate::state::block_types::{BlockRuntime, InstalledBlock};
+use crate::state::block_usage::Usages;
+use crate::state::identity_cache::IdentityCache;
+use crate::state::inspected::Inspected;
+use crate::state::instance::Process;
+use crate::state::listed_settings::ListedSetting;
+use crate::state::routing::Subscriptions;
+use crate::state::runs_under_way::RunsUnderWay;
+use crate::state::sign_in_tries::TryLimits;
 
 /// What the operations need to know of the configuration.
 #[derive(Clone)]

@@ -1,7 +1,9 @@
 //! Runs an operation: each root field is one operation of `app`, with everything below it.
 
+pub(crate) mod introspection;
 mod mutation;
 mod query;
+pub(crate) mod shape;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,14 +15,13 @@ use blockbase_app::{App, Caller, run_sized};
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use crate::coerce::{Arguments, PlacedError, Variables, within_bound};
-use crate::collect::{Context, Selected};
+use crate::document::coerce::{Arguments, PlacedError, Variables, within_bound};
+use crate::document::collect::{Context, Selected};
 use crate::error::{GraphqlError, write_errors};
-use crate::introspection;
-use crate::root::Root;
-use crate::shape::{Answer, Budget, Place, RecordShape, Wanted};
-use crate::types::{page_name, upserted_name};
+use crate::execute::shape::{Answer, Budget, Place, RecordShape, Wanted};
 use crate::view::View;
+use crate::view::root::Root;
+use crate::view::types::{page_name, upserted_name};
 
 /// Root fields of one query that run at a time: each holds a connection on Postgres.
 const QUERIES_AT_ONCE: usize = 4;

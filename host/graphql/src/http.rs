@@ -1,5 +1,9 @@
 //! The surface over HTTP: which request is what, and how it is answered.
 
+pub(crate) mod accept;
+pub(crate) mod graphiql;
+pub(crate) mod sse;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -13,14 +17,14 @@ use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 
 use crate::Graphql;
-use crate::accept::{Form, Refusal};
-use crate::coerce::Variables;
+use crate::document::coerce::Variables;
+use crate::document::prepare::Prepared;
+use crate::document::request::GraphqlRequest;
 use crate::error::{GraphqlError, refused};
 use crate::execute::Execution;
-use crate::prepare::Prepared;
-use crate::request::GraphqlRequest;
-use crate::shape::Budget;
-use crate::sse::only_result;
+use crate::execute::shape::Budget;
+use crate::http::accept::{Form, Refusal};
+use crate::http::sse::only_result;
 
 /// A body that is there, or comes bit by bit.
 pub(crate) type Body = BoxBody<Bytes, Infallible>;
@@ -33,14 +37,14 @@ pub(crate) async fn handle(graphql: Arc<Graphql>, invoker: Invoker, request: Req
     let reads = matches!(parts.method, Method::GET | Method::HEAD);
     if let Some((_, name)) = parts.uri.path().split_once("/graphql/assets/") {
         // The router lets no other methods through to them.
-        return crate::graphiql::asset(name, &parts.headers).unwrap_or_else(no_asset);
+        return graphiql::asset(name, &parts.headers).unwrap_or_else(no_asset);
     }
     let Some(form) = Form::accepted(&parts.headers, reads) else {
         let error = Error::invalid_request("Accept application/json, application/graphql-response+json or text/event-stream.");
         return answer(StatusCode::NOT_ACCEPTABLE, Form::Json, refused(&[error.into()]));
     };
     if form == Form::Page {
-        return crate::graphiql::page();
+        return graphiql::page();
     }
     // Who may not use the surface learns that before the request is looked at.
     let caller = match invoker.caller.and_then(|caller| caller.require_platform().map(|()| caller)) {

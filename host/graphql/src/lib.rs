@@ -5,28 +5,12 @@
 //! written on in the selected shape. This crate must not know of axum, SQL or wasmtime.
 #![forbid(unsafe_code)]
 
-mod accept;
-mod check;
-mod coerce;
-mod collect;
-mod documents;
+mod document;
 mod error;
 mod execute;
-mod graphiql;
 mod hints;
 mod http;
-mod introspection;
-mod lexical;
-mod limits;
-mod prepare;
-mod request;
-mod root;
-mod schema;
-mod shape;
-mod sse;
-mod types;
 mod view;
-mod views;
 
 use std::sync::Arc;
 
@@ -35,8 +19,8 @@ use blockbase_app::{App, IncomingBody, Invoker};
 use tokio::sync::watch;
 
 use crate::http::Body;
-use crate::sse::Connections;
-use crate::views::Views;
+use crate::http::sse::Connections;
+use crate::view::views::Views;
 
 /// The surface.
 pub struct Graphql {
@@ -44,14 +28,14 @@ pub struct Graphql {
     pub(crate) views: Arc<Views>,
     pub(crate) sse: Connections,
     /// Places of introspections.
-    pub(crate) introspecting: introspection::Places,
+    pub(crate) introspecting: execute::introspection::Places,
     /// Turns true when the server drains: streams end then.
     pub(crate) draining: watch::Receiver<bool>,
 }
 
 impl Graphql {
     pub fn new(app: Arc<App>, draining: watch::Receiver<bool>) -> Arc<Graphql> {
-        let (sse, introspecting) = (Connections::default(), introspection::Places::default());
+        let (sse, introspecting) = (Connections::default(), execute::introspection::Places::default());
         Arc::new(Graphql { views: Views::new(Arc::clone(&app)), app, sse, introspecting, draining })
     }
 

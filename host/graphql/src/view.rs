@@ -3,6 +3,12 @@
 //! Names that a caller may not know of are not in their schema, so that validation and introspection tell nothing of them. Callers
 //! who see the same share a view, with its schema and the documents that passed validation.
 
+pub(crate) mod documents;
+pub(crate) mod root;
+pub(crate) mod schema;
+pub(crate) mod types;
+pub(crate) mod views;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
@@ -11,10 +17,9 @@ use blockbase_app::schema::{Error, Object, Registry, RelationShape, Result, pasc
 use blockbase_app::{LinkChange, Visible};
 use tokio::sync::OnceCell;
 
-use crate::documents::Documents;
-use crate::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
-use crate::schema;
-use crate::types::{Input, Scalar, enum_values};
+use crate::view::documents::Documents;
+use crate::view::root::{EVENTS, OBJECTS, Root, SCHEMA_VERSION};
+use crate::view::types::{Input, Scalar, enum_values};
 
 /// See the module.
 pub(crate) struct View {

@@ -6,12 +6,13 @@ use blockbase_auth::check_password;
 use blockbase_schema::{Code, Error, Result};
 use blockbase_store::{Service, UserRow};
 
-use super::{ADMIN, AuthProblem, check_name, hash_error, normal_email, password_error};
+use super::{ADMIN, check_name, hash_error, normal_email, password_error};
 use crate::App;
+use crate::base::topic::{NewUserMembers, Topic};
+use crate::caller::client::AuthProblem;
+use crate::caller::identity::{Identity, Shown};
+use crate::caller::judged::Judged;
 use crate::caller::{Caller, Credentials};
-use crate::identity::{Identity, Shown};
-use crate::recheck::Judged;
-use crate::topic::{NewUserMembers, Topic};
 
 /// Its name until somebody claims it.
 const BOOTSTRAP_NAME: &str = "Administrator";

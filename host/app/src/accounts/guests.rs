@@ -4,15 +4,16 @@ use blockbase_quota::QuotaOwner;
 use blockbase_schema::{Error, Registry, Result, Retry};
 use blockbase_store::{Connection, Made, ReadCost, Service, UserRow};
 
-use super::{ANONYMOUS, AuthProblem, Client, SignedIn, UserAnswer};
+use super::{ANONYMOUS, SignedIn, UserAnswer};
 use crate::App;
+use crate::access::makers::raise_versions_of;
+use crate::access::quota::InTurnOf;
+use crate::accounts::removal::remove_user;
+use crate::base::topic::{NewUserMembers, Topic, UserMembers};
+use crate::caller::client::{AuthProblem, Client};
 use crate::caller::{Caller, Credentials};
-use crate::makers::raise_versions_of;
-use crate::platform_event::Announcer;
-use crate::quota::InTurnOf;
-use crate::removal::remove_user;
-use crate::stamps::{Restamped, restamp};
-use crate::topic::{NewUserMembers, Topic, UserMembers};
+use crate::outbox::platform_event::Announcer;
+use crate::records::stamps::{Restamped, restamp};
 
 /// Name of every guest.
 const GUEST_NAME: &str = "Anonymous";

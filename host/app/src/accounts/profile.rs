@@ -2,11 +2,12 @@
 
 use blockbase_auth::check_password;
 
-use super::{AuthProblem, Client, SignedIn, UserAnswer, check_image, check_name, hash_error};
+use super::{SignedIn, UserAnswer, check_image, check_name, hash_error};
 use crate::App;
+use crate::access::identity::is_remembered;
 use crate::caller::Credentials;
-use crate::identity::is_remembered;
-use crate::recheck::Judged;
+use crate::caller::client::{AuthProblem, Client};
+use crate::caller::judged::Judged;
 
 /// The changes of `update-user`; `Some(None)` removes the image.
 #[derive(Clone, Debug, Default)]

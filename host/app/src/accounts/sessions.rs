@@ -6,11 +6,12 @@ use blockbase_auth::hash_token;
 use blockbase_schema::Error;
 use blockbase_store::{Service, SessionRow};
 
-use super::{AuthProblem, ListedSession, SessionFacts};
+use super::{ListedSession, SessionFacts};
 use crate::App;
+use crate::caller::client::AuthProblem;
+use crate::caller::identity::Identity;
+use crate::caller::judged::Judged;
 use crate::caller::{Caller, Credentials};
-use crate::identity::Identity;
-use crate::recheck::Judged;
 
 /// Most sessions of one user. A further sign-in ends those that were used least recently.
 pub(crate) const SESSIONS_OF_USER_MAX: i64 = 100;

@@ -4,10 +4,11 @@ use blockbase_schema::Result;
 
 use super::guests::{Upgrade, carry_over};
 use super::sessions::SESSIONS_OF_USER_MAX;
-use super::{AuthProblem, Client, SignedIn, UserAnswer, hash_error, normal_email};
+use super::{SignedIn, UserAnswer, hash_error, normal_email};
 use crate::App;
+use crate::base::topic::{Topic, UpgradeMembers};
 use crate::caller::Caller;
-use crate::topic::{Topic, UpgradeMembers};
+use crate::caller::client::{AuthProblem, Client};
 
 /// What sign-in takes.
 #[derive(Clone, Debug)]

@@ -5,10 +5,11 @@ use blockbase_schema::{Code, Error};
 use blockbase_store::UserRow;
 
 use super::guests::{Upgrade, carry_over};
-use super::{ADMIN, AuthProblem, Client, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
+use super::{ADMIN, SignedIn, UserAnswer, check_image, check_name, hash_error, normal_email};
 use crate::App;
+use crate::base::topic::{NewUserMembers, Topic, UpgradeMembers};
 use crate::caller::Caller;
-use crate::topic::{NewUserMembers, Topic, UpgradeMembers};
+use crate::caller::client::{AuthProblem, Client};
 
 /// What sign-up takes.
 #[derive(Clone)]

@@ -7,14 +7,15 @@ use blockbase_query::Action;
 use blockbase_schema::json::parse_unique;
 use blockbase_schema::{Code, Error, Resource, Result};
 
-use super::{ActionCall, ActionOutcome, HandlerKind, HookCall, HookRequest, HookResponse, InstalledBlock};
 use crate::App;
+use crate::access::suspension::stopped;
+use crate::base::offload::run_sized;
+use crate::caller::judged::Consent;
+use crate::caller::maker_rights::MakerRights;
 use crate::caller::{Authority, Caller, Credentials};
-use crate::makers::MakerRights;
-use crate::manifest::ActionDeclaration;
-use crate::recheck::Consent;
-use crate::sized::run_sized;
-use crate::suspension::stopped;
+use crate::state::block_types::{ActionCall, ActionOutcome, HookCall, HookRequest, HookResponse, InstalledBlock};
+use crate::state::block_usage::HandlerKind;
+use crate::state::manifest::ActionDeclaration;
 
 impl App {
     /// An enabled block and the place of an action in its manifest, which the caller may call.

@@ -10,11 +10,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
-use crate::acts_later::{ActsLater, Kept};
 use crate::caller::{Authority, Caller};
-use crate::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
-use crate::persist::{PERSIST_EVENT, PersistConfig};
-use crate::routing::{LOG_EVENT, is_built_in, may_subscribe};
+use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
+use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
+use crate::state::routing::{LOG_EVENT, is_built_in, may_subscribe};
 use blockbase_query::Action;
 
 /// What a version of a block asks for beyond the installed one. A list is empty where it asks for no more.

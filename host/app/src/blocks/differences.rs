@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::consent::NewPermissions;
-use crate::manifest::Manifest;
+use crate::state::manifest::Manifest;
 
 /// What the entries of one part are known by: their names, each with what it is.
 type Part = BTreeMap<String, Value>;

@@ -12,13 +12,13 @@ use serde::Serialize;
 
 use super::consent::{NewPermissions, additions};
 use super::differences::{Difference, differences};
-use super::inspected::KEPT;
 use super::install::{check_beside_others, check_secrets};
 use super::names::check_actions;
-use super::{InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
-use crate::manifest::{Manifest, Permissions};
+use crate::state::block_types::{InstalledBlock, PreparedBlock};
+use crate::state::inspected::KEPT;
+use crate::state::manifest::{Manifest, Permissions};
 
 /// What a packed file is, and what installing it would change.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

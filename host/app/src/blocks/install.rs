@@ -11,18 +11,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::BlockAnswer;
 use super::consent::{NewPermissions, additions};
 use super::names::check_actions;
-use super::{BlockAnswer, InstalledBlock, PreparedBlock};
 use crate::App;
+use crate::access::makers::keep_maker;
+use crate::base::stored::Place;
+use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
-use crate::makers::keep_maker;
-use crate::manifest::{Manifest, Permissions};
-use crate::platform_event::Announcer;
-use crate::routing::is_built_in;
-use crate::stored::Place;
-use crate::topic::{BlockMembers, Topic};
-use crate::webhooks::{NewWebhook, insert};
+use crate::delivery::webhooks::{NewWebhook, insert};
+use crate::outbox::platform_event::Announcer;
+use crate::state::block_types::{InstalledBlock, PreparedBlock};
+use crate::state::manifest::{Manifest, Permissions};
+use crate::state::routing::is_built_in;
 
 /// How a file is to be installed.
 #[derive(Clone, Copy, Debug, Default)]

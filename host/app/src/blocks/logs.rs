@@ -11,9 +11,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
-use crate::answer::Timestamp;
+use crate::base::answer::Timestamp;
+use crate::base::stored::Place;
 use crate::caller::Caller;
-use crate::stored::Place;
 
 /// The levels of log lines, the gravest first.
 const LEVELS: [&str; 5] = ["error", "warn", "info", "debug", "trace"];

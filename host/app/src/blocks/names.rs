@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use blockbase_schema::{Code, Error, Registry, RelationShape, Result};
 
-use super::InstalledBlock;
-use crate::manifest::Manifest;
+use crate::state::block_types::InstalledBlock;
+use crate::state::manifest::Manifest;
 
 /// Tools of MCP that are not of blocks.
 pub const TOOLS: [&str; 14] = [

@@ -13,11 +13,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::InstalledBlock;
 use super::logs::LogLine;
 use crate::App;
 use crate::caller::Caller;
-use crate::routing::{Subscription, Target, is_built_in};
+use crate::state::block_types::InstalledBlock;
+use crate::state::routing::{Subscription, Target, is_built_in};
 
 /// What is to be handed over.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use blockbase_store::{ReadCost, Service};
 use bytes::Bytes;
 
 use crate::App;
-use crate::manifest::Manifest;
+use crate::state::manifest::Manifest;
 
 /// How a sealed file begins. A packed file begins with the magic bytes of WebAssembly.
 const SEALED: &[u8] = b"svc-sealed:";

@@ -7,10 +7,10 @@ use blockbase_store::BlockSecretRow;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::InstalledBlock;
 use crate::App;
-use crate::answer::Timestamp;
+use crate::base::answer::Timestamp;
 use crate::caller::Caller;
+use crate::state::block_types::InstalledBlock;
 
 /// Longest secret in bytes.
 const SECRET_BYTES_MAX: usize = 64 * 1024;

@@ -8,7 +8,7 @@ use blockbase_store::{Connection, ObjectRow};
 
 use super::rows::{self, Findings, Rows};
 use crate::caller::Caller;
-use crate::refresh::Catalogue;
+use crate::state::refresh::Catalogue;
 
 /// What tells one catalogue from the next.
 pub(super) struct Difference<'a> {

@@ -15,11 +15,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
-use crate::blocks::InstalledBlock;
+use crate::access::identity::grants;
+use crate::base::stored::Place;
 use crate::caller::Caller;
-use crate::identity::grants;
-use crate::persist::{PERSIST_EVENT, PersistConfig};
-use crate::stored::Place;
+use crate::state::block_types::InstalledBlock;
+use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

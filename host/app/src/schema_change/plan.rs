@@ -16,7 +16,7 @@ use super::rows::{self, Broken, Findings, Rows};
 use super::{Drafted, Edit, Mode, draft};
 use crate::App;
 use crate::caller::Caller;
-use crate::refresh::Catalogue;
+use crate::state::refresh::Catalogue;
 
 /// What a change of the schema would do.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::base::offload::run_sized;
 use crate::caller::Caller;
-use crate::sized::run_sized;
 
 /// Rows that are checked together.
 const PAGE: usize = 1000;

@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Execution, id_of, missing_record, upserted_name, write_record};
-use crate::coerce::Arguments;
-use crate::collect::Selected;
-use crate::shape::{Answer, Place, RecordShape, Wanted};
-use crate::types::WRITTEN_NAME;
+use crate::document::coerce::Arguments;
+use crate::document::collect::Selected;
+use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
+use crate::view::types::WRITTEN_NAME;
 
 impl<'d> Execution<'d> {
     pub(super) async fn create(

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Execution, id_of, page_name, write_record};
-use crate::coerce::Arguments;
-use crate::collect::Selected;
-use crate::shape::{Answer, Place, RecordShape, Wanted};
+use crate::document::coerce::Arguments;
+use crate::document::collect::Selected;
+use crate::execute::shape::{Answer, Place, RecordShape, Wanted};
 
 /// Most keys of an order.
 const SORT_KEYS_MAX: usize = 100;

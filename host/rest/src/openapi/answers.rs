@@ -5,18 +5,16 @@ use blockbase_app::{
     ApiKeyAnswer, AttemptAnswer, BlockAnswer, BlockSecretAnswer, BlockUsageAnswer, ChangePlan, DeclaredActions, DeliveryAnswer,
     DeliveryCounts, DeliveryWithHistory, Dependent, Grant, Inspection, InstallReport, InstanceAnswer, KeptLine, ListedSession,
     ListedSetting, ManagedUserAnswer, MeAnswer, NewPermissions, PaginationAnswer, Replayed, RoleAnswer, RolePermissions,
-    SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer, UserSessionAnswer, WebhookAnswer,
-    WrittenAnswer,
+    SchemaHistoryAnswer, SessionAnswer, StatusAnswer, SubscriptionAnswer, TaskAnswer, TaskRunAnswer, UserAnswer,
+    UserSessionAnswer, WebhookAnswer, WrittenAnswer,
 };
 use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
-use crate::objects::SchemaChange;
-
 /// The components that answers refer to. The document keeps those that it needs.
-pub(super) fn schemas() -> Map<String, Value> {
+pub(crate) fn schemas() -> Map<String, Value> {
     let mut generator = generator();
     macro_rules! add {
         ($($answer:ty),* $(,)?) => { $(generator.subschema_for::<$answer>();)* };
@@ -60,13 +58,13 @@ pub(super) fn schemas() -> Map<String, Value> {
         Constraints,
         ObjectDefinition,
         Relationship,
-        SchemaChange,
+        SchemaHistoryAnswer,
     ];
     generator.take_definitions(true)
 }
 
 /// The schema of an answer: a reference to its component where it is one of [`schemas`].
-pub(super) fn of<T: JsonSchema>() -> Value {
+pub(crate) fn of<T: JsonSchema>() -> Value {
     generator().subschema_for::<T>().into()
 }
 

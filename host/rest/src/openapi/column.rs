@@ -5,16 +5,16 @@
 use blockbase_app::schema::{Column, ColumnType, Field, FieldType, is_double};
 use serde_json::{Map, Number, Value, json};
 
-use super::components::schema;
-use super::pattern::is_plain;
+use crate::openapi::components::schema;
+use crate::openapi::pattern::is_plain;
 
 /// A column with what people say about it.
-pub(super) struct Described<'a> {
-    pub(super) column: &'a Column,
+pub(crate) struct Described<'a> {
+    pub(crate) column: &'a Column,
     /// Its definition, where it is a field.
-    pub(super) field: Option<&'a Field>,
+    pub(crate) field: Option<&'a Field>,
     /// The object that it refers to, where the caller may know of that one.
-    pub(super) target: Option<&'a str>,
+    pub(crate) target: Option<&'a str>,
 }
 
 /// A number of the document: readers hold it as a double, so one with more digits stands in the description instead.
@@ -132,7 +132,7 @@ fn annotated(mut schema: Value, described: &Described<'_>, notes: &[String]) -> 
 }
 
 /// The column as records show it.
-pub(super) fn shown(described: &Described<'_>) -> Value {
+pub(crate) fn shown(described: &Described<'_>) -> Value {
     let column = described.column;
     let mut keywords = base(column);
     if column.ty == ColumnType::Time {
@@ -148,7 +148,7 @@ pub(super) fn shown(described: &Described<'_>) -> Value {
 }
 
 /// The column as a create's body takes it.
-pub(super) fn created(described: &Described<'_>) -> Value {
+pub(crate) fn created(described: &Described<'_>) -> Value {
     let column = described.column;
     let mut schema = annotated(taken(column, &[]), described, &notes(column));
     if let Some(default) = described.field.and_then(|field| field.default.as_ref()) {
@@ -164,7 +164,7 @@ pub(super) fn created(described: &Described<'_>) -> Value {
 }
 
 /// The column as an update's body takes it: numbers also by how much they change.
-pub(super) fn updated(described: &Described<'_>) -> Value {
+pub(crate) fn updated(described: &Described<'_>) -> Value {
     let column = described.column;
     let more: &[Value] = match column.kind.is_numeric() {
         true if matches!(column.ty, ColumnType::Integer | ColumnType::BigInteger) => &[schema("SvcIntegerChange")],

@@ -5,20 +5,20 @@
 use blockbase_app::NewPermissions;
 use serde_json::{Map, Value, json};
 
-use super::answers::of;
-use super::operation::{VIEW_AS_PARAMETER, headers, view_as};
+use crate::openapi::answers::of;
+use crate::openapi::operation::{VIEW_AS_PARAMETER, headers, view_as};
 
 /// The reusable parts of the document.
-pub(super) struct Components {
-    pub(super) schemas: Map<String, Value>,
-    pub(super) parameters: Map<String, Value>,
+pub(crate) struct Components {
+    pub(crate) schemas: Map<String, Value>,
+    pub(crate) parameters: Map<String, Value>,
     responses: Map<String, Value>,
     headers: Value,
     security_schemes: Value,
 }
 
 impl Components {
-    pub(super) fn into_value(self) -> Value {
+    pub(crate) fn into_value(self) -> Value {
         json!({
             "schemas": self.schemas,
             "parameters": self.parameters,
@@ -30,11 +30,11 @@ impl Components {
 }
 
 /// `{ "$ref": "#/components/…" }`.
-pub(super) fn reference(kind: &str, name: &str) -> Value {
+pub(crate) fn reference(kind: &str, name: &str) -> Value {
     json!({ "$ref": format!("#/components/{kind}/{name}") })
 }
 
-pub(super) fn schema(name: &str) -> Value {
+pub(crate) fn schema(name: &str) -> Value {
     reference("schemas", name)
 }
 
@@ -74,7 +74,7 @@ const PROBLEMS: [(u16, &str, &str); 15] = [
 ];
 
 /// The shared response of a status.
-pub(super) fn response_name(status: u16) -> &'static str {
+pub(crate) fn response_name(status: u16) -> &'static str {
     PROBLEMS.iter().find(|(known, ..)| *known == status).map_or("InternalError", |(_, name, _)| *name)
 }
 
@@ -97,13 +97,13 @@ fn responses() -> Map<String, Value> {
 }
 
 /// An object that has nothing but these members, all of them required.
-pub(super) fn exact_object(properties: Value) -> Value {
+pub(crate) fn exact_object(properties: Value) -> Value {
     let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
     json!({ "type": "object", "required": required, "properties": properties, "additionalProperties": false })
 }
 
 /// An object of these members, `required` of them, and no others.
-pub(super) fn members(required: &[&str], properties: Value) -> Value {
+pub(crate) fn members(required: &[&str], properties: Value) -> Value {
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -113,17 +113,17 @@ pub(super) fn members(required: &[&str], properties: Value) -> Value {
 }
 
 /// A list of such things.
-pub(super) fn list_of(item: Value) -> Value {
+pub(crate) fn list_of(item: Value) -> Value {
     json!({ "type": "array", "items": item })
 }
 
 /// An instant as answers show it.
-pub(super) fn instant() -> Value {
+pub(crate) fn instant() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
 /// Text of a number, as filters and bodies take it beside the number itself.
-pub(super) const NUMERIC_TEXT: &str = "^[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?$";
+pub(crate) const NUMERIC_TEXT: &str = "^[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?$";
 
 /// An amount that is added to a number, or taken off it.
 fn change(amount: &Value) -> Value {
@@ -133,7 +133,7 @@ fn change(amount: &Value) -> Value {
     })
 }
 
-pub(super) fn shared(cookie_name: &str) -> Components {
+pub(crate) fn shared(cookie_name: &str) -> Components {
     let schemas = json!({
         "SvcError": {
             "type": "object",
@@ -187,16 +187,7 @@ pub(super) fn shared(cookie_name: &str) -> Components {
         "SvcIgnored": { "description": "A system column: whatever is sent for it is ignored." },
     });
     let mut schemas = schemas.as_object().cloned().unwrap_or_default();
-    schemas.extend(super::answers::schemas());
-    for more in [
-        super::filters::schemas(),
-        super::schema_api::schemas(),
-        super::auth::schemas(),
-        super::accounts::schemas(),
-        super::events::schemas(),
-    ] {
-        schemas.extend(more.as_object().cloned().unwrap_or_default());
-    }
+    schemas.extend(crate::openapi::answers::schemas());
     Components {
         schemas,
         parameters: Map::from_iter([(VIEW_AS_PARAMETER.to_owned(), view_as())]),

@@ -4,12 +4,12 @@ use blockbase_app::PaginationAnswer;
 use blockbase_app::schema::Resource;
 use serde_json::{Map, Value, json};
 
-use super::answers::of;
-use super::components::{exact_object, list_of, reference, response_name, schema};
+use crate::openapi::answers::of;
+use crate::openapi::components::{exact_object, list_of, reference, response_name, schema};
 
 /// Who may call an operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Caller {
+pub(crate) enum Caller {
     /// Needs a credential, any of the three kinds.
     Known,
     /// Does without a credential where the role `public` allows it.
@@ -23,7 +23,7 @@ pub(super) enum Caller {
 }
 
 /// An operation on its way into the document.
-pub(super) struct Operation {
+pub(crate) struct Operation {
     caller: Caller,
     members: Map<String, Value>,
     parameters: Vec<Value>,
@@ -32,7 +32,7 @@ pub(super) struct Operation {
 
 impl Operation {
     /// `id` is unique and stable: generated clients name their functions after it.
-    pub(super) fn new(id: impl Into<String>, tag: &str, summary: impl Into<String>) -> Operation {
+    pub(crate) fn new(id: impl Into<String>, tag: &str, summary: impl Into<String>) -> Operation {
         let mut members = Map::new();
         members.insert("operationId".to_owned(), json!(id.into()));
         members.insert("tags".to_owned(), json!([tag]));
@@ -42,78 +42,78 @@ impl Operation {
     }
 
     /// One that needs a permission on a resource of the platform, as its description says.
-    pub(super) fn gated(resource: Resource, tag: &str, verb: &str, summary: &str) -> Operation {
+    pub(crate) fn gated(resource: Resource, tag: &str, verb: &str, summary: &str) -> Operation {
         let described = format!("{summary}. Needs the permission on `{}`.", resource.name());
         Operation::new(format!("{tag}.{verb}"), tag, summary).describe(described)
     }
 
-    pub(super) fn describe(mut self, text: impl Into<String>) -> Operation {
+    pub(crate) fn describe(mut self, text: impl Into<String>) -> Operation {
         self.members.insert("description".to_owned(), json!(text.into()));
         self
     }
 
-    pub(super) fn called_by(mut self, caller: Caller) -> Operation {
+    pub(crate) fn called_by(mut self, caller: Caller) -> Operation {
         self.caller = caller;
         self
     }
 
-    pub(super) fn parameter(mut self, parameter: Value) -> Operation {
+    pub(crate) fn parameter(mut self, parameter: Value) -> Operation {
         self.parameters.push(parameter);
         self
     }
 
-    pub(super) fn parameters(mut self, parameters: impl IntoIterator<Item = Value>) -> Operation {
+    pub(crate) fn parameters(mut self, parameters: impl IntoIterator<Item = Value>) -> Operation {
         self.parameters.extend(parameters);
         self
     }
 
     /// A body that has to be there, with what a body can be refused for.
-    pub(super) fn body(mut self, media_type: &str, schema: Value) -> Operation {
+    pub(crate) fn body(mut self, media_type: &str, schema: Value) -> Operation {
         let mut content = Map::new();
         content.insert(media_type.to_owned(), json!({ "schema": schema }));
         self.members.insert("requestBody".to_owned(), json!({ "required": true, "content": content }));
         self.problems(&[400, 413, 415])
     }
 
-    pub(super) fn json_body(self, schema: Value) -> Operation {
+    pub(crate) fn json_body(self, schema: Value) -> Operation {
         self.body("application/json", schema)
     }
 
     /// An answer with a JSON body.
-    pub(super) fn answers(self, status: u16, description: &str, schema: Value) -> Operation {
+    pub(crate) fn answers(self, status: u16, description: &str, schema: Value) -> Operation {
         let content = json!({ "application/json": { "schema": schema } });
         self.response(status, json!({ "description": description, "headers": headers(&[]), "content": content }))
     }
 
     /// The same with an `ETag`.
-    pub(super) fn answers_tagged(self, status: u16, description: &str, schema: Value) -> Operation {
+    pub(crate) fn answers_tagged(self, status: u16, description: &str, schema: Value) -> Operation {
         let content = json!({ "application/json": { "schema": schema } });
         let headers = headers(&[("ETag", "ETag")]);
         self.response(status, json!({ "description": description, "headers": headers, "content": content }))
     }
 
     /// An answer `{ "data": … }`.
-    pub(super) fn answers_data(self, status: u16, description: &str, schema: Value) -> Operation {
+    pub(crate) fn answers_data(self, status: u16, description: &str, schema: Value) -> Operation {
         self.answers(status, description, data_of(schema))
     }
 
     /// A page of a list of the service's own things: `{ data, pagination }`.
-    pub(super) fn answers_page(self, description: &str, item: Value) -> Operation {
+    pub(crate) fn answers_page(self, description: &str, item: Value) -> Operation {
         let page = exact_object(json!({ "data": list_of(item), "pagination": of::<PaginationAnswer>() }));
         self.answers(200, description, page)
     }
 
-    pub(super) fn answers_nothing(self, status: u16, description: &str) -> Operation {
+    pub(crate) fn answers_nothing(self, status: u16, description: &str) -> Operation {
         self.response(status, json!({ "description": description, "headers": headers(&[]) }))
     }
 
-    pub(super) fn response(mut self, status: u16, response: Value) -> Operation {
+    pub(crate) fn response(mut self, status: u16, response: Value) -> Operation {
         self.responses.insert(status.to_string(), response);
         self
     }
 
     /// Statuses that every operation answers alike.
-    pub(super) fn problems(mut self, statuses: &[u16]) -> Operation {
+    pub(crate) fn problems(mut self, statuses: &[u16]) -> Operation {
         for status in statuses {
             self.responses.insert(status.to_string(), reference("responses", response_name(*status)));
         }
@@ -130,7 +130,7 @@ impl Operation {
     }
 
     /// Takes statuses back that [`Operation::new`] or a body brought.
-    pub(super) fn without(mut self, statuses: &[u16]) -> Operation {
+    pub(crate) fn without(mut self, statuses: &[u16]) -> Operation {
         self.responses.retain(|status, _| !statuses.iter().any(|known| known.to_string() == *status));
         self
     }
@@ -157,19 +157,19 @@ impl Operation {
 }
 
 /// `{ "data": … }`.
-pub(super) fn data_of(schema: Value) -> Value {
+pub(crate) fn data_of(schema: Value) -> Value {
     json!({ "type": "object", "properties": { "data": schema }, "required": ["data"], "additionalProperties": false })
 }
 
 /// `{ "data": …, "warnings"? }`.
-pub(super) fn data_with_warnings(data: Value) -> Value {
+pub(crate) fn data_with_warnings(data: Value) -> Value {
     let mut answer = data_of(data);
     answer["properties"]["warnings"] = schema("SvcWarnings");
     answer
 }
 
 /// `x-request-id`, and those of `names` that `components.headers` has.
-pub(super) fn headers(names: &[(&str, &str)]) -> Value {
+pub(crate) fn headers(names: &[(&str, &str)]) -> Value {
     let mut headers = Map::new();
     headers.insert("x-request-id".to_owned(), reference("headers", "RequestId"));
     for (name, component) in names {
@@ -179,7 +179,7 @@ pub(super) fn headers(names: &[(&str, &str)]) -> Value {
 }
 
 /// The component that describes `x-svc-view-as`.
-pub(super) const VIEW_AS_PARAMETER: &str = "SvcViewAs";
+pub(crate) const VIEW_AS_PARAMETER: &str = "SvcViewAs";
 
 /// Whether reads of a path can be looked at as a role: those that depend on what their caller may do.
 fn knows_view_as(path: &str) -> bool {
@@ -188,7 +188,7 @@ fn knows_view_as(path: &str) -> bool {
 }
 
 /// The header `x-svc-view-as`.
-pub(super) fn view_as() -> Value {
+pub(crate) fn view_as() -> Value {
     json!({
         "name": "x-svc-view-as",
         "in": "header",
@@ -199,30 +199,30 @@ pub(super) fn view_as() -> Value {
 }
 
 /// A variable part of a path.
-pub(super) fn path_parameter(name: &str, description: &str, schema: Value) -> Value {
+pub(crate) fn path_parameter(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
 }
 
-pub(super) fn header_parameter(name: &str, description: &str, schema: Value) -> Value {
+pub(crate) fn header_parameter(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "header", "description": description, "schema": schema })
 }
 
-pub(super) fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
+pub(crate) fn query_parameter(name: &str, description: &str, schema: Value) -> Value {
     json!({ "name": name, "in": "query", "description": description, "schema": schema })
 }
 
 /// The paths of the document, in the order in which they are described.
-pub(super) struct Paths {
+pub(crate) struct Paths {
     require_auth: bool,
     paths: Map<String, Value>,
 }
 
 impl Paths {
-    pub(super) fn new(require_auth: bool) -> Paths {
+    pub(crate) fn new(require_auth: bool) -> Paths {
         Paths { require_auth, paths: Map::new() }
     }
 
-    pub(super) fn add(&mut self, method: &str, path: impl Into<String>, operation: Operation) {
+    pub(crate) fn add(&mut self, method: &str, path: impl Into<String>, operation: Operation) {
         let path = path.into();
         let writes = method != "get";
         let operation = if writes { operation.problems(&[507]) } else { operation };
@@ -235,7 +235,7 @@ impl Paths {
         item[method] = operation;
     }
 
-    pub(super) fn into_value(self) -> Value {
+    pub(crate) fn into_value(self) -> Value {
         Value::Object(self.paths)
     }
 }

@@ -4,7 +4,7 @@
 ///
 /// It accepts literals, classes, groups and quantifiers that both have. It rejects flags, names, Unicode classes, set operations,
 /// and escapes that only one of the two has.
-pub(super) fn is_plain(pattern: &str) -> bool {
+pub(crate) fn is_plain(pattern: &str) -> bool {
     let mut characters = pattern.chars().peekable();
     let mut groups = 0_usize;
     // Whether a quantifier may follow, and whether one has just been.

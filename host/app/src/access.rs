@@ -1,0 +1,10 @@
+//! Who calls, and what they may do: credentials and keys, roles, quotas, and whether all that is still so later.
+
+pub(crate) mod identity;
+pub(crate) mod makers;
+pub(crate) mod outranks;
+pub(crate) mod quota;
+pub(crate) mod recheck;
+pub(crate) mod session_recheck;
+pub(crate) mod suspension;
+pub(crate) mod view_as;

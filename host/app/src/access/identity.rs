@@ -1,0 +1,386 @@
+//! Who presents a credential, and what they may do: kept in memory for a few seconds, so that a checked request costs no query.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use blockbase_auth::{API_KEY_PREFIX, hash_token};
+use blockbase_query::{Grant, Permissions};
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{Connection, KeyHolder, ReadCost, RoleRow, Service, SessionHolder, SessionRow, UserRow, Writer};
+use futures_util::future::BoxFuture;
+
+use crate::App;
+use crate::access::makers::key_suspended;
+use crate::base::topic::{Topic, UsedKeyMembers};
+use crate::caller::identity::{Identity, RenewalSlot, Renewed, Shown};
+use crate::caller::judged::{Held, Judged, Stamp};
+use crate::caller::maker_rights::MakerRights;
+use crate::caller::{Caller, Credentials};
+use blockbase_quota::QuotaOwner;
+
+const DAY_MS: i64 = 24 * 3_600_000;
+/// How long a session lives.
+pub(crate) const SESSION_MS: i64 = 7 * DAY_MS;
+/// How long a session lives with `rememberMe: false`.
+pub(crate) const SHORT_SESSION_MS: i64 = DAY_MS;
+/// A session that was extended longer ago than this is extended by its next use.
+const EXTEND_AFTER_MS: i64 = DAY_MS;
+/// How long a request waits for its session to be extended.
+const EXTENSION_TIMEOUT: Duration = Duration::from_secs(1);
+/// The precision of a key's time of last use.
+const TOUCH_AFTER_MS: i64 = 60_000;
+/// The precision of a session's time of last use.
+const SEEN_AFTER_MS: i64 = 5 * 60_000;
+/// The role whose grants everybody has, except API keys.
+const PUBLIC: &str = "public";
+
+/// Reads a role's grants.
+pub(crate) fn grants(permissions: &str) -> Result<Vec<Grant>> {
+    serde_json::from_str(permissions).map_err(Error::internal)
+}
+
+/// What a request presents, told apart.
+pub(crate) enum Presented {
+    Nothing,
+    ApiKey(String),
+    /// A session's token; `None` where the signature beside it is not ours.
+    Bearer(Option<String>),
+    /// The token of a cookie whose signature holds.
+    Cookie(String),
+}
+
+impl App {
+    /// Who presents `credentials`.
+    ///
+    /// An invalid cookie counts as no credential, because browsers send cookies by themselves. An invalid bearer value or key is
+    /// an error, because the client chose to send it.
+    ///
+    /// A caller who views the service as a role has the rights that both the role and the caller have.
+    ///
+    /// # Errors
+    /// `unauthorized` and `key_suspended`, under enforcement; those of viewing as a role.
+    pub async fn authenticate(&self, credentials: &Credentials) -> Result<Caller> {
+        let caller = self.authenticate_whole(credentials).await?;
+        match &credentials.view_as {
+            Some(role) => self.viewed_as(caller, role).await,
+            None => Ok(caller),
+        }
+    }
+
+    /// The same with all rights of the caller.
+    async fn authenticate_whole(&self, credentials: &Credentials) -> Result<Caller> {
+        if let Some(identity) = self.identify(credentials).await? {
+            return match identity.suspended {
+                Some(reason) => Err(key_suspended(reason)),
+                None => Ok(Caller::at(identity, credentials.address)),
+            };
+        }
+        if !self.settings.require_auth {
+            return Ok(Caller { quota_owner: QuotaOwner::of_address(credentials.address), ..Caller::system() });
+        }
+        let refused = |message: &str| Err(Error::new(Code::Unauthorized, message));
+        match self.presented(credentials) {
+            Presented::ApiKey(_) => refused("The API key is not valid, or not any more."),
+            Presented::Bearer(_) => refused("The session token is not valid, or the session has ended. Sign in again."),
+            Presented::Nothing | Presented::Cookie(_) => {
+                let quota_owner = QuotaOwner::of_address(credentials.address);
+                Ok(Caller { quota_owner, ..Caller::anonymous(self.public_permissions().await?) })
+            }
+        }
+    }
+
+    /// Sorts credentials by kind. A key counts more than a token, a token more than a cookie.
+    pub(crate) fn presented(&self, credentials: &Credentials) -> Presented {
+        if let Some(key) = &credentials.api_key {
+            return Presented::ApiKey(key.clone());
+        }
+        match (&credentials.bearer, &credentials.cookies) {
+            (Some(value), _) if value.starts_with(API_KEY_PREFIX) => Presented::ApiKey(value.clone()),
+            (Some(value), _) => Presented::Bearer(self.cookies.token_of_bearer(value)),
+            (None, Some(header)) => self.cookies.token_of_cookies(header).map_or(Presented::Nothing, Presented::Cookie),
+            (None, None) => Presented::Nothing,
+        }
+    }
+
+    /// Whom the credentials show. A session that has not been extended for a day is, where they have a slot that tells of it.
+    pub(crate) async fn identify(&self, credentials: &Credentials) -> Result<Option<Arc<Identity>>> {
+        let identity = match self.presented(credentials) {
+            Presented::Nothing | Presented::Bearer(None) => None,
+            Presented::ApiKey(key) => self.identity_of_key(&key).await?,
+            Presented::Bearer(Some(token)) => self.identity_of_token(&token, false, &credentials.renewal).await?,
+            Presented::Cookie(token) => self.identity_of_token(&token, true, &credentials.renewal).await?,
+        };
+        if let Some(identity) = &identity {
+            credentials.principal.note(identity);
+        }
+        Ok(identity)
+    }
+
+    /// As [`App::change_accounts`] by the service where `forgets`, else a plain write: somebody new changes nothing of what is kept.
+    pub(crate) async fn add_to_accounts<T, F>(&self, forgets: bool, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        if forgets { self.change_accounts(Service, body).await } else { self.store.write_in_reserve(Service, body).await }
+    }
+
+    /// [`App::change_accounts`] that a caller asked for: what they may do is judged in the transaction, with the accounts held.
+    pub(crate) async fn change_accounts_by<T, F>(&self, caller: Judged, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        self.change_accounts(self.accounts_by(caller), body).await
+    }
+
+    /// Runs a change of accounts and then forgets the cached identities, also if the client disconnects meanwhile. The change is
+    /// made even if the disk is nearly full, because people who cannot sign in cannot free any room.
+    pub(crate) async fn change_accounts<T, F>(&self, writer: impl Writer, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        let (store, identities, is_shared) = (self.store.clone(), Arc::clone(&self.identities), self.is_shared());
+        let change = tokio::spawn(async move {
+            let _change = identities.begin_change();
+            store
+                .write_in_reserve(writer, move |connection| {
+                    Box::pin(async move {
+                        let answer = body(connection).await?;
+                        if is_shared {
+                            // Last, so that whoever waits for this row holds nothing that its holder still needs.
+                            connection.raise_version("accounts").await?;
+                        }
+                        Ok(answer)
+                    })
+                })
+                .await
+        });
+        change.await.map_err(Error::internal)?
+    }
+
+    async fn identity_of_key(&self, key: &str) -> Result<Option<Arc<Identity>>> {
+        if !key.starts_with(API_KEY_PREFIX) {
+            return Ok(None);
+        }
+        let (now, hash) = (self.clock.now(), hash_token(key));
+        if let Some(identity) = self.identities.get(&hash, now) {
+            return Ok(Some(identity));
+        }
+        let generation = self.identities.generation();
+        let sought = hash.clone();
+        let found = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.api_key_of_hash(&sought, now).await?) })
+            })
+            .await?;
+        let Some(holder) = found.filter(|holder| !holder.user.banned) else { return Ok(None) };
+        let (maker, read_at) = self.kept_rights_of_maker(&holder.key.maker).await?;
+        let (last_used_at, id) = (holder.key.last_used_at, holder.key.id.clone());
+        let mut identity = self.identity_of_key_holder(holder, &maker, now, generation)?;
+        // Not kept for longer than what it follows from.
+        identity.kept_at = identity.kept_at.min(read_at);
+        if last_used_at.is_none_or(|last| now - last > TOUCH_AFTER_MS) {
+            self.note_use(id, last_used_at.is_none(), Caller::of_identity(Arc::new(identity.clone())), now);
+        }
+        Ok(Some(self.identities.keep(hash, identity, generation)))
+    }
+
+    /// Stores when a key was used, and tells of its first use. Nobody waits for it, and the next use tries again where it fails.
+    fn note_use(&self, id: String, is_first: bool, caller: Caller, now: i64) {
+        let (store, announcer) = (self.store.clone(), self.announcer(&caller));
+        tokio::spawn(async move {
+            let noted = store.write(Service, move |connection| {
+                Box::pin(async move {
+                    match is_first && connection.begin_api_key(&id, now).await? {
+                        true => announcer.emit(connection, Topic::KeyUsed(UsedKeyMembers { id: &id })).await,
+                        false => Ok(connection.touch_api_key(&id, now).await?),
+                    }
+                })
+            });
+            if let Err(error) = noted.await {
+                tracing::debug!(error.cause = %error, "the use of an API key could not be noted");
+            }
+        });
+    }
+
+    /// Whom a key shows, with its role's rights, cut to what its maker has.
+    /// `generation` is the state of the accounts before they were read.
+    pub(crate) fn identity_of_key_holder(
+        &self,
+        holder: KeyHolder,
+        rights: &MakerRights,
+        now: i64,
+        generation: u64,
+    ) -> Result<Identity> {
+        let KeyHolder { key, user, role } = holder;
+        let role_rights = self.permissions([&role], Some(&user.id))?;
+        let own_end = key.expires_at.unwrap_or(i64::MAX);
+        let (permissions, suspended, holds_until) = match rights {
+            _ if !self.settings.require_auth => (role_rights, None, own_end),
+            MakerRights::Unlimited => (role_rights, None, own_end),
+            MakerRights::Held(maker) => {
+                let cut = Permissions::clone(&role_rights).limited_to(Arc::clone(maker.rights()));
+                (Arc::new(cut), None, own_end.min(rights.holds_until()))
+            }
+            MakerRights::Suspended(reason) => (Arc::new(Permissions::new(Vec::new(), None)), Some(*reason), own_end),
+        };
+        let shown = Shown::ApiKey(key);
+        let roles = vec![role.name];
+        let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
+        Ok(Identity { user, shown, roles, permissions, suspended, holds_until, verdict, judged, kept_at: now })
+    }
+
+    /// A user with the rights of these roles, as if in a session.
+    pub(crate) fn identity_of_user(&self, user: UserRow, roles: Vec<RoleRow>, now: i64, generation: u64) -> Result<Identity> {
+        let permissions = self.permissions(&roles, Some(&user.id))?;
+        let row = SessionRow {
+            id: String::new(),
+            user_id: user.id.clone(),
+            expires_at: i64::MAX,
+            created_at: now,
+            updated_at: now,
+            ip_address: None,
+            user_agent: None,
+            last_seen_at: None,
+        };
+        Ok(Identity {
+            user,
+            shown: Shown::Session { row, pending_claim: false },
+            roles: roles.into_iter().map(|role| role.name).collect(),
+            permissions,
+            suspended: None,
+            holds_until: i64::MAX,
+            verdict: OnceLock::new(),
+            judged: Arc::new(Stamp::new(generation, now)),
+            kept_at: now,
+        })
+    }
+
+    async fn identity_of_token(&self, token: &str, by_cookie: bool, renewal: &RenewalSlot) -> Result<Option<Arc<Identity>>> {
+        let (now, hash) = (self.clock.now(), hash_token(token));
+        if let Some(identity) = self.identities.get(&hash, now) {
+            return Ok(Some(identity));
+        }
+        let generation = self.identities.generation();
+        let sought = hash.clone();
+        let found = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    let Some(holder) = connection.session(&sought, now).await? else { return Ok(None) };
+                    Ok(Some((holder, connection.role_named(PUBLIC).await?)))
+                })
+            })
+            .await?;
+        let Some((holder, public)) = found.filter(|(holder, _)| !holder.user.banned) else { return Ok(None) };
+        let SessionHolder { mut session, user, roles, pending_claim } = holder;
+        let is_due = is_remembered(&session) && now - session.updated_at > EXTEND_AFTER_MS;
+        if is_due && renewal.0.is_some() {
+            match self.extend_session(&session.id, now).await {
+                Extension::Done => {
+                    (session.expires_at, session.updated_at) = (now + SESSION_MS, now);
+                    renewal.note(Renewed { token: token.to_owned(), by_cookie });
+                }
+                // It was ended at this moment.
+                Extension::Gone => return Ok(None),
+                Extension::Later => {}
+            }
+        }
+        if session.last_seen_at.is_none_or(|seen| now - seen > SEEN_AFTER_MS) {
+            self.note_session(session.id.clone(), now);
+        }
+        let permissions = self.permissions(roles.iter().chain(&public), Some(&user.id))?;
+        let roles = roles.into_iter().map(|role| role.name).collect();
+        let kept_until_extended = is_due && session.updated_at != now;
+        let holds_until = session.expires_at;
+        let shown = Shown::Session { row: session, pending_claim };
+        let (verdict, judged) = (OnceLock::new(), Arc::new(Stamp::new(generation, now)));
+        let identity = Identity { user, shown, roles, permissions, suspended: None, holds_until, verdict, judged, kept_at: now };
+        // One that is still to be extended is looked at anew by each request, until one of them can tell its client.
+        match kept_until_extended {
+            true => Ok(Some(Arc::new(identity))),
+            false => Ok(Some(self.identities.keep(hash, identity, generation))),
+        }
+    }
+
+    /// Stores when a session was used. Nobody waits for it, and the next use tries again where it fails.
+    fn note_session(&self, id: String, now: i64) {
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            let noted = store
+                .write(Service, move |connection| Box::pin(async move { Ok(connection.touch_session(&id, now).await?) }))
+                .await;
+            if let Err(error) = noted {
+                tracing::debug!(error.cause = %error, "the use of a session could not be noted");
+            }
+        });
+    }
+
+    /// Puts a session's end off. A request does not fail or wait long for it.
+    async fn extend_session(&self, id: &str, now: i64) -> Extension {
+        let id = id.to_owned();
+        let extend = self.store.write_in_reserve(Service, move |connection| {
+            Box::pin(async move { Ok(connection.extend_session(&id, now + SESSION_MS, now).await?) })
+        });
+        match tokio::time::timeout(EXTENSION_TIMEOUT, extend).await {
+            Ok(Ok(0)) => Extension::Gone,
+            Ok(Ok(_)) => Extension::Done,
+            Ok(Err(error)) => {
+                tracing::warn!(error.cause = %error, "a session could not be extended; the next request tries again");
+                Extension::Later
+            }
+            Err(_) => Extension::Later,
+        }
+    }
+
+    /// What these roles allow the user, or nobody in particular, together.
+    pub(crate) fn permissions<'a>(
+        &self,
+        roles: impl IntoIterator<Item = &'a RoleRow>,
+        user_id: Option<&str>,
+    ) -> Result<Arc<Permissions>> {
+        if !self.settings.require_auth {
+            return Ok(Arc::new(Permissions::unrestricted()));
+        }
+        let mut all = Vec::new();
+        for role in roles {
+            all.extend(grants(&role.permissions)?);
+        }
+        Ok(Arc::new(Permissions::new(all, user_id.map(str::to_owned))))
+    }
+
+    /// What callers without a credential may do.
+    pub(crate) async fn public_permissions(&self) -> Result<Arc<Held>> {
+        let now = self.clock.now();
+        if let Some(public) = self.identities.public(now) {
+            return Ok(public);
+        }
+        let generation = self.identities.generation();
+        let role = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.role_named(PUBLIC).await?) }))
+            .await?;
+        let grants = role.map(|role| grants(&role.permissions)).transpose()?.unwrap_or_default();
+        Ok(self.identities.keep_public(Permissions::new(grants, None), now, generation))
+    }
+}
+
+/// How putting off a session's end went.
+enum Extension {
+    Done,
+    Gone,
+    Later,
+}
+
+/// Whether a session outlives the browser. Such a one has a week to live when it begins and each time it is extended.
+pub(crate) fn is_remembered(session: &SessionRow) -> bool {
+    session.expires_at - session.updated_at > SHORT_SESSION_MS
+}
+
+/// The role that everybody has.
+pub(crate) async fn public_role(connection: &mut Connection) -> Result<Option<RoleRow>> {
+    Ok(connection.role_named(PUBLIC).await?)
+}

@@ -1,0 +1,349 @@
+//! Makers: rights are judged when they are used, not when a thing was made.
+//!
+//! An API key, webhook, subscription, task or block keeps its [`Maker`]: the principal of the request that made it, a user, with
+//! the API key that they used for it. It never does more than that principal may do now.
+//!
+//! How a kind of thing uses this:
+//!
+//! 1. **Store.** Its table has the columns `made_by_user`, `made_by_key`, `suspended_reason` and `suspended_at` (a task's maker
+//!    stands in `user_id` and `api_key_id`), and `Made::KEPT` in `store` lists the kind. From then on the list of things that
+//!    keeps a user from being deleted, handing over, a guest's upgrade and the suspensions that follow from the maker work for it.
+//! 2. **Make.** [`Caller::maker`] is what to store; [`keep_maker`] goes first in the transaction that stores it, so that the
+//!    maker is not deleted or banned between the check and the commit.
+//!    A request without a credential has the rights of the role `public`, and what it makes keeps those.
+//! 3. **Use.** [`App::rights_of_maker`] at every use. It is kept in memory like identities are, and forgotten by each change of
+//!    accounts, so that it costs no query a delivery. [`MakerRights::Unlimited`]: nobody is recorded, the thing keeps its rights.
+//!    [`MakerRights::Held`]: do nothing that [`MakerRights::caller`] may not do; where a thing has rights of its own, cut them with
+//!    `Permissions::limited_to(caller.rights())`. [`MakerRights::Suspended`]: do nothing at all.
+//! 4. **Stop.** If a maker is deleted or banned, the same transaction suspends the thing ([`settle`]), with its event. If a maker
+//!    lacks a right that the thing needs, the code that notices this calls [`suspend`] with `SuspensionReason::RightsLost`. It
+//!    calls [`Connection::end_suspension`] when the maker has the right again. `SuspensionAnswer` shows it.
+//! 5. **Adopt.** [`App::require_carried`] demands that a caller holds the rights that the thing carries. Then
+//!    `Connection::set_maker` takes it over, which ends its suspension.
+//!
+//! For 4 and 5 each kind implements [`ActsLater`](crate::state::acts_later::ActsLater) in its own file.
+
+use std::sync::Arc;
+
+use blockbase_query::{Grant, Permissions};
+use blockbase_schema::{Code, Error, Hint, Result};
+use blockbase_store::{
+    Connection, KeyHolder, Made, Maker, MakerPart, ReadCost, RoleRow, Service, Suspension, SuspensionReason, Thing, UserRow,
+};
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::access::identity::{grants, public_role};
+use crate::base::topic::Topic;
+use crate::caller::identity::Identity;
+use crate::caller::judged::Held;
+use crate::caller::maker_rights::MakerRights;
+use crate::caller::{Authority, Caller};
+use crate::outbox::platform_event::Announcer;
+
+/// Keys that may stand between a thing and the user whose rights it has in the end: a key makes a key, which makes a key.
+pub(crate) const CHAIN_MAX: usize = 8;
+/// Longer chains than this give no rights. Adopting a key can make the chains of what it made longer than [`CHAIN_MAX`].
+const CHAIN_READ_MAX: usize = 32;
+/// Expired keys that are handled in one transaction.
+const EXPIRED_AT_ONCE: i64 = 100;
+/// Things that an error lists.
+const LISTED_MAX: usize = 100;
+
+/// The reason as a part of a sentence about the thing.
+pub(crate) fn explain(reason: SuspensionReason) -> &'static str {
+    match reason {
+        SuspensionReason::MakerGone => "the user who made it was deleted",
+        SuspensionReason::MakerBanned => "the user who made it is banned",
+        SuspensionReason::KeyGone => "the API key that made it was deleted",
+        SuspensionReason::KeyExpired => "the API key that made it has expired",
+        SuspensionReason::KeySuspended => "the API key that made it is suspended",
+        SuspensionReason::RightsLost => "its maker no longer holds the rights that it needs",
+    }
+}
+
+impl Caller {
+    /// Who is recorded as the maker of what this caller makes; nobody, where no permission is checked at all.
+    pub(crate) fn maker(&self) -> Maker {
+        match self.principal.actor() {
+            Some(actor) => Maker { user_id: actor.user_id.clone(), api_key_id: actor.api_key_id.clone() },
+            None if self.rights().is_unrestricted() => Maker::default(),
+            None => Maker::public(),
+        }
+    }
+
+    /// What the caller holds for themselves; a block, what it was granted for itself.
+    pub(crate) fn rights(&self) -> &Arc<Permissions> {
+        match &self.authority {
+            Authority::Own(permissions) => permissions,
+            Authority::Block { plain, .. } => plain,
+        }
+    }
+}
+
+/// What the database says of a maker.
+enum Found {
+    /// The keys from the thing upwards, and who stands at the end.
+    Held(Vec<KeyHolder>, Root),
+    Suspended(SuspensionReason),
+}
+
+/// Where a chain of makers ends.
+enum Root {
+    /// The last key has no maker.
+    Nobody,
+    /// A request without a credential: the role that everybody has.
+    Public(Option<RoleRow>),
+    User(UserRow, Vec<RoleRow>),
+}
+
+async fn find(connection: &mut Connection, maker: &Maker, now: i64) -> Result<Found> {
+    let (mut keys, mut next) = (Vec::new(), maker.clone());
+    loop {
+        let is_first = keys.is_empty();
+        // What is wrong further up is, from here, that the key is suspended.
+        let stopped = |reason| Ok(Found::Suspended(if is_first { reason } else { SuspensionReason::KeySuspended }));
+        let user = match &next.user_id {
+            None => None,
+            Some(id) if id == Maker::PUBLIC => return Ok(Found::Held(keys, Root::Public(public_role(connection).await?))),
+            Some(id) => match connection.user(id).await? {
+                None => return stopped(SuspensionReason::MakerGone),
+                Some(user) if user.banned => return stopped(SuspensionReason::MakerBanned),
+                Some(user) => Some(user),
+            },
+        };
+        let Some(id) = next.api_key_id else {
+            let Some(user) = user else { return Ok(Found::Held(keys, Root::Nobody)) };
+            let mut roles = connection.roles_of(&user.id).await?;
+            roles.extend(public_role(connection).await?);
+            return Ok(Found::Held(keys, Root::User(user, roles)));
+        };
+        let Some(holder) = connection.api_key_of_id(&id).await? else { return stopped(SuspensionReason::KeyGone) };
+        if holder.key.expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return stopped(SuspensionReason::KeyExpired);
+        }
+        if holder.user.banned || keys.len() >= CHAIN_READ_MAX {
+            return stopped(SuspensionReason::KeySuspended);
+        }
+        next = holder.key.maker.clone();
+        keys.push(holder);
+    }
+}
+
+impl App {
+    /// What a maker may do now. A user has their roles' rights, a key its role's, cut to what its own maker has, and so on up to a
+    /// user, or to a key without a maker.
+    pub(crate) async fn rights_of_maker(&self, maker: &Maker) -> Result<MakerRights> {
+        self.kept_rights_of_maker(maker).await.map(|(rights, _)| rights)
+    }
+
+    /// The same, and when it was read.
+    pub(crate) async fn kept_rights_of_maker(&self, maker: &Maker) -> Result<(MakerRights, i64)> {
+        let now = self.clock.now();
+        if maker.is_nobody() {
+            return Ok((MakerRights::Unlimited, now));
+        }
+        if let Some(kept) = self.identities.maker(maker, now) {
+            return Ok(kept);
+        }
+        let generation = self.identities.generation();
+        let sought = maker.clone();
+        let found = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { find(connection, &sought, now).await }))
+            .await?;
+        let rights = self.judge(found, now, generation)?;
+        self.identities.keep_maker(maker.clone(), rights.clone(), now, generation);
+        Ok((rights, now))
+    }
+
+    /// As [`App::rights_of_maker`], in a transaction, and as it sees the accounts.
+    pub(crate) async fn rights_of_maker_in(&self, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
+        let (now, generation) = (self.clock.now(), self.identities.generation());
+        if maker.is_nobody() {
+            return Ok(MakerRights::Unlimited);
+        }
+        let found = find(connection, maker, now).await?;
+        self.judge(found, now, generation)
+    }
+
+    fn judge(&self, found: Found, now: i64, generation: u64) -> Result<MakerRights> {
+        let (keys, root) = match found {
+            Found::Suspended(reason) => return Ok(MakerRights::Suspended(reason)),
+            Found::Held(keys, root) => (keys, root),
+        };
+        let held = |identity: Identity| MakerRights::Held(Caller::of_identity(Arc::new(identity)));
+        let mut maker = match root {
+            Root::Nobody => MakerRights::Unlimited,
+            Root::Public(role) => {
+                MakerRights::Held(Caller::anonymous(Arc::new(Held::new(self.permissions(&role, None)?, generation, now))))
+            }
+            Root::User(user, roles) => held(self.identity_of_user(user, roles, now, generation)?),
+        };
+        for holder in keys.into_iter().rev() {
+            maker = held(self.identity_of_key_holder(holder, &maker, now, generation)?);
+        }
+        Ok(maker)
+    }
+
+    /// Suspends what was made with keys that have expired since the last time. Rights are judged without it; it is what shows
+    /// the suspension and tells of it.
+    pub async fn settle_expired_keys(&self) -> Result<()> {
+        let now = self.clock.now();
+        let announcer = self.announcer(&Caller::system());
+        let expired = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { Ok(connection.expired_makers(now, EXPIRED_AT_ONCE).await?) })
+            })
+            .await?;
+        if expired.is_empty() {
+            return Ok(());
+        }
+        self.change_accounts(Service, move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                for id in expired {
+                    settle(connection, &announcer, MakerPart::ApiKey(id), now).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+}
+
+/// The grants that the caller needs to make or adopt a key with this role. If the key acts as another user, a grant for own rows
+/// reaches that user's rows, so the caller needs it for all rows.
+pub(crate) fn carried_by_role(role: &RoleRow, is_own: bool) -> Result<Vec<Grant>> {
+    let given = grants(&role.permissions)?;
+    Ok(match is_own {
+        true => given,
+        false => given.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect(),
+    })
+}
+
+/// The keys between a thing and the user, or the key without a maker, whose rights it has in the end: the nearest first.
+pub(crate) async fn chain_of(connection: &mut Connection, maker: &Maker) -> Result<Vec<String>> {
+    let (mut chain, mut next) = (Vec::new(), maker.api_key_id.clone());
+    while let Some(id) = next.filter(|_| chain.len() <= CHAIN_READ_MAX) {
+        next = connection.api_key_of_id(&id).await?.and_then(|holder| holder.key.maker.api_key_id);
+        chain.push(id);
+    }
+    Ok(chain)
+}
+
+/// Raises the versions of what every instance keeps in memory of these things, because their makers change.
+///
+/// Call it before any of the things is held: every other change of them raises the version first, and so no two changes wait for
+/// each other.
+pub(crate) async fn raise_versions_of(connection: &mut Connection, things: &[Thing]) -> Result<()> {
+    if things.iter().any(|thing| thing.kind == Made::Block) {
+        connection.raise_version("blocks").await?;
+    }
+    if things.iter().any(|thing| matches!(thing.kind, Made::Webhook | Made::Subscription)) {
+        connection.raise_version("subscriptions").await?;
+    }
+    Ok(())
+}
+
+/// Makes sure that a maker is there and not banned, until the transaction ends.
+///
+/// # Errors
+/// `unauthorized` if they went away since the request began; `key_suspended`.
+pub(crate) async fn keep_maker(connection: &mut Connection, maker: &Maker) -> Result<()> {
+    let gone = || Error::new(Code::Unauthorized, "The account or the API key of this request was deleted or banned meanwhile.");
+    if let Some(id) = maker.user_id.as_deref().filter(|id| *id != Maker::PUBLIC) {
+        let stays = connection.keep_user(id).await? && connection.user(id).await?.is_some_and(|user| !user.banned);
+        if !stays {
+            return Err(gone());
+        }
+    }
+    if let Some(id) = &maker.api_key_id {
+        if !connection.keep_api_key(id).await? {
+            return Err(gone());
+        }
+        let holder = connection.api_key_of_id(id).await?.ok_or_else(gone)?;
+        if let Some(suspension) = holder.key.suspension {
+            return Err(key_suspended(suspension.reason));
+        }
+    }
+    Ok(())
+}
+
+/// The answer to a request with a suspended key.
+pub(crate) fn key_suspended(reason: SuspensionReason) -> Error {
+    Error::new(Code::KeySuspended, format!("This API key is suspended: {}.", explain(reason))).with_hint(Hint::AdoptKey)
+}
+
+/// Brings the stored suspensions of what `part` made in line with its state, and of what those keys made, and so on. Each thing
+/// that loses its power has its event.
+///
+/// It belongs into each transaction that deletes, bans or admits a user, or that deletes or adopts a key.
+pub(crate) async fn settle(connection: &mut Connection, announcer: &Announcer, part: MakerPart, now: i64) -> Result<()> {
+    let mut parts = vec![part];
+    while let Some(part) = parts.pop() {
+        for kind in Made::KEPT {
+            for unsettled in connection.unsettled(kind, &part, now).await? {
+                let id = unsettled.thing.id;
+                match unsettled.actual {
+                    Some(reason) => {
+                        let expired_at = unsettled.expired_at.filter(|_| reason == SuspensionReason::KeyExpired);
+                        let suspension = Suspension { reason, since: expired_at.unwrap_or(now) };
+                        suspend(connection, announcer, kind, &id, suspension).await?;
+                    }
+                    None => {
+                        connection.end_suspension(kind, &id).await?;
+                    }
+                }
+                if kind == Made::ApiKey && unsettled.stored.is_some() != unsettled.actual.is_some() {
+                    parts.push(MakerPart::ApiKey(id));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Suspends a thing and emits the event, once, in the call that suspends it first. A thing that is suspended already gets the new
+/// reason.
+pub(crate) async fn suspend(
+    connection: &mut Connection,
+    announcer: &Announcer,
+    kind: Made,
+    id: &str,
+    suspension: Suspension,
+) -> Result<()> {
+    if connection.suspend(kind, id, suspension).await? {
+        announcer.emit(connection, Topic::suspended(kind, id, suspension.reason)).await?;
+    }
+    Ok(())
+}
+
+/// Refuses to adopt what a block declared by itself.
+///
+/// # Errors
+/// `conflict`.
+pub(crate) fn declared_by_none(source: Option<&String>) -> Result<()> {
+    match source {
+        None => Ok(()),
+        Some(_) => Err(Error::new(Code::Conflict, "A block declared this. Adopt the block, and it comes along.")),
+    }
+}
+
+/// The refusal to delete a user who made something.
+pub(crate) fn owns_things(things: &[Thing]) -> Error {
+    let listed = things.iter().take(LISTED_MAX);
+    let list: Vec<Value> =
+        listed.map(|thing| json!({ "resource": thing.kind.name(), "id": thing.id, "name": thing.name })).collect();
+    let message = format!(
+        "This user made {} that would be without a maker.",
+        match things.len() {
+            1 => "1 thing".to_owned(),
+            more => format!("{more} things"),
+        }
+    );
+    let mut error = Error::new(Code::OwnsThings, message).with_hint(Hint::HandOver);
+    error.details = Some(Box::new(("things", Value::Array(list))));
+    error
+}

@@ -1,0 +1,113 @@
+//! Nobody acts on who or what is stronger than they are: who changes, bans, deletes or takes something away from a user, a role or
+//! an API key has to hold every right that it carries.
+//!
+//! These checks run in the transaction of the change, on what it sees and holds.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use blockbase_query::{Action, Permissions};
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{Connection, KeyHolder, RoleRow, UserRow};
+
+use crate::App;
+use crate::access::identity::grants;
+use crate::caller::Caller;
+use crate::caller::maker_rights::MakerRights;
+
+impl Caller {
+    /// Demands every right that somebody or something has.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    fn require_as_strong(&self, as_what: &str, rights: &Permissions) -> Result<()> {
+        let Some(missing) = self.rights().first_not_held(rights) else { return Ok(()) };
+        let message = match self.holds(Resource::Roles, Action::Read) {
+            true => {
+                let action = missing.actions.first().map_or("", |action| action.name());
+                format!("{as_what} holds more than you do: {action} on `{}`.", missing.resource)
+            }
+            // Which rights somebody has is for those who may read roles.
+            false => format!("{as_what} holds more than you do."),
+        };
+        Err(Error::new(Code::Forbidden, message))
+    }
+
+    /// Whether no check of this kind can refuse the caller.
+    fn is_as_strong_as_all(&self) -> bool {
+        self.holds("*", Action::Manage)
+    }
+
+    /// Whether this is a session of that user. A key of theirs has its role's rights alone.
+    pub(crate) fn is_session_of(&self, user_id: &str) -> bool {
+        let actor = self.principal.actor().filter(|actor| actor.api_key_id.is_none());
+        actor.is_some_and(|actor| actor.user_id.as_deref() == Some(user_id))
+    }
+}
+
+impl App {
+    /// Demands what a user holds by their roles, and by the API keys that act as them. Users act on themselves in any case.
+    pub(crate) async fn require_strength_over_user(
+        &self,
+        connection: &mut Connection,
+        caller: &Caller,
+        user: &UserRow,
+    ) -> Result<()> {
+        if caller.is_as_strong_as_all() || caller.is_session_of(&user.id) {
+            return Ok(());
+        }
+        let mut held = Vec::new();
+        for role in connection.roles_of(&user.id).await? {
+            held.extend(grants(&role.permissions)?);
+        }
+        caller.require_as_strong("This user", &Permissions::new(held, Some(user.id.clone())))?;
+        let mut seen = HashSet::new();
+        for holder in connection.api_keys_of_user(&user.id).await? {
+            if seen.insert((holder.role.id.clone(), holder.key.maker.clone())) {
+                caller.require_as_strong("An API key of this user", &self.rights_of_key(connection, &holder).await?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Demands what a role gives, and what those hold who have it: changing it takes from them or gives to them.
+    pub(crate) async fn require_strength_over_role(
+        &self,
+        connection: &mut Connection,
+        caller: &Caller,
+        role: &RoleRow,
+    ) -> Result<()> {
+        if caller.is_as_strong_as_all() {
+            return Ok(());
+        }
+        caller.require_as_strong("This role", &Permissions::new(grants(&role.permissions)?, None))?;
+        let themselves = caller.actor_id().filter(|id| caller.is_session_of(id)).unwrap_or_default();
+        let mut held = Vec::new();
+        for role in connection.roles_beside(&role.id, themselves).await? {
+            held.extend(grants(&role.permissions)?);
+        }
+        caller.require_as_strong("A user who has this role", &Permissions::new(held, None))
+    }
+
+    /// Demands what a key may do now. A user's session may always end a key that acts as them.
+    pub(crate) async fn require_strength_over_key(
+        &self,
+        connection: &mut Connection,
+        caller: &Caller,
+        holder: &KeyHolder,
+    ) -> Result<()> {
+        if caller.is_as_strong_as_all() || caller.is_session_of(&holder.user.id) {
+            return Ok(());
+        }
+        caller.require_as_strong("This API key", &self.rights_of_key(connection, holder).await?)
+    }
+
+    /// What a key may do now; a suspended one, what it may do once somebody has adopted it.
+    async fn rights_of_key(&self, connection: &mut Connection, holder: &KeyHolder) -> Result<Permissions> {
+        let role = Permissions::new(grants(&holder.role.permissions)?, Some(holder.user.id.clone()));
+        Ok(match self.rights_of_maker_in(connection, &holder.key.maker).await? {
+            MakerRights::Held(maker) => role.limited_to(Arc::clone(maker.rights())),
+            MakerRights::Unlimited | MakerRights::Suspended(_) => role,
+        })
+    }
+}

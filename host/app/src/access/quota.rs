@@ -1,0 +1,201 @@
+//! The shares of callers: scans, and bytes of responses that wait for their reader. So no caller can use up the whole server.
+//!
+//! Streams, exports and password attempts take their places in their own files. The surface counts the bodies of requests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use blockbase_quota::{ByteQuota, BytesRule, Place, Places, PlacesRule, QuotaOwner};
+use blockbase_schema::{Error, Result};
+use blockbase_store::{Connection, Read, Reader, Writer};
+use futures_util::future::BoxFuture;
+
+use crate::App;
+use crate::base::frames::{FrameSender, Frames, frames};
+use crate::caller::Caller;
+
+/// Scans of one owner, at a time.
+const SCANS_EACH: usize = 2;
+/// Scans of one owner that may wait for their turn.
+const WAITING_EACH_MAX: usize = 100;
+/// Scans that may wait in all.
+const WAITING_MAX: usize = 1000;
+/// How long a scan waits for its turn.
+const SCAN_WAIT: Duration = Duration::from_secs(5);
+
+/// Bytes of all responses that wait for their reader.
+const RESPONSE_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Bytes of the waiting responses of one owner.
+const RESPONSE_BYTES_EACH: usize = RESPONSE_BYTES_MAX / 8;
+
+/// The permission to run a scan, until this is dropped. The service itself needs no place.
+pub(crate) struct ScanPermit(#[expect(dead_code, reason = "it is held")] Option<Place>);
+
+/// Writes of the service for a caller, in the caller's turn. They are not checked against the caller's rights.
+pub(crate) struct InTurnOf(pub(crate) QuotaOwner);
+
+impl Reader for InTurnOf {
+    fn owner(&self) -> QuotaOwner {
+        self.0.clone()
+    }
+
+    fn check<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+impl Writer for InTurnOf {
+    fn check_before_commit<'c>(&'c self, _connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        None
+    }
+}
+
+/// Places for the scans of callers.
+pub(crate) fn scan_places(scans_max: usize) -> Arc<Places> {
+    Places::new(PlacesRule {
+        all: scans_max,
+        each: SCANS_EACH,
+        waiting_each: WAITING_EACH_MAX,
+        waiting: WAITING_MAX,
+        wait: SCAN_WAIT,
+    })
+}
+
+/// Bytes of responses that wait for their reader.
+pub(crate) fn response_bytes() -> Arc<ByteQuota> {
+    ByteQuota::new(BytesRule {
+        all: RESPONSE_BYTES_MAX,
+        each: RESPONSE_BYTES_EACH,
+        waiting_each: WAITING_EACH_MAX,
+        waiting: WAITING_MAX,
+        wait: SCAN_WAIT,
+    })
+}
+
+impl App {
+    /// The bytes of responses that wait for their reader. A surface counts each response here until it is sent.
+    pub fn response_bytes(&self) -> &Arc<ByteQuota> {
+        &self.response_bytes
+    }
+
+    /// Bytes that the rows of one more list may have.
+    pub(crate) fn answer_bytes_left(&self, caller: &Caller) -> usize {
+        caller.answer_left.as_ref().map_or(self.settings.answer_bytes_max, |left| left.load(Ordering::Relaxed))
+    }
+
+    /// A queue of at most `frames_max` frames, whose bytes count among those of the owner's responses.
+    pub fn frames(&self, frames_max: usize, owner: &QuotaOwner) -> (FrameSender, Frames) {
+        frames(frames_max, Some((Arc::clone(&self.response_bytes), owner.clone())))
+    }
+
+    /// Waits until an owner may have a further response. None is made while the owner does not read the waiting ones.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
+    pub async fn response_room(&self, owner: &QuotaOwner) -> Result<()> {
+        response_room(&self.response_bytes, owner).await
+    }
+
+    /// Checks the same without a wait, for a request that has already waited for its turn.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`.
+    pub(crate) fn check_response_room(&self, owner: &QuotaOwner) -> Result<()> {
+        match owner.is_service() || self.response_bytes.has_room(owner) {
+            true => Ok(()),
+            false => Err(no_response_room()),
+        }
+    }
+
+    /// Waits for a place for a scan of the caller. The result of a scan may be large, so there has to be room for a response too.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
+    pub(crate) fn scan_permit(&self, caller: &Caller) -> impl Future<Output = Result<ScanPermit>> + Send + use<> {
+        let (places, bytes, owner) = (Arc::clone(&self.scans), Arc::clone(&self.response_bytes), caller.quota_owner.clone());
+        async move {
+            if owner.is_service() {
+                return Ok(ScanPermit(None));
+            }
+            let place = places.take(&owner).await.map_err(|_| too_many_scans())?;
+            response_room(&bytes, &owner).await?;
+            Ok(ScanPermit(Some(place)))
+        }
+    }
+}
+
+impl App {
+    /// Runs a caller's read of records. If the read becomes a scan, it takes one of the caller's places for scans. If accounts
+    /// have changed, the caller is checked again after the wait for a turn, and before the answer is shown.
+    ///
+    /// # Errors
+    /// `unavailable` if the caller has no place for a scan left, the errors of [`App::recheck`], and those of `body`.
+    pub(crate) async fn read_metered<T, F>(&self, caller: &Caller, read: Read, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> Fn(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + Sync + 'static,
+    {
+        let answer = self.store.read_metered(self.by(caller), read, self.scan_permit(caller), body).await?;
+        self.recheck(caller).await?;
+        Ok(answer)
+    }
+
+    /// Looks up a few rows of the service's own tables for a caller, by an index. It uses one of the callers' connections, in the
+    /// caller's turn, and checks the caller again like [`App::read_metered`]. [`Store::read_as_service`] does none of that.
+    ///
+    /// # Errors
+    /// `unavailable` if too many requests wait for a connection, the errors of [`App::recheck`], and those of `body`.
+    ///
+    /// [`Store::read_as_service`]: blockbase_store::Store::read_as_service
+    pub(crate) async fn look_up<T, F>(&self, caller: &Caller, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        let answer = self.store.read_rows(self.by(caller), None, body).await?;
+        self.recheck(caller).await?;
+        Ok(answer)
+    }
+
+    /// Runs a caller's scan of the service's own tables when the caller has a place for it, like [`App::read_metered`].
+    ///
+    /// # Errors
+    /// `unavailable` if the caller has no place for a scan left, the errors of [`App::recheck`], and those of `body`.
+    pub(crate) async fn scan<T, F>(&self, caller: &Caller, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+    {
+        let permit = self.scan_permit(caller).await?;
+        self.scan_in(caller, permit, body).await
+    }
+
+    /// Runs a scan like [`App::scan`], in a place that the caller already has.
+    pub(crate) async fn scan_in<T, F, P>(&self, caller: &Caller, permit: P, body: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        P: Send + 'static,
+    {
+        let answer = self.store.scan(self.by(caller), permit, body).await?;
+        self.recheck(caller).await?;
+        Ok(answer)
+    }
+}
+
+async fn response_room(bytes: &ByteQuota, owner: &QuotaOwner) -> Result<()> {
+    bytes.room(owner).await.map_err(|_| no_response_room())
+}
+
+fn no_response_room() -> Error {
+    let message = "Responses that wait to be read take up the room for them, or your share of it. Read what you asked for, or try again later.";
+    Error::busy(message)
+}
+
+fn too_many_scans() -> Error {
+    let message = format!(
+        "Too many searches and scans are running. A caller has {SCANS_EACH} at a time; filter by an indexed field, or try again later."
+    );
+    Error::busy(message)
+}

@@ -1,0 +1,271 @@
+//! A request may act long after its caller was checked: its body may arrive slowly, its handler may run for minutes, and its
+//! export for an hour. Rights are therefore checked again when they are used.
+//!
+//! So a [`Caller`] keeps what it was judged by ([`Judged`]): its identity, and the state of the accounts at that time
+//! ([`Stamp`]). Every write of the store names its [`Writer`], and [`App::by`] makes the one for a caller. If accounts have
+//! changed or are changing, the caller is judged again in that transaction, before anything else of it runs. On Postgres it is
+//! judged once more before the commit, because its statements may have waited for others. Code that reads, answers, or acts
+//! outside of the database calls [`App::recheck`].
+//!
+//! A caller who has lost a right is refused, whether or not the request needs that right. Long operations name the rights that
+//! they need ([`Judged::that_needs`]), and only the loss of those counts. Additional rights make no difference.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use blockbase_query::{Action, Permissions};
+use blockbase_quota::QuotaOwner;
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::{Connection, ReadCost, Reader, Writer};
+use futures_util::future::BoxFuture;
+
+use crate::App;
+use crate::access::identity::public_role;
+use crate::access::makers::key_suspended;
+use crate::caller::Caller;
+use crate::caller::identity::{Identity, Shown};
+use crate::caller::judged::{Consent, Judged, Stamp};
+use crate::caller::maker_rights::MakerRights;
+use crate::state::identity_cache::KEPT_MS;
+
+/// How often a long operation checks its caller again. While no account changes, this only compares two numbers.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+fn lost_rights() -> Error {
+    Error::new(Code::Forbidden, "Your permissions changed while this request was under way. Send it again.")
+}
+
+fn ended(message: &str) -> Error {
+    Error::new(Code::Unauthorized, message)
+}
+
+/// Whether it belongs to this state of the accounts. If other instances can change accounts too, it is trusted only as long
+/// as a cached identity, because this instance may not hear of their changes.
+fn is_of(stamp: &Stamp, generation: u64, app: &App) -> bool {
+    let is_young = || !app.is_shared() || app.now() - stamp.at.load(Ordering::Acquire) < KEPT_MS;
+    stamp.generation.load(Ordering::Acquire) == generation && is_young()
+}
+
+impl Judged {
+    /// Whether nothing happened that could have changed the caller: no sign-out, no ban, no other role, and no end of their session or
+    /// key; and nothing of it is under way.
+    fn is_current(&self, app: &App) -> bool {
+        if app.identities.are_changing() {
+            return false;
+        }
+        let generation = app.identities.generation();
+        let is_current = |own: &Stamp| match &self.needs {
+            Some(needs) => is_of(&needs.stamp, generation, app),
+            None => is_of(own, generation, app),
+        };
+        self.identity.as_ref().is_none_or(|identity| is_current(&identity.judged) && identity.holds_until > app.now())
+            && self.public.as_ref().is_none_or(|public| is_current(&public.stamp))
+            && self.consent.as_ref().is_none_or(|consent| is_of(&consent.stamp, generation, app))
+    }
+
+    /// Judges again, by what the connection sees.
+    ///
+    /// # Errors
+    /// `unauthorized` if the credential does not hold any more, `key_suspended`, and `forbidden` if a right is lost.
+    async fn judge_again(&self, app: &App, connection: &mut Connection) -> Result<()> {
+        // Before the look, so that a change meanwhile is noticed at the next one.
+        let (generation, now) = (app.identities.generation(), app.now());
+        if let Some(identity) = &self.identity {
+            let mut judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
+            if judged.is_err() {
+                // Its statements may have seen two states of the accounts: a session before its end, and the roles after it.
+                judged = self.identity_still_has(app, connection, identity, (generation, now)).await;
+            }
+            judged?;
+        }
+        if let Some(public) = &self.public {
+            let role = public_role(connection).await?;
+            self.still_has(&public.rights, &*app.permissions(&role, None)?, &public.stamp, (generation, now))?;
+        }
+        if let Some(consent) = &self.consent {
+            match app.rights_of_maker_in(connection, &consent.maker).await? {
+                MakerRights::Unlimited => {}
+                MakerRights::Held(maker) => {
+                    let cut = Consent::cut(&consent.asked, maker.rights(), consent.actor_id.as_ref());
+                    if cut.iter().zip(&consent.cut).any(|(now, before)| now.first_not_held(before).is_some()) {
+                        let message =
+                            "Whoever consented to the block no longer holds all that it may do. Somebody who does can adopt it.";
+                        return Err(Error::new(Code::Forbidden, message));
+                    }
+                }
+                MakerRights::Suspended(_) => {
+                    return Err(Error::new(
+                        Code::Forbidden,
+                        "The block is suspended: whoever consented to it is gone or banned.",
+                    ));
+                }
+            }
+            consent.stamp.renew(generation, now);
+        }
+        Ok(())
+    }
+
+    async fn identity_still_has(
+        &self,
+        app: &App,
+        connection: &mut Connection,
+        identity: &Identity,
+        moment: (u64, i64),
+    ) -> Result<()> {
+        let found = app.identity_again(connection, identity).await?;
+        match found.suspended {
+            Some(reason) => Err(key_suspended(reason)),
+            None => self.still_has(&identity.permissions, &found.permissions, &identity.judged, moment),
+        }
+    }
+
+    /// Refuses somebody who had `before` and has `found` now.
+    fn still_has(&self, before: &Permissions, found: &Permissions, stamp: &Stamp, (generation, now): (u64, i64)) -> Result<()> {
+        let has_all = found.first_not_held(before).is_none();
+        if has_all {
+            stamp.renew(generation, now);
+        }
+        let Some(needs) = &self.needs else { return if has_all { Ok(()) } else { Err(lost_rights()) } };
+        let is_lost = |(resource, action): &(String, Action)| {
+            let found = found.decide(resource, *action);
+            before.decide(resource, *action).is_some_and(|before| found.is_none_or(|found| found.and(&before) != before))
+        };
+        match needs.rights.iter().any(is_lost) {
+            true => Err(lost_rights()),
+            false => {
+                needs.stamp.renew(generation, now);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A caller as the reader of a read, or as the writer of a transaction.
+pub(crate) struct By {
+    app: Weak<App>,
+    owner: QuotaOwner,
+    judged: Judged,
+    /// Whether the transaction changes accounts. One such transaction runs at a time, and its caller is always judged in it: then no
+    /// other can have taken their rights since.
+    changes_accounts: bool,
+}
+
+impl By {
+    fn judge_again<'c>(&'c self, connection: &'c mut Connection) -> BoxFuture<'c, Result<()>> {
+        Box::pin(async move {
+            let app = self.app.upgrade();
+            let app = app.ok_or_else(|| Error::internal("the service is not joined yet, or not any more"))?;
+            if self.changes_accounts {
+                connection.lock_accounts().await?;
+            }
+            self.judged.judge_again(&app, connection).await
+        })
+    }
+
+    /// Whether nothing can have changed. Without enforcement everybody may do everything, whoever they are by now.
+    fn is_current(&self) -> bool {
+        let holds = |app: Arc<App>| !app.settings.require_auth || self.judged.is_current(&app);
+        self.judged.is_service() || (!self.changes_accounts && self.app.upgrade().is_some_and(holds))
+    }
+}
+
+impl Reader for By {
+    fn owner(&self) -> QuotaOwner {
+        self.owner.clone()
+    }
+
+    fn check<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        // It may have waited for long, and what it answers with may be large.
+        if let Some(app) = self.app.upgrade()
+            && let Err(error) = app.check_response_room(&self.owner)
+        {
+            return Some(Box::pin(async move { Err(error) }));
+        }
+        if self.is_current() { None } else { Some(self.judge_again(connection)) }
+    }
+}
+
+impl Writer for By {
+    fn check_before_commit<'c>(&'c self, connection: &'c mut Connection) -> Option<BoxFuture<'c, Result<()>>> {
+        // A change of accounts may be one of the caller's own, after which they are another; and nobody else's comes in between.
+        let is_certain = self.changes_accounts || self.is_current();
+        if is_certain { None } else { Some(self.judge_again(connection)) }
+    }
+}
+
+impl App {
+    /// The reader of a read, or the writer of a transaction, that a caller asked for.
+    pub(crate) fn by(&self, caller: &Caller) -> By {
+        By { app: self.weak(), owner: caller.quota_owner().clone(), judged: caller.judged.clone(), changes_accounts: false }
+    }
+
+    /// The same of a change of accounts, which never waits behind callers' writes: it may be what ends their rights.
+    pub(crate) fn accounts_by(&self, judged: Judged) -> By {
+        By { app: self.weak(), owner: QuotaOwner::Service, judged, changes_accounts: true }
+    }
+
+    /// Makes sure that the caller still is who they were, where that may have changed since they were judged.
+    ///
+    /// # Errors
+    /// As those of a request that begins now; `forbidden` if a right is lost.
+    pub async fn recheck(&self, caller: &Caller) -> Result<()> {
+        if !self.settings.require_auth || caller.judged.is_service() || caller.judged.is_current(self) {
+            return Ok(());
+        }
+        let (app, judged) = (self.itself()?, caller.judged.clone());
+        self.store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move { judged.judge_again(&app, connection).await })
+            })
+            .await
+    }
+
+    /// Resolves where the caller has lost what they had, to the reason.
+    pub(crate) async fn lost(&self, caller: &Caller) -> Error {
+        loop {
+            tokio::time::sleep(LOOK_AGAIN).await;
+            match self.recheck(caller).await {
+                Ok(()) => {}
+                Err(error) if matches!(error.code, Code::Unauthorized | Code::Forbidden | Code::KeySuspended) => return error,
+                // The database does not answer for a moment.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The identity that the same credential shows now.
+    async fn identity_again(&self, connection: &mut Connection, identity: &Identity) -> Result<Identity> {
+        let (now, generation) = (self.clock.now(), self.identities.generation());
+        match &identity.shown {
+            Shown::ApiKey(key) => {
+                let holder = connection.api_key_of_id(&key.id).await?;
+                let holds = |expires_at: Option<i64>| expires_at.is_none_or(|expires_at| expires_at > now);
+                let holder = holder.filter(|holder| !holder.user.banned && holds(holder.key.expires_at));
+                let holder = holder.ok_or_else(|| ended("The API key is not valid, or not any more."))?;
+                let maker = self.rights_of_maker_in(connection, &holder.key.maker).await?;
+                self.identity_of_key_holder(holder, &maker, now, generation)
+            }
+            Shown::Session { row, .. } => {
+                let gone = || ended("The session token is not valid, or the session has ended. Sign in again.");
+                // The service acts for a maker without a session.
+                let (user, mut roles) = match row.id.is_empty() {
+                    true => {
+                        let user = connection.user(&identity.user.id).await?.ok_or_else(gone)?;
+                        let roles = connection.roles_of(&user.id).await?;
+                        (user, roles)
+                    }
+                    false => {
+                        let holder = connection.session_of_id(&row.id, now).await?.ok_or_else(gone)?;
+                        (holder.user, holder.roles)
+                    }
+                };
+                if user.banned {
+                    return Err(gone());
+                }
+                roles.extend(public_role(connection).await?);
+                self.identity_of_user(user, roles, now, generation)
+            }
+        }
+    }
+}

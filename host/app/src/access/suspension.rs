@@ -1,0 +1,209 @@
+//! Webhooks, subscriptions, tasks and blocks need rights of their maker. They stop when the maker loses such a right, and show
+//! the reason. They continue when the maker has the right again, or when somebody who has it adopts them.
+//!
+//! Rights are checked at each use ([`App::delivery_judge`], [`App::block_caller`], a task's run). The stored suspension is only
+//! for display. It is updated in the background, and when a caller is about to see it after a change.
+
+use std::collections::HashMap;
+
+use blockbase_schema::{Error, Result};
+use blockbase_store::{Connection, Made, Maker, ReadCost, Service, Suspension, SuspensionReason, Thing};
+
+use crate::App;
+use crate::access::makers::{explain, keep_maker, suspend};
+use crate::caller::Caller;
+use crate::caller::maker_rights::MakerRights;
+use crate::outbox::platform_event::Announcer;
+use crate::state::RightsSettled;
+use crate::state::acts_later::Kept;
+use crate::state::identity_cache::KEPT_MS;
+
+/// How often suspensions are updated although no account changed here: another instance may have ended before it updated them.
+const SETTLED_ANYWAY_MS: i64 = 60_000;
+
+/// Why a thing stops, given the rights of its maker; `None` if it does not stop.
+pub(crate) fn reason(rights: &MakerRights, needs: impl FnOnce(&Caller) -> Result<()>) -> Option<SuspensionReason> {
+    match rights {
+        MakerRights::Unlimited => None,
+        MakerRights::Suspended(reason) => Some(*reason),
+        MakerRights::Held(_) => match rights.caller() {
+            Some(caller) if needs(&caller).is_ok() => None,
+            _ => Some(SuspensionReason::RightsLost),
+        },
+    }
+}
+
+/// A sentence for readers of the ledger or of an error.
+pub(crate) fn stopped(what: &str, reason: SuspensionReason) -> String {
+    format!("The {what} is suspended: {}. Somebody who holds the rights that it needs can adopt it.", explain(reason))
+}
+
+/// The current rights of the makers of many things. Each maker is looked up once.
+#[derive(Default)]
+struct Judged(HashMap<Maker, MakerRights>);
+
+impl Judged {
+    async fn rights(&mut self, app: &App, connection: &mut Connection, maker: &Maker) -> Result<MakerRights> {
+        if let Some(known) = self.0.get(maker) {
+            return Ok(known.clone());
+        }
+        let rights = app.rights_of_maker_in(connection, maker).await?;
+        self.0.insert(maker.clone(), rights.clone());
+        Ok(rights)
+    }
+}
+
+impl App {
+    /// All things that act later, each with its kind.
+    async fn kept_things(&self, connection: &mut Connection) -> Result<Vec<(Made, Kept)>> {
+        let mut things = Vec::new();
+        for acts_later in self.acts_later {
+            let kept = acts_later.list(connection).await?;
+            things.extend(kept.into_iter().map(|thing| (acts_later.kind(), thing)));
+        }
+        Ok(things)
+    }
+
+    /// Updates the stored suspensions to the current rights of the makers, if something changed since the last time. The event of
+    /// each suspension is emitted once, by the first instance that notices it.
+    pub async fn settle_rights(&self) -> Result<()> {
+        if self.rights_are_settled(SETTLED_ANYWAY_MS) {
+            return Ok(());
+        }
+        self.settle_rights_once(&Caller::system(), SETTLED_ANYWAY_MS).await
+    }
+
+    /// Updates the suspensions for a caller who is about to see them. The update counts as a scan of that caller. Returns whether
+    /// there was one. A failure is only logged, and the stored suspensions are shown: a read does not fail because of a write.
+    pub(crate) async fn settle_rights_shown(&self, caller: &Caller) -> bool {
+        // Other instances change accounts too, and this one may not have heard of it.
+        let age_max = if self.is_shared() { KEPT_MS } else { SETTLED_ANYWAY_MS };
+        if self.rights_are_settled(age_max) {
+            return false;
+        }
+        let settled = self.settle_rights_once(caller, age_max).await;
+        if let Err(error) = &settled {
+            tracing::warn!(error.cause = %error, "suspensions could not be brought up to date; what is stored is shown");
+        }
+        settled.is_ok()
+    }
+
+    fn rights_are_settled(&self, age_max: i64) -> bool {
+        let (settled, now) = (*self.rights_settled.lock(), self.clock.now());
+        settled.generation == self.identities.generation()
+            && settled.blocks == *self.blocks_version.lock()
+            && (0..age_max).contains(&(now - settled.at))
+            && now < settled.holds_until
+    }
+
+    /// Checks all things that have a maker. If several callers ask at the same time, one of them checks and the others wait.
+    async fn settle_rights_once(&self, caller: &Caller, age_max: i64) -> Result<()> {
+        let _turn = self.settling_rights.lock().await;
+        if self.rights_are_settled(age_max) {
+            return Ok(());
+        }
+        // Only now: those who wait for the turn must not hold places of their own.
+        let _permit = self.scan_permit(caller).await?;
+        // Before the look, so that a change meanwhile is noticed at the next one.
+        let (generation, blocks, at) = (self.identities.generation(), *self.blocks_version.lock(), self.clock.now());
+        let holds_until = self.settle_rights_now().await?;
+        *self.rights_settled.lock() = RightsSettled { generation, blocks, at, holds_until };
+        Ok(())
+    }
+
+    /// Returns when the next key expires that a thing depends on. This also runs while the disk is nearly full: a suspension is a
+    /// small write, and reads wait for it.
+    async fn settle_rights_now(&self) -> Result<i64> {
+        let app = self.itself()?;
+        let (things, holds_until) = self
+            .store
+            .read_as_service(ReadCost::Scan, move |connection| {
+                Box::pin(async move {
+                    let (mut judged, mut differing, mut holds_until) = (Judged::default(), Vec::new(), i64::MAX);
+                    for (kind, thing) in app.kept_things(connection).await? {
+                        let rights = judged.rights(&app, connection, &thing.maker).await?;
+                        holds_until = holds_until.min(rights.holds_until());
+                        if reason(&rights, |maker| (thing.needs)(&app, maker)) != thing.stored {
+                            differing.push((kind, thing.id));
+                        }
+                    }
+                    Ok((differing, holds_until))
+                })
+            })
+            .await?;
+        if things.is_empty() {
+            return Ok(holds_until);
+        }
+        let (app, announcer, now) = (self.itself()?, self.announcer(&Caller::system()), self.clock.now());
+        self.store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    let mut judged = Judged::default();
+                    for (kind, thing) in app.kept_things(connection).await? {
+                        if things.contains(&(kind, thing.id.clone())) {
+                            let rights = judged.rights(&app, connection, &thing.maker).await?;
+                            let actual = reason(&rights, |maker| (thing.needs)(&app, maker));
+                            if actual != thing.stored {
+                                settle_thing(connection, &announcer, kind, &thing.id, actual, now).await?;
+                            }
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        Ok(holds_until)
+    }
+
+    /// Makes the caller the maker of a webhook, a subscription, a task or a block, and with that answerable for what it does. A
+    /// block's webhooks and subscriptions come with it.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` if it carries more than the caller holds, and nothing changes then; `conflict` if a block
+    /// declared it, or it is a task of the service.
+    pub(crate) async fn adopt(&self, caller: &Caller, kind: Made, id: &str) -> Result<()> {
+        let (maker, app, caller) = (caller.maker(), self.itself()?, caller.clone());
+        let thing = Thing { kind, id: id.to_owned(), name: None };
+        self.store
+            .write(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    keep_maker(connection, &maker).await?;
+                    if kind == Made::Block {
+                        connection.raise_version("blocks").await?;
+                    }
+                    connection.raise_version("subscriptions").await?;
+                    let mut things = vec![thing.clone()];
+                    things.extend(app.kind_of(kind)?.adopted(connection, &thing.id).await?);
+                    for thing in &things {
+                        app.require_carried(connection, &caller, thing).await?;
+                        if !connection.set_maker(thing.kind, &thing.id, &maker).await? {
+                            return Err(Error::not_found("block"));
+                        }
+                    }
+                    Ok(())
+                })
+            })
+            .await?;
+        match kind {
+            Made::Block => self.refresh().await,
+            _ => self.refresh_subscriptions().await,
+        }
+    }
+}
+
+/// Stores why a thing stops, or that it goes on.
+async fn settle_thing(
+    connection: &mut Connection,
+    announcer: &Announcer,
+    kind: Made,
+    id: &str,
+    actual: Option<SuspensionReason>,
+    now: i64,
+) -> Result<()> {
+    match actual {
+        Some(reason) => suspend(connection, announcer, kind, id, Suspension { reason, since: now }).await,
+        None => connection.end_suspension(kind, id).await.map(|_| ()).map_err(Error::from),
+    }
+}

@@ -1,0 +1,324 @@
+//! Roles: named lists of grants.
+
+mod effective;
+
+use blockbase_query::{Action, Grant, Permissions};
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::RoleRow;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::App;
+use crate::access::identity::grants;
+use crate::accounts::removal::keys_are_gone;
+use crate::accounts::{ADMIN, ANONYMOUS};
+use crate::base::answer::Timestamp;
+use crate::caller::Caller;
+pub use effective::RolePermissions;
+
+/// Longest name of a role in characters.
+const NAME_CHARS_MAX: usize = 64;
+/// Longest description in characters.
+const DESCRIPTION_CHARS_MAX: usize = 1000;
+/// Longest resource of a grant in characters.
+const RESOURCE_CHARS_MAX: usize = 128;
+/// Most grants of one role.
+const GRANTS_MAX: usize = 1000;
+/// Most roles in all, the seeded ones among them.
+const ROLES_MAX: i64 = 1000;
+/// Roles that the service itself refers to by their names.
+const SEEDED: [&str; 3] = [ADMIN, "public", ANONYMOUS];
+/// The refusal to list them all.
+const ROLES_TOO_LARGE: &str =
+    "The roles together have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`). Read a role by its name or id.";
+
+/// What creating or changing a role takes; what is left out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct RoleChanges {
+    pub name: Option<String>,
+    /// `Some(None)` takes it away.
+    pub description: Option<Option<String>>,
+    pub permissions: Option<Vec<Grant>>,
+}
+
+/// A named list of what its holders may do.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcRole", deny_unknown_fields)]
+pub struct RoleAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+    description: Option<String>,
+    #[schemars(with = "Vec<Grant>")]
+    permissions: Value,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+}
+
+impl TryFrom<&RoleRow> for RoleAnswer {
+    type Error = Error;
+
+    /// # Errors
+    /// `internal` if the stored grants cannot be read: an answer must not show fewer than there are.
+    fn try_from(role: &RoleRow) -> Result<RoleAnswer> {
+        Ok(RoleAnswer {
+            id: role.id.clone(),
+            name: role.name.clone(),
+            description: role.description.clone(),
+            permissions: serde_json::from_str(&role.permissions).map_err(Error::internal)?,
+            created_at: Timestamp(role.created_at),
+            updated_at: Timestamp(role.updated_at),
+        })
+    }
+}
+
+fn invalid(field: &str, message: String) -> Error {
+    Error::new(Code::InvalidValue, message).with_field(field)
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let mut characters = name.chars();
+    let fits = characters.next().is_some_and(|first| first.is_ascii_alphabetic())
+        && characters.all(|character| character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | ' ' | '.'))
+        && name.len() <= NAME_CHARS_MAX
+        && !name.ends_with(' ')
+        && name.parse::<uuid::Uuid>().is_err();
+    match fits {
+        true => Ok(()),
+        false => Err(invalid(
+            "name",
+            format!("`name` begins with a letter and holds letters, digits, spaces, `_`, `-` and `.`: {NAME_CHARS_MAX} at most."),
+        )),
+    }
+}
+
+/// Whether `resource` could be one: `*`, an object or platform resource, or what a block declares as `<block>:<name>`.
+fn is_resource(resource: &str) -> bool {
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_lowercase())
+            && word
+                .chars()
+                .all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
+    };
+    if resource.len() > RESOURCE_CHARS_MAX {
+        return false;
+    }
+    resource == "*" || resource.split_once(':').map_or_else(|| is_word(resource), |(block, name)| is_word(block) && is_word(name))
+}
+
+fn check_grants(grants: &[Grant]) -> Result<()> {
+    if grants.len() > GRANTS_MAX {
+        return Err(invalid("permissions", format!("A role has {GRANTS_MAX} grants at most.")));
+    }
+    for (index, grant) in grants.iter().enumerate() {
+        if !is_resource(&grant.resource) {
+            let message = format!(
+                "`permissions` at index {index}: {:?} is no resource. Give an object's name, one of the platform's, `<block>:<name>` or `*`.",
+                grant.resource
+            );
+            return Err(invalid("permissions", message));
+        }
+        let distinct: std::collections::HashSet<_> = grant.actions.iter().collect();
+        if grant.actions.is_empty() || distinct.len() != grant.actions.len() {
+            let message = format!("`permissions` at index {index}: `actions` lists at least one action, and each once.");
+            return Err(invalid("permissions", message));
+        }
+    }
+    Ok(())
+}
+
+fn taken(name: &str) -> Error {
+    Error::new(Code::UniqueViolation, format!("A role named `{name}` exists already.")).with_field("name")
+}
+
+impl App {
+    /// All roles, the oldest first.
+    ///
+    /// # Errors
+    /// `forbidden`; `answer_too_large`.
+    pub async fn list_roles(&self, caller: &Caller) -> Result<Vec<RoleAnswer>> {
+        caller.require(Resource::Roles, Action::Read)?;
+        let bytes_max = i64::try_from(self.answer_bytes_left(caller)).unwrap_or(i64::MAX);
+        let roles = self
+            .scan(caller, move |connection| {
+                Box::pin(async move {
+                    // Before any is read: a role can have some hundred kilobytes of grants.
+                    match connection.roles_length().await? > bytes_max {
+                        true => Err(Error::new(Code::AnswerTooLarge, ROLES_TOO_LARGE)),
+                        false => Ok(connection.roles().await?),
+                    }
+                })
+            })
+            .await?;
+        roles.iter().map(RoleAnswer::try_from).collect()
+    }
+
+    /// A role by its id or its name.
+    pub async fn role(&self, caller: &Caller, id_or_name: &str) -> Result<RoleAnswer> {
+        caller.require(Resource::Roles, Action::Read)?;
+        RoleAnswer::try_from(&self.find_role(caller, id_or_name).await?)
+    }
+
+    async fn find_role(&self, caller: &Caller, id_or_name: &str) -> Result<RoleRow> {
+        let key = id_or_name.to_owned();
+        let found = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.role(&key).await?) })).await?;
+        found.ok_or_else(|| Error::not_found("role"))
+    }
+
+    /// # Errors
+    /// `forbidden` if a grant gives more than the caller holds; `unique_violation` if the name is taken; `conflict` where
+    /// there are as many roles as there may be.
+    pub async fn create_role(&self, caller: &Caller, changes: RoleChanges) -> Result<RoleAnswer> {
+        caller.require(Resource::Roles, Action::Create)?;
+        let name = changes.name.ok_or_else(|| Error::new(Code::NotNullViolation, "`name` is required.").with_field("name"))?;
+        let (description, permissions) = (changes.description.flatten(), changes.permissions.unwrap_or_default());
+        check_name(&name)?;
+        check_description(description.as_deref())?;
+        check_grants(&permissions)?;
+        caller.covers(&permissions)?;
+        let now = self.clock.now();
+        let role = RoleRow {
+            id: self.clock.id(now).to_string(),
+            name,
+            description,
+            permissions: serde_json::to_string(&permissions).map_err(Error::internal)?,
+            created_at: now,
+            updated_at: now,
+        };
+        let answer = RoleAnswer::try_from(&role)?;
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                if connection.roles_count().await? >= ROLES_MAX {
+                    let message = format!("There are {ROLES_MAX} roles, the most that there may be. Delete one first.");
+                    return Err(Error::new(Code::Conflict, message));
+                }
+                if connection.insert_role(&role).await? { Ok(()) } else { Err(taken(&role.name)) }
+            })
+        })
+        .await?;
+        Ok(answer)
+    }
+
+    /// Changes a role.
+    ///
+    /// # Errors
+    /// `forbidden` if the role, somebody who has it or a new grant gives more than the caller holds; `conflict` if the service
+    /// needs it as it is.
+    pub async fn update_role(&self, caller: &Caller, id_or_name: &str, changes: RoleChanges) -> Result<RoleAnswer> {
+        caller.require(Resource::Roles, Action::Update)?;
+        if let Some(name) = &changes.name {
+            check_name(name)?;
+        }
+        check_description(changes.description.as_ref().and_then(Option::as_deref))?;
+        check_grants(changes.permissions.as_deref().unwrap_or_default())?;
+        let (key, caller, now, app) = (id_or_name.to_owned(), caller.clone(), self.clock.now(), self.itself()?);
+        let role = self
+            .change_accounts_by(caller.judged.clone(), move |connection| {
+                Box::pin(async move {
+                    connection.lock_accounts().await?;
+                    let mut role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                    // A name can stand for a role in the configuration, so that a new name may be a gift to others.
+                    app.require_strength_over_role(connection, &caller, &role).await?;
+                    let is_seeded = SEEDED.contains(&role.name.as_str());
+                    if let Some(name) = changes.name.filter(|name| *name != role.name) {
+                        if is_seeded {
+                            let message = format!("The service needs the role `{}` by this name.", role.name);
+                            return Err(Error::new(Code::Conflict, message));
+                        }
+                        if connection.role_named(&name).await?.is_some() {
+                            return Err(taken(&name));
+                        }
+                        role.name = name;
+                    }
+                    if let Some(permissions) = changes.permissions {
+                        let present = Permissions::new(grants(&role.permissions)?, None);
+                        let added: Vec<Grant> = permissions.iter().filter(|grant| !present.covers(grant)).cloned().collect();
+                        caller.covers(&added)?;
+                        let own = caller.actor_id().unwrap_or_default();
+                        if connection.has_keys_of_others(&role.id, own).await? {
+                            // Own rows are those of the keys' users: as when such a key is made, they have to be held for all.
+                            let for_all: Vec<Grant> =
+                                added.into_iter().map(|grant| Grant { row_policy: None, ..grant }).collect();
+                            caller.covers(&for_all)?;
+                        }
+                        let text = serde_json::to_string(&permissions).map_err(Error::internal)?;
+                        if role.name == ADMIN && text != role.permissions {
+                            let message = "The role `admin` may do everything; that does not change. Make another role.";
+                            return Err(Error::new(Code::Conflict, message));
+                        }
+                        role.permissions = text;
+                    }
+                    role.description = changes.description.unwrap_or(role.description);
+                    role.updated_at = now;
+                    connection.update_role(&role).await.map_err(|error| match error {
+                        // Another change took the name at this moment.
+                        blockbase_store::DbError::Unique { .. } => taken(&role.name),
+                        other => other.into(),
+                    })?;
+                    Ok(role)
+                })
+            })
+            .await?;
+        RoleAnswer::try_from(&role)
+    }
+
+    /// Deletes a role: nobody has it any more, and its keys are gone.
+    ///
+    /// # Errors
+    /// `forbidden` if the role, or somebody who has it, holds more than the caller; `conflict` for a role that the service needs.
+    pub async fn delete_role(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
+        caller.require(Resource::Roles, Action::Delete)?;
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (key, caller, now) = (id_or_name.to_owned(), caller.clone(), self.clock.now());
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let role = connection.held_role(&key).await?.ok_or_else(|| Error::not_found("role"))?;
+                app.require_strength_over_role(connection, &caller, &role).await?;
+                if SEEDED.contains(&role.name.as_str()) {
+                    let message = format!("The service needs the role `{}`; take its grants away instead.", role.name);
+                    return Err(Error::new(Code::Conflict, message));
+                }
+                let keys = connection.api_keys_of_role(&role.id).await?;
+                connection.delete_role(&role.id).await?;
+                keys_are_gone(connection, &announcer, keys, now).await
+            })
+        })
+        .await
+    }
+}
+
+fn check_description(description: Option<&str>) -> Result<()> {
+    match description.is_none_or(|text| text.chars().count() <= DESCRIPTION_CHARS_MAX && !text.contains('\0')) {
+        true => Ok(()),
+        false => {
+            Err(invalid("description", format!("`description` holds {DESCRIPTION_CHARS_MAX} characters at most, and no NUL.")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_names() {
+        for good in ["*", "task", "api_keys", "greeter:greetings", "my-block:x"] {
+            assert!(is_resource(good), "{good}");
+        }
+        for bad in ["", "Task", "task:", ":task", "a:b:c", "ta sk", "**", "1task", "task\0"] {
+            assert!(!is_resource(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_cannot_be_taken_for_ids() {
+        assert!(check_name("Support team").is_ok());
+        for bad in ["", " x", "1x", "é", "x ", "a0000000-0000-7000-8000-000000000001"] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The management of users by others: lists, bans, roles, deletion.
+
+mod sessions;
+
+use blockbase_query::{Access, Action, Paging};
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::App;
+use crate::access::identity::grants;
+use crate::access::makers::{owns_things, raise_versions_of, settle};
+use crate::accounts::removal::remove_user;
+use crate::accounts::{ADMIN, ANONYMOUS, UserAnswer, check_name};
+use crate::base::topic::{Topic, UserMembers};
+use crate::caller::Caller;
+use crate::outbox::platform_event::Announcer;
+use crate::records::read::page_json;
+
+pub use sessions::UserSessionAnswer;
+
+/// Most roles of one user.
+const ROLES_OF_USER_MAX: i64 = 100;
+
+/// Changes of a user. A member that is left out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct UserChanges {
+    pub name: Option<String>,
+    pub banned: Option<bool>,
+}
+
+/// Which users a list shows; all users if no member is given.
+#[derive(Clone, Debug, Default)]
+pub struct UserSearch {
+    /// A text that their address or name contains. Case does not matter.
+    pub text: Option<String>,
+    /// The id or the name of a role that they have.
+    pub role: Option<String>,
+}
+
+/// What happens to the things that a user made when the user is deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OnDeletion {
+    /// The user is not deleted while such a thing exists.
+    #[default]
+    Refuse,
+    /// Another user, by their id, becomes their maker.
+    HandOver(String),
+    /// The things stay suspended until somebody adopts them.
+    Suspend,
+}
+
+/// A user as those see them who look after users.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcManagedUser", deny_unknown_fields)]
+pub struct ManagedUserAnswer {
+    #[serde(flatten)]
+    user: UserAnswer,
+    banned: bool,
+    roles: Vec<HeldRole>,
+}
+
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+struct HeldRole {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+}
+
+impl ManagedUserAnswer {
+    fn of(user: &UserRow, roles: Vec<RoleRow>) -> ManagedUserAnswer {
+        let roles = roles.into_iter().map(|RoleRow { id, name, .. }| HeldRole { id, name }).collect();
+        ManagedUserAnswer { user: UserAnswer::from(user), banned: user.banned, roles }
+    }
+}
+
+/// The user, if the decision reaches them; held until the transaction ends.
+async fn within(connection: &mut Connection, access: &Access, id: &str) -> Result<UserRow> {
+    let missing = || Error::not_found("user");
+    if access.only().is_some_and(|only| only != id) {
+        return Err(missing());
+    }
+    connection.held_user(id).await?.ok_or_else(missing)
+}
+
+/// Refuses what would leave nobody who may do everything.
+pub(crate) async fn keep_an_admin(connection: &mut Connection, user: &UserRow) -> Result<()> {
+    connection.lock_accounts().await?;
+    let roles = connection.roles_of(&user.id).await?;
+    let Some(admin) = roles.iter().find(|role| role.name == ADMIN) else { return Ok(()) };
+    // One who is banned already, or has no password, is not who keeps the service administered.
+    let counts = !user.banned && connection.password_hash(&user.id).await?.is_some();
+    if counts && connection.others_with_role(&admin.id, &user.id).await? == 0 {
+        return Err(Error::new(Code::Conflict, "This is the last admin. Make another one first."));
+    }
+    Ok(())
+}
+
+impl App {
+    /// A page of users, the newest first: those whom the search is for.
+    pub async fn list_users(&self, caller: &Caller, search: UserSearch, paging: Paging) -> Result<String> {
+        let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
+        let (limit, offset) = (paging.limit as i64, paging.offset as i64);
+        let (users, total) = self
+            .scan(caller, move |connection| {
+                Box::pin(async move {
+                    let UserSearch { text, role } = search;
+                    let (users, total) = connection.users(text, role, only, limit, offset).await?;
+                    let mut answers = Vec::with_capacity(users.len());
+                    for user in &users {
+                        answers.push(ManagedUserAnswer::of(user, connection.roles_of(&user.id).await?));
+                    }
+                    Ok((answers, total))
+                })
+            })
+            .await?;
+        Ok(page_json(&users, paging, total))
+    }
+
+    pub async fn user(&self, caller: &Caller, id: &str) -> Result<ManagedUserAnswer> {
+        let only = caller.access(Resource::Users, Action::Read)?.only().map(str::to_owned);
+        let missing = || Error::not_found("user");
+        if only.is_some_and(|only| only != id) {
+            return Err(missing());
+        }
+        let id = id.to_owned();
+        self.look_up(caller, move |connection| {
+            Box::pin(async move {
+                let user = connection.user(&id).await?.ok_or_else(missing)?;
+                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))
+            })
+        })
+        .await
+    }
+
+    /// Changes a user's name, bans them or lifts the ban. A ban ends their sessions; their keys do not hold while it lasts, and
+    /// what they made is suspended.
+    ///
+    /// # Errors
+    /// `forbidden` if the user holds more than the caller; `conflict` if it would ban the last admin.
+    pub async fn update_user(&self, caller: &Caller, id: &str, changes: UserChanges) -> Result<ManagedUserAnswer> {
+        let access = caller.access(Resource::Users, Action::Update)?;
+        if changes.name.as_deref().is_some_and(|name| check_name(name).is_err()) {
+            return Err(Error::new(Code::InvalidValue, "`name` holds 200 characters at most, and no NUL.").with_field("name"));
+        }
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let mut user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                if changes.banned == Some(true) {
+                    keep_an_admin(connection, &user).await?;
+                    connection.delete_sessions_of(&id, None).await?;
+                }
+                if changes.name.is_some() || changes.banned.is_some() {
+                    user.name = changes.name.unwrap_or(user.name);
+                    user.banned = changes.banned.unwrap_or(user.banned);
+                    user.updated_at = now;
+                    connection.update_user(&user).await?;
+                    settle(connection, &announcer, MakerPart::User(id.clone()), now).await?;
+                }
+                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&id).await?))
+            })
+        })
+        .await
+    }
+
+    /// Deletes a user with their sessions, roles and keys. Records that they created keep their stamps.
+    ///
+    /// # Errors
+    /// `forbidden` if the user, or something to be handed over, holds more than the caller or the heir, and where the caller
+    /// may not update the heir or holds less than the heir; `owns_things` if the user made something and nothing says what
+    /// becomes of it; `conflict` if it is the last admin.
+    pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
+        let access = caller.access(Resource::Users, Action::Delete)?;
+        if on_deletion == OnDeletion::HandOver(id.to_owned()) {
+            return Err(Error::invalid_request("`handOverTo` is the user who is to be deleted."));
+        }
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+        let hands_over = matches!(on_deletion, OnDeletion::HandOver(_));
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                keep_an_admin(connection, &user).await?;
+                let things = connection.things_made_by(&id).await?;
+                match on_deletion {
+                    OnDeletion::Refuse if !things.is_empty() => return Err(owns_things(&things)),
+                    OnDeletion::Refuse | OnDeletion::Suspend => {}
+                    OnDeletion::HandOver(heir) => {
+                        app.hand_over(connection, &announcer, &caller, &user, &heir, things, now).await?;
+                    }
+                }
+                remove_user(connection, &announcer, &id, now).await?;
+                announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await
+            })
+        })
+        .await?;
+        // What is kept in memory still names the user as the maker.
+        if hands_over { self.refresh().await } else { Ok(()) }
+    }
+
+    /// Makes `heir` the maker of what `user` made. Keys that act as the user are left out: they end with the user.
+    ///
+    /// What is handed over acts with the rights of the heir. So a caller who is not the heir has to be allowed to act on them.
+    #[allow(clippy::too_many_arguments)]
+    async fn hand_over(
+        &self,
+        connection: &mut Connection,
+        announcer: &Announcer,
+        caller: &Caller,
+        user: &UserRow,
+        heir: &str,
+        things: Vec<Thing>,
+        now: i64,
+    ) -> Result<()> {
+        let is_to_oneself = caller.is_session_of(heir);
+        if !is_to_oneself {
+            caller.require(Resource::Users, Action::Update).map_err(|error| error.within("`handOverTo`"))?;
+        }
+        let unknown = || Error::new(Code::ForeignKeyViolation, "`handOverTo`: there is no such user.").with_field("handOverTo");
+        if !connection.keep_user(heir).await? {
+            return Err(unknown());
+        }
+        if !is_to_oneself {
+            let row = connection.user(heir).await?.ok_or_else(unknown)?;
+            self.require_strength_over_user(connection, caller, &row).await.map_err(|error| error.within("`handOverTo`"))?;
+        }
+        let maker = Maker { user_id: Some(heir.to_owned()), api_key_id: None };
+        let heir = self.rights_of_maker_in(connection, &maker).await?.caller();
+        let heir = heir.ok_or_else(|| Error::new(Code::Forbidden, "`handOverTo`: this user is banned."))?;
+        raise_versions_of(connection, &things).await?;
+        let ending: Vec<String> = connection.api_keys_of_user(&user.id).await?.into_iter().map(|holder| holder.key.id).collect();
+        for thing in things {
+            if thing.kind == Made::ApiKey && ending.contains(&thing.id) {
+                continue;
+            }
+            let what = || format!("`{}` of {}", thing.id, thing.kind.name());
+            self.require_carried(connection, caller, &thing).await.map_err(|error| error.within(what()))?;
+            self.require_carried(connection, &heir, &thing).await.map_err(|error| match error.code {
+                // Which rights the heir has is not for every caller.
+                Code::Forbidden => Error::new(Code::Forbidden, format!("`handOverTo` lacks a right that {} needs.", what())),
+                _ => error,
+            })?;
+            connection.set_maker(thing.kind, &thing.id, &maker).await?;
+            if thing.kind == Made::ApiKey {
+                settle(connection, announcer, MakerPart::ApiKey(thing.id), now).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a user a role, none of whose rights the caller lacks: the user with their roles.
+    ///
+    /// # Errors
+    /// `forbidden` if the role gives more than the caller holds, or the user holds more; `conflict` if the user has 100 roles.
+    pub async fn give_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<ManagedUserAnswer> {
+        caller.require(Resource::Users, Action::Update)?;
+        let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                // Held: what the role gives does not change until it is given.
+                let role = connection.held_role(&role).await?.ok_or_else(|| unknown_role(&caller))?;
+                caller.covers(&grants(&role.permissions)?)?;
+                if connection.roles_count_beside(&user_id, &role.id).await? >= ROLES_OF_USER_MAX {
+                    let message = format!("A user has {ROLES_OF_USER_MAX} roles at most. Take one away from them first.");
+                    return Err(Error::new(Code::Conflict, message));
+                }
+                connection.give_role(&user_id, &role.id).await?;
+                Ok(ManagedUserAnswer::of(&user, connection.roles_of(&user_id).await?))
+            })
+        })
+        .await
+    }
+
+    /// Takes a role away from a user.
+    ///
+    /// # Errors
+    /// `forbidden` if the user holds more than the caller; `not_found` if they do not have the role; `conflict` for the last
+    /// admin, and for the role that makes a guest one.
+    pub async fn take_role(&self, caller: &Caller, user_id: &str, role: &str) -> Result<()> {
+        caller.require(Resource::Users, Action::Update)?;
+        let (user_id, role, caller, app) = (user_id.to_owned(), role.to_owned(), caller.clone(), self.itself()?);
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = connection.held_user(&user_id).await?.ok_or_else(|| Error::not_found("user"))?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                let role = connection.role(&role).await?.ok_or_else(|| Error::not_found("role"))?;
+                if role.name == ADMIN {
+                    keep_an_admin(connection, &user).await?;
+                }
+                if role.name == ANONYMOUS && user.is_anonymous {
+                    return Err(Error::new(Code::Conflict, "Every guest has the role `anonymous`."));
+                }
+                match connection.take_role(&user_id, &role.id).await? {
+                    true => Ok(()),
+                    false => Err(Error::not_found("role")),
+                }
+            })
+        })
+        .await
+    }
+}
+
+/// The error for a body that names an unknown role. Callers who may not read roles get the same error as for a role that gives
+/// more than they have.
+pub(crate) fn unknown_role(caller: &Caller) -> Error {
+    match caller.holds(Resource::Roles, Action::Read) {
+        true => Error::new(Code::ForeignKeyViolation, "`roleId`: there is no such role.").with_field("roleId"),
+        false => Error::new(Code::Forbidden, "You cannot give what you do not hold."),
+    }
+}

@@ -1,0 +1,117 @@
+//! Sessions of a user as those see and end them who look after users.
+
+use blockbase_query::{Action, Paging};
+use blockbase_schema::{Error, Resource, Result};
+use blockbase_store::SessionRow;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::within;
+use crate::App;
+use crate::base::answer::Timestamp;
+use crate::caller::Caller;
+use crate::records::read::page_json;
+
+/// A session of a user, without its token.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcUserSession", deny_unknown_fields)]
+pub struct UserSessionAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    /// When it was used last, to within five minutes; null where that is not known.
+    last_seen_at: Option<Timestamp>,
+    ip_address: Option<String>,
+    user_agent: Option<String>,
+    /// Whether the request came with this session.
+    current: bool,
+}
+
+impl UserSessionAnswer {
+    fn of(session: SessionRow, current: Option<&str>) -> UserSessionAnswer {
+        UserSessionAnswer {
+            current: current == Some(session.id.as_str()),
+            id: session.id,
+            created_at: Timestamp(session.created_at),
+            expires_at: Timestamp(session.expires_at),
+            last_seen_at: session.last_seen_at.map(Timestamp),
+            ip_address: session.ip_address,
+            user_agent: session.user_agent,
+        }
+    }
+}
+
+impl App {
+    /// A page of a user's sessions that have not expired, the newest first: `{ data, pagination }`. `current` marks the one that asks.
+    ///
+    /// # Errors
+    /// `not_found` for a user whom the caller may not see.
+    pub async fn user_sessions(&self, caller: &Caller, id: &str, paging: Paging) -> Result<String> {
+        let access = caller.access(Resource::Users, Action::Read)?;
+        let missing = || Error::not_found("user");
+        if access.only().is_some_and(|only| only != id) {
+            return Err(missing());
+        }
+        let (id, now) = (id.to_owned(), self.clock.now());
+        let (limit, offset) = (paging.limit as i64, paging.offset as i64);
+        // An earlier version of the server let a user have any number of sessions.
+        let (sessions, total) = self
+            .scan(caller, move |connection| {
+                Box::pin(async move {
+                    connection.user(&id).await?.ok_or_else(missing)?;
+                    let total = connection.sessions_count(&id, now).await?;
+                    Ok((connection.sessions_of(&id, now, limit, offset).await?, total))
+                })
+            })
+            .await?;
+        let identity = caller.identity();
+        let current = identity.and_then(|identity| identity.session()).map(|session| session.id.as_str());
+        let sessions: Vec<_> = sessions.into_iter().map(|session| UserSessionAnswer::of(session, current)).collect();
+        Ok(page_json(&sessions, paging, total))
+    }
+
+    /// Ends all sessions of a user, the caller's own too where it is one of them: how many.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` if the user holds more than the caller.
+    pub async fn end_user_sessions(&self, caller: &Caller, id: &str) -> Result<u64> {
+        let access = caller.access(Resource::Users, Action::Update)?;
+        let (id, caller, app) = (id.to_owned(), caller.clone(), self.itself()?);
+        let now = self.clock.now();
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                // Those that have expired are no sessions any more; they go along, and are not counted.
+                let ended = connection.sessions_count(&id, now).await?;
+                connection.delete_sessions_of(&id, None).await?;
+                u64::try_from(ended).map_err(Error::internal)
+            })
+        })
+        .await
+    }
+
+    /// Ends one session of a user.
+    ///
+    /// # Errors
+    /// `not_found` for a user or a session that is not there; `forbidden` if the user holds more than the caller.
+    pub async fn end_user_session(&self, caller: &Caller, id: &str, session: &str) -> Result<()> {
+        let access = caller.access(Resource::Users, Action::Update)?;
+        let (id, session, caller, app) = (id.to_owned(), session.to_owned(), caller.clone(), self.itself()?);
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let user = within(connection, &access, &id).await?;
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                match connection.end_session(&id, &session).await? {
+                    true => Ok(()),
+                    false => Err(Error::not_found("session")),
+                }
+            })
+        })
+        .await
+    }
+}

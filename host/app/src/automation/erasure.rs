@@ -1,0 +1,237 @@
+//! Erasing a person: what the service itself keeps of a user.
+//!
+//! It is the work of a task (`erase_user`), because it goes through the whole outbox. Each step commits by itself, and all of it can
+//! be run again: what another run has erased is not there any more. No step of records, stamps or search indexes grows with what the user left behind. What is found by the user's address goes together with the
+//! account, because nobody knows the address afterwards.
+
+mod records;
+
+use blockbase_query::{Action, ddl};
+use blockbase_schema::{Error, Resource, Result, Retry};
+use blockbase_store::ReadCost;
+use serde_json::{Value, json};
+
+use crate::App;
+use crate::accounts::removal::remove_user;
+use crate::accounts::users::keep_an_admin;
+use crate::base::topic::{Topic, UserMembers};
+use crate::caller::Caller;
+use crate::caller::judged::Judged;
+use crate::records::stamps::{Restamped, restamp};
+use crate::state::sign_in_tries::account_of;
+
+/// What an erasure is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Erasure {
+    pub(crate) user_id: String,
+    /// Whether the records that the user created go too. Otherwise only the stamps go that lead to the user.
+    pub(crate) deletes_records: bool,
+}
+
+/// What went together with the account.
+#[derive(Clone, Copy, Debug, Default)]
+struct ErasedAccount {
+    /// Whether there was one.
+    is_deleted: bool,
+    log_lines: u64,
+    task_runs: u64,
+}
+
+/// Merges of one search index. Writes of others end a merge early that has two parts left to join, and a new one goes on.
+const MERGES_MAX: usize = 5;
+/// Records whose stamps are cleared in one transaction.
+const STAMPS_AT_ONCE: usize = 2_000;
+
+impl App {
+    /// Demands what an erasure needs: to delete users and events, all of them.
+    pub(crate) fn require_erasure(&self, caller: &Caller) -> Result<()> {
+        caller.require(Resource::Users, Action::Delete)?;
+        caller.require(Resource::Events, Action::Delete)
+    }
+
+    /// Erases a user: `{ user, recordsDeleted, recordsUnstamped, events, eventsWaiting, logLines, taskRuns }`.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller holds less than the user, `conflict` for the last admin, and what refuses the deletion of a
+    /// record.
+    pub(crate) async fn erase_user(&self, caller: &Caller, erasure: &Erasure) -> Result<Value> {
+        self.require_erasure(caller)?;
+        let account = self.erase_account(caller, &erasure.user_id).await?;
+        // Records of a guest who became this user may not all be the user's yet.
+        self.finish_carry_overs_of(Some(&erasure.user_id)).await?;
+        let caller = &Caller { judged: self.judged_of_erasure(caller, &erasure.user_id), ..caller.clone() };
+        let deleted = match erasure.deletes_records {
+            true => self.erase_records(caller, &erasure.user_id).await?,
+            false => 0,
+        };
+        let unstamped = self.erase_stamps(caller, &erasure.user_id).await?;
+        let (events, waiting) = self.erase_events(caller, &erasure.user_id).await?;
+        let user_id = erasure.user_id.clone();
+        let (lines, runs) = self
+            .store
+            .write_in_reserve(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    connection.forget_schema_author(&user_id).await?;
+                    let lines = connection.delete_block_logs_with(&user_id).await?;
+                    Ok((lines, connection.clear_task_runs_with(&user_id).await?))
+                })
+            })
+            .await?;
+        self.erase_from_search(caller).await?;
+        self.store.forget_deleted().await?;
+        Ok(json!({
+            "user": account.is_deleted,
+            "recordsDeleted": deleted,
+            "recordsUnstamped": unstamped,
+            "events": events,
+            "eventsWaiting": waiting,
+            "logLines": account.log_lines + lines,
+            "taskRuns": account.task_runs + runs,
+        }))
+    }
+
+    /// What the rest of an erasure is judged by, once the account is gone: the rights that it needs. Those who erase themselves, or the
+    /// maker of their key, are gone too; the service finishes what they began.
+    fn judged_of_erasure(&self, caller: &Caller, user_id: &str) -> Judged {
+        let maker = caller.identity().and_then(|identity| identity.api_key()).and_then(|key| key.maker.user_id.as_deref());
+        if caller.actor_id() == Some(user_id) || maker == Some(user_id) {
+            return Judged::default();
+        }
+        let mut needs = vec![("users".to_owned(), Action::Delete), ("events".to_owned(), Action::Delete)];
+        needs.extend(self.registry().objects().map(|object| (object.name().to_owned(), Action::Delete)));
+        caller.judged.clone().that_needs(needs)
+    }
+
+    /// Deletes the account with its sessions, roles and keys, and all that holds its address. Suspends what the user made.
+    async fn erase_account(&self, caller: &Caller, id: &str) -> Result<ErasedAccount> {
+        let (announcer, app) = (self.announcer(caller), self.itself()?);
+        let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
+        self.change_accounts_by(caller.judged.clone(), move |connection| {
+            Box::pin(async move {
+                connection.lock_accounts().await?;
+                let Some(user) = connection.held_user(&id).await? else { return Ok(ErasedAccount::default()) };
+                app.require_strength_over_user(connection, &caller, &user).await?;
+                keep_an_admin(connection, &user).await?;
+                connection.forget_sign_in_tries_of(&account_of(&user.email)).await?;
+                let log_lines = connection.delete_block_logs_with(&user.email).await?;
+                let task_runs = connection.clear_task_runs_with(&user.email).await?;
+                // Last, because its events make other writers wait.
+                remove_user(connection, &announcer, &id, now).await?;
+                announcer.emit(connection, Topic::UserDeleted(UserMembers { user_id: &id })).await?;
+                Ok(ErasedAccount { is_deleted: true, log_lines, task_runs })
+            })
+        })
+        .await
+    }
+
+    /// Takes the user's id out of the stamps of records: of how many.
+    async fn erase_stamps(&self, caller: &Caller, user_id: &str) -> Result<u64> {
+        let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
+        let mut changed = 0;
+        for name in &names {
+            loop {
+                let step = self.erase_some_stamps(caller, user_id, name).await?;
+                changed += step.changed;
+                if !step.has_rest {
+                    break;
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Merges the search indexes that still have something of deleted records, or of texts that were changed.
+    async fn erase_from_search(&self, caller: &Caller) -> Result<()> {
+        let names: Vec<String> = self.registry().objects().map(|object| object.name().to_owned()).collect();
+        for name in &names {
+            for _ in 0..MERGES_MAX {
+                let mut begins = true;
+                let mut began = std::time::Instant::now();
+                while self.merge_search(caller, name, begins).await? {
+                    begins = false;
+                    // Others write as well: it rests as long as it works.
+                    tokio::time::sleep(began.elapsed()).await;
+                    began = std::time::Instant::now();
+                }
+                if begins {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One step of it: whether there is more to do.
+    async fn merge_search(&self, caller: &Caller, name: &str, begins: bool) -> Result<bool> {
+        self.on_schema(caller, move |registry| async move {
+            let object = registry.object(name);
+            let Some(merge) = object.and_then(|object| ddl::merge_search_index(self.store.dialect(), object)) else {
+                return Ok(false);
+            };
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        if connection.version("schema").await? != registry.version {
+                            return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                        }
+                        Ok(connection.merge_search(merge, begins).await?)
+                    })
+                })
+                .await
+        })
+        .await
+    }
+
+    /// The same for some of the records of an object, so that other writes go on.
+    async fn erase_some_stamps(&self, caller: &Caller, user_id: &str, name: &str) -> Result<Restamped> {
+        self.on_schema(caller, move |registry| async move {
+            // One that is gone meanwhile has no stamps any more.
+            let Some(object) = registry.object(name).cloned() else { return Ok(Restamped { changed: 0, has_rest: false }) };
+            let user_id = user_id.to_owned();
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        if connection.version("schema").await? != registry.version {
+                            return Err(Error::retry(Retry::SchemaMoved, "the schema is another by now"));
+                        }
+                        restamp(connection, &object, (&user_id, None), STAMPS_AT_ONCE).await
+                    })
+                })
+                .await
+        })
+        .await
+    }
+
+    /// Deletes the events that are of the user's records or name the user, and that nobody still has to get: how many, and how
+    /// many are left because somebody has.
+    async fn erase_events(&self, caller: &Caller, user_id: &str) -> Result<(u64, u64)> {
+        let (mut after, mut deleted, mut waiting) = (0, 0, 0);
+        loop {
+            let page = self
+                .store
+                .read_as_service(ReadCost::Scan, move |connection| {
+                    Box::pin(async move { Ok(connection.events_between(after, i64::MAX).await?) })
+                })
+                .await?;
+            let Some(last) = page.last else { return Ok((deleted, waiting)) };
+            let names_user = |event: &blockbase_store::CommittedEvent| {
+                event.owner.as_deref() == Some(user_id) || event.payload().contains(user_id)
+            };
+            let theirs: Vec<i64> = page.events.iter().filter(|event| names_user(event)).map(|event| event.seq).collect();
+            if !theirs.is_empty() {
+                let began = std::time::Instant::now();
+                let (gone, left) = self
+                    .store
+                    .write_in_reserve(self.by(caller), move |connection| {
+                        Box::pin(async move { Ok(connection.delete_settled_events(&theirs).await?) })
+                    })
+                    .await?;
+                deleted += gone;
+                waiting += left;
+                // Others write as well: it rests as long as it works.
+                tokio::time::sleep(began.elapsed()).await;
+            }
+            after = last;
+        }
+    }
+}

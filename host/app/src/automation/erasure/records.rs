@@ -1,0 +1,122 @@
+//! The records that an erased user created, deleted in transactions that are each bounded by rows and by bytes.
+
+use blockbase_query::{Action, sql};
+use blockbase_schema::{Code, Error, Result};
+use blockbase_store::ReadCost;
+
+use crate::App;
+use crate::caller::Caller;
+use crate::records::deletion::{Step, StepSize, delete_some};
+use crate::records::read::record_id;
+
+/// Records deleted in one transaction, where they are not too large together.
+const RECORDS_AT_ONCE: usize = 500;
+/// The same of what goes along with one record, at first.
+const ALONG_AT_ONCE: usize = 64;
+
+impl App {
+    /// Deletes the records that the user created, as the caller would: how many.
+    pub(super) async fn erase_records(&self, caller: &Caller, user_id: &str) -> Result<usize> {
+        let mut deleted = 0;
+        let mut was_idle = false;
+        loop {
+            let (mut is_over, mut refused, before) = (true, None, deleted);
+            for object in self.registry().objects() {
+                let at_once = RECORDS_AT_ONCE.min(self.settings.bulk_records_max);
+                let (sql, user_id) = (sql::ids_created_by(self.store.dialect(), object, at_once), user_id.to_owned());
+                let ids = self
+                    .store
+                    .read_as_service(ReadCost::Scan, move |connection| {
+                        Box::pin(async move { Ok(connection.ids_created_by(sql, &user_id).await?) })
+                    })
+                    .await?;
+                if ids.is_empty() {
+                    continue;
+                }
+                is_over = false;
+                match self.delete_in_parts(caller, object.name(), ids, &mut deleted).await {
+                    Ok(()) => {}
+                    // Records of another object may have to go first.
+                    Err(error) if error.code == Code::ForeignKeyViolation => refused = Some(error),
+                    Err(error) => return Err(error),
+                }
+            }
+            // Others may have deleted what this round found, so one without a deletion is followed by another look.
+            let is_stuck = was_idle && deleted == before;
+            was_idle = deleted == before;
+            match refused {
+                _ if is_over => return Ok(deleted),
+                Some(error) if is_stuck => return Err(error),
+                // A policy hides what is left from the caller.
+                None if is_stuck => {
+                    return Err(Error::new(Code::Forbidden, "You may not delete all records that this user created."));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Deletes records together, or in halves where they are too large together. `deleted` counts those that are gone.
+    async fn delete_in_parts(&self, caller: &Caller, object: &str, ids: Vec<String>, deleted: &mut usize) -> Result<()> {
+        let mut parts = vec![ids];
+        while let Some(mut part) = parts.pop() {
+            match self.delete_many(caller, object, &part).await {
+                Ok(answer) => *deleted += answer.ids.len(),
+                Err(error) if error.code == Code::AnswerTooLarge && part.len() > 1 => {
+                    parts.push(part.split_off(part.len() / 2));
+                    parts.push(part);
+                }
+                Err(error) if error.code == Code::AnswerTooLarge => {
+                    for id in &part {
+                        *deleted += usize::from(self.delete_in_steps(caller, object, id).await?);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes one record with which too much goes along for one transaction: whether it was there.
+    async fn delete_in_steps(&self, caller: &Caller, object: &str, id: &str) -> Result<bool> {
+        let mut size = StepSize { records: ALONG_AT_ONCE, detaches: false };
+        // Whether nothing is left to detach from the record that is too large by itself.
+        let mut is_alone = false;
+        loop {
+            match self.delete_step(caller, object, id, size).await {
+                Ok(Step::Done(was_there)) => return Ok(was_there),
+                Ok(Step::Some) if size.detaches => {}
+                Ok(Step::Some) => {
+                    // Slowly: the next ones may be as large.
+                    size.records = (size.records + size.records / 4 + 1).min(RECORDS_AT_ONCE);
+                    is_alone = false;
+                }
+                Ok(Step::Nothing) => {
+                    size.detaches = false;
+                    is_alone = true;
+                }
+                Err(error) if error.code != Code::AnswerTooLarge || size.detaches || is_alone => return Err(error),
+                Err(_) if size.records > 1 => size.records = (size.records / 4).max(1),
+                Err(_) => size.detaches = true,
+            }
+        }
+    }
+
+    async fn delete_step(&self, caller: &Caller, object: &str, id: &str, size: StepSize) -> Result<Step> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            let Some(id) = record_id(id) else { return Ok(Step::Done(false)) };
+            let mut context = self.write_context(caller, &registry);
+            let scope = access.scope().clone();
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        context.hold(connection, &object).await?;
+                        delete_some(connection, &mut context, &object, &scope, id, size).await
+                    })
+                })
+                .await
+        })
+        .await
+    }
+}

@@ -1,0 +1,522 @@
+//! Scheduled tasks: what there is, when it is due, and its runs.
+
+mod kind;
+mod runner;
+mod schedule;
+
+use blockbase_query::{Action, Paging};
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow, Thing};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::App;
+use crate::access::makers::keep_maker;
+use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
+use crate::base::stored::Place;
+use crate::caller::Caller;
+use crate::records::read::page_json;
+use crate::state::acts_later::{ActsLater, Kept};
+use kind::Kind;
+use schedule::next_run;
+
+/// Longest name in characters.
+const NAME_CHARS_MAX: usize = 64;
+/// Most tasks, including those of the service.
+const TASKS_MAX: i64 = 1000;
+/// Longest configuration as JSON text, in bytes.
+const CONFIG_BYTES_MAX: usize = 65_536;
+/// Tasks that come with the service.
+const EVENT_RETENTION: &str = "event-retention";
+const ANONYMOUS_USER_CLEANUP: &str = "anonymous-user-cleanup";
+
+/// Changes of a task. A member that is left out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct TaskChanges {
+    pub enabled: Option<bool>,
+    /// Five fields of cron, in UTC.
+    pub schedule: Option<String>,
+    pub config: Option<Value>,
+}
+
+/// What making a task takes.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    pub name: String,
+    pub kind: String,
+    pub schedule: String,
+    pub config: Value,
+    pub enabled: bool,
+}
+
+/// What the service does by itself, on a schedule.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcTask", deny_unknown_fields)]
+pub struct TaskAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: String,
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = kind::NAMES))]
+    kind: String,
+    enabled: bool,
+    /// Five fields of cron, in UTC.
+    schedule: String,
+    #[schemars(with = "AnyObject")]
+    config: Value,
+    last_run_at: Option<Timestamp>,
+    #[schemars(extend("enum" = or_null(&RUN_STATUSES)))]
+    last_status: Option<String>,
+    next_run_at: Option<Timestamp>,
+    suspended: Option<SuspensionAnswer>,
+}
+
+impl From<&TaskRow> for TaskAnswer {
+    fn from(task: &TaskRow) -> TaskAnswer {
+        TaskAnswer {
+            id: task.id.clone(),
+            name: task.name.clone(),
+            kind: task.kind.clone(),
+            enabled: task.enabled,
+            schedule: task.schedule.clone(),
+            config: Place::new("svc_tasks", "config", &task.id).read(&task.config),
+            last_run_at: task.last_run_at.map(Timestamp),
+            last_status: task.last_status.clone(),
+            next_run_at: task.next_run_at.filter(|_| task.enabled).map(Timestamp),
+            suspended: task.suspension.map(SuspensionAnswer::from),
+        }
+    }
+}
+
+/// The states of a run, and of the last one of a task.
+const RUN_STATUSES: [&str; 3] = ["running", "succeeded", "failed"];
+
+/// A run of a task.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcTaskRun", deny_unknown_fields)]
+pub struct TaskRunAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    #[schemars(extend("format" = "uuid"))]
+    task_id: String,
+    #[schemars(extend("enum" = ["schedule", "manual"]))]
+    trigger: String,
+    #[schemars(extend("enum" = RUN_STATUSES))]
+    status: String,
+    started_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    /// What it did, where it succeeded.
+    result: Value,
+    error: Option<String>,
+}
+
+impl From<&TaskRunRow> for TaskRunAnswer {
+    fn from(run: &TaskRunRow) -> TaskRunAnswer {
+        TaskRunAnswer {
+            id: run.id.clone(),
+            task_id: run.task_id.clone(),
+            trigger: run.trigger.clone(),
+            status: run.status.clone(),
+            started_at: Timestamp(run.started_at),
+            finished_at: run.finished_at.map(Timestamp),
+            result: result_of(run),
+            error: run.error.clone(),
+        }
+    }
+}
+
+/// What a run did; null where it did not succeed, or that is not told.
+fn result_of(run: &TaskRunRow) -> Value {
+    run.result.as_deref().map(|result| Place::new("svc_task_runs", "result", &run.id).read(result)).unwrap_or_default()
+}
+
+fn check_name(name: &str) -> Result<()> {
+    let fits = name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.len() <= NAME_CHARS_MAX
+        && name.chars().all(|character| character.is_ascii_lowercase() || character.is_ascii_digit() || "_-".contains(character))
+        && name.parse::<uuid::Uuid>().is_err();
+    if [EVENT_RETENTION, ANONYMOUS_USER_CLEANUP].contains(&name) {
+        let message = format!("`{name}` is the name of a task that comes with the service.");
+        return Err(Error::new(Code::UniqueViolation, message).with_field("name"));
+    }
+    match fits {
+        true => Ok(()),
+        false => Err(Error::new(
+            Code::InvalidValue,
+            format!("`name` begins with a small letter and holds small letters, digits, `_` and `-`: {NAME_CHARS_MAX} at most."),
+        )
+        .with_field("name")),
+    }
+}
+
+/// Tasks as things that act later.
+pub(crate) struct MadeTasks;
+
+impl ActsLater for MadeTasks {
+    fn kind(&self) -> Made {
+        Made::Task
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let rows = connection.tasks().await?.into_iter().filter(|row| !row.maker().is_nobody());
+            let kept = rows.map(|row| Kept {
+                id: row.id.clone(),
+                maker: row.maker(),
+                stored: row.suspension.map(|suspension| suspension.reason),
+                needs: Box::new(move |app, maker| app.may_act_on_task(maker, &row)),
+            });
+            Ok(kept.collect())
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            match connection.task(id).await? {
+                Some(task) => app.require_task(connection, caller, &task).await,
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            let row = connection.held_task(id).await?.ok_or_else(|| Error::not_found("task"))?;
+            made_by_somebody(&row)?;
+            Ok(Vec::new())
+        })
+    }
+}
+
+impl App {
+    pub async fn list_tasks(&self, caller: &Caller) -> Result<Vec<TaskAnswer>> {
+        caller.require(Resource::Tasks, Action::Read)?;
+        self.settle_rights_shown(caller).await;
+        let tasks = self.scan(caller, |connection| Box::pin(async move { Ok(connection.tasks().await?) })).await?;
+        Ok(tasks.iter().map(|task| self.answer_to(caller, task)).collect())
+    }
+
+    /// A task by its id or its name.
+    pub async fn task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
+        caller.require(Resource::Tasks, Action::Read)?;
+        self.shown_task(caller, id_or_name).await
+    }
+
+    async fn shown_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
+        let mut task = self.find_task(caller, id_or_name).await?;
+        if self.settle_rights_shown(caller).await {
+            task = self.find_task(caller, &task.id).await?;
+        }
+        Ok(self.answer_to(caller, &task))
+    }
+
+    /// The task as the caller may see it: the input of a block's action is for those alone who may call the action.
+    fn answer_to(&self, caller: &Caller, task: &TaskRow) -> TaskAnswer {
+        let mut answer = TaskAnswer::from(task);
+        if self.may_act_on_task(caller, task).is_err()
+            && let Some(input) = answer.config.get_mut("input")
+        {
+            *input = Value::Null;
+        }
+        answer
+    }
+
+    async fn find_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskRow> {
+        let key = id_or_name.to_owned();
+        let found = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.task(&key).await?) })).await?;
+        found.ok_or_else(|| Error::not_found("task"))
+    }
+
+    /// Makes a task that calls a block's action or erases a user, with the rights that its maker has at each run.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not do that, or holds less than the user to erase; `unique_violation` if the name is
+    /// taken.
+    pub async fn create_task(&self, caller: &Caller, new: NewTask) -> Result<TaskAnswer> {
+        caller.require(Resource::Tasks, Action::Create)?;
+        check_name(&new.name)?;
+        if !kind::MADE.contains(&new.kind.as_str()) {
+            let message = format!("`type`: {} can be made; the others come with the service.", kind::MADE.join(" and "));
+            return Err(Error::new(Code::InvalidValue, message).with_field("type"));
+        }
+        let config = self.task_config(caller, &new.kind, &new.config)?;
+        let now = self.clock.now();
+        let next = next_run(&new.schedule, now)?;
+        let maker = caller.maker();
+        let (user_id, api_key_id) = (maker.user_id.clone(), maker.api_key_id.clone());
+        let task = TaskRow {
+            id: self.clock.id(now).to_string(),
+            name: new.name,
+            kind: new.kind,
+            enabled: new.enabled,
+            schedule: new.schedule,
+            config: config.to_string(),
+            user_id,
+            api_key_id,
+            last_run_at: None,
+            last_status: None,
+            next_run_at: Some(next),
+            created_at: now,
+            updated_at: now,
+            suspension: None,
+        };
+        let answer = TaskAnswer::from(&task);
+        let (app, acting) = (self.itself()?, caller.clone());
+        self.store
+            .write(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    keep_maker(connection, &maker).await?;
+                    app.require_strength_over_erased(connection, &acting, &task).await?;
+                    if connection.count_tasks().await? >= TASKS_MAX {
+                        return Err(Error::new(Code::Conflict, format!("There are {TASKS_MAX} tasks, the most there may be.")));
+                    }
+                    match connection.insert_task(&task).await? {
+                        true => Ok(()),
+                        false => {
+                            let message = format!("A task named `{}` exists already.", task.name);
+                            Err(Error::new(Code::UniqueViolation, message).with_field("name"))
+                        }
+                    }
+                })
+            })
+            .await?;
+        Ok(answer)
+    }
+
+    /// Enables, disables or tunes a task. Whoever changes what a block's task does, lends it their rights from then on.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not call the action that it calls, or would call, holds less than the user whom it erases,
+    /// or would erase, or changes how guests are deleted and may not delete users.
+    pub async fn update_task(&self, caller: &Caller, id_or_name: &str, changes: TaskChanges) -> Result<TaskAnswer> {
+        caller.require(Resource::Tasks, Action::Update)?;
+        let known = self.find_task(caller, id_or_name).await?;
+        self.may_act_on_task(caller, &known)?;
+        let config = changes.config.as_ref().map(|config| self.task_config(caller, &known.kind, config)).transpose()?;
+        let now = self.clock.now();
+        if let Some(schedule) = &changes.schedule {
+            next_run(schedule, now)?;
+        }
+        let maker = match &config {
+            Some(_) if kind::MADE.contains(&known.kind.as_str()) => Some(caller.maker()),
+            _ => None,
+        };
+        let (app, acting) = (self.itself()?, caller.clone());
+        let task = self
+            .store
+            .write(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    if let Some(maker) = &maker {
+                        keep_maker(connection, maker).await?;
+                    }
+                    let mut task = connection.held_task(&known.id).await?.ok_or_else(|| Error::not_found("task"))?;
+                    // Somebody else may have led it to another action meanwhile.
+                    app.require_task(connection, &acting, &task).await?;
+                    let was_enabled = task.enabled;
+                    task.enabled = changes.enabled.unwrap_or(task.enabled);
+                    if let Some(config) = config {
+                        task.config = config.to_string();
+                        app.require_strength_over_erased(connection, &acting, &task).await?;
+                    }
+                    if let Some(maker) = maker {
+                        connection.set_maker(Made::Task, &task.id, &maker).await?;
+                        (task.user_id, task.api_key_id, task.suspension) = (maker.user_id, maker.api_key_id, None);
+                    }
+                    let moves = changes.schedule.is_some() || (task.enabled && !was_enabled);
+                    task.schedule = changes.schedule.unwrap_or(task.schedule);
+                    if moves || task.next_run_at.is_none() {
+                        task.next_run_at = Some(next_run(&task.schedule, now)?);
+                    }
+                    task.updated_at = now;
+                    connection.update_task(&task).await?;
+                    Ok(task)
+                })
+            })
+            .await?;
+        Ok(TaskAnswer::from(&task))
+    }
+
+    /// Deletes a task that somebody made, with its runs.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not call its action, or holds less than the user whom it erases; `conflict` for those that
+    /// come with the service, which can be disabled.
+    pub async fn delete_task(&self, caller: &Caller, id_or_name: &str) -> Result<()> {
+        caller.require(Resource::Tasks, Action::Delete)?;
+        let task = self.find_task(caller, id_or_name).await?;
+        if !kind::MADE.contains(&task.kind.as_str()) {
+            return Err(Error::new(Code::Conflict, "This task comes with the service. Disable it instead."));
+        }
+        let (app, caller) = (self.itself()?, caller.clone());
+        self.store
+            .write(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    let task = connection.held_task(&task.id).await?.ok_or_else(|| Error::not_found("task"))?;
+                    app.require_task(connection, &caller, &task).await?;
+                    match connection.delete_task(&task.id).await? {
+                        true => Ok(()),
+                        false => Err(Error::not_found("task")),
+                    }
+                })
+            })
+            .await
+    }
+
+    /// Runs of a task, the newest first: `{ data, pagination }`. What a block's action answered shows to those alone who may call it.
+    pub async fn task_runs(&self, caller: &Caller, id_or_name: &str, paging: Paging) -> Result<String> {
+        caller.require(Resource::Tasks, Action::Read)?;
+        let task = self.find_task(caller, id_or_name).await?;
+        let shows_outcome = self.may_act_on_task(caller, &task).is_ok();
+        let (limit, offset) = (paging.limit as i64, paging.offset as i64);
+        let (mut runs, total) = self
+            .scan(caller, move |connection| Box::pin(async move { Ok(connection.task_runs(&task.id, limit, offset).await?) }))
+            .await?;
+        if !shows_outcome {
+            runs.iter_mut().for_each(|run| (run.result, run.error) = (None, None));
+        }
+        Ok(page_json(&runs.iter().map(TaskRunAnswer::from).collect::<Vec<_>>(), paging, total))
+    }
+
+    /// Adopts a task by its id or its name: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if it comes with the service.
+    pub async fn adopt_task(&self, caller: &Caller, id_or_name: &str) -> Result<TaskAnswer> {
+        caller.require(Resource::Tasks, Action::Update)?;
+        let id = self.find_task(caller, id_or_name).await?.id;
+        self.adopt(caller, Made::Task, &id).await?;
+        self.shown_task(caller, &id).await
+    }
+
+    /// Demands the rights that a task carries: those to call its action. The service's own tasks carry none beside `tasks`.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not call the action.
+    pub(crate) fn may_act_on_task(&self, caller: &Caller, task: &TaskRow) -> Result<()> {
+        if !kind::MADE.contains(&task.kind.as_str()) {
+            return Ok(());
+        }
+        let config: Value = serde_json::from_str(&task.config).map_err(Error::internal)?;
+        match Kind::read(&task.kind, &config)? {
+            Kind::BlockAction { block, action, .. } if !self.may_call_declared(caller, &block, &action) => {
+                Err(Error::new(Code::Forbidden, "The task calls an action that you may not call."))
+            }
+            Kind::EraseUser(_) => self.require_erasure(caller),
+            Kind::BlockAction { .. } | Kind::AnonymousCleanup { .. } | Kind::EventRetention => Ok(()),
+        }
+    }
+
+    /// As [`App::may_act_on_task`], and demands that a caller holds what the user holds whom the task erases. A run has the rights of
+    /// the task's maker, so without this the caller would borrow them.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    pub(crate) async fn require_task(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
+        self.may_act_on_task(caller, task)?;
+        self.require_strength_over_erased(connection, caller, task).await
+    }
+
+    /// Demands what the user holds whom the task erases. A user who is gone holds nothing.
+    async fn require_strength_over_erased(&self, connection: &mut Connection, caller: &Caller, task: &TaskRow) -> Result<()> {
+        if !kind::MADE.contains(&task.kind.as_str()) {
+            return Ok(());
+        }
+        let config: Value = serde_json::from_str(&task.config).map_err(Error::internal)?;
+        let Kind::EraseUser(erasure) = Kind::read(&task.kind, &config)? else { return Ok(()) };
+        match connection.user(&erasure.user_id).await? {
+            Some(user) => self.require_strength_over_user(connection, caller, &user).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Makes the tasks that come with the service, where they are not there yet.
+    pub(crate) async fn seed_tasks(&self) -> Result<()> {
+        let now = self.clock.now();
+        let mut seeded = vec![(EVENT_RETENTION, Kind::EventRetention, "30 3 * * *", true)];
+        if self.settings.anonymous_auth {
+            let cleanup = Kind::AnonymousCleanup { max_age_days: kind::MAX_AGE_DAYS_DEFAULT };
+            seeded.push((ANONYMOUS_USER_CLEANUP, cleanup, "0 3 * * *", true));
+        }
+        let mut tasks = Vec::with_capacity(seeded.len());
+        for (name, kind, schedule, enabled) in seeded {
+            tasks.push(TaskRow {
+                id: self.clock.id(now).to_string(),
+                name: name.to_owned(),
+                kind: kind.name().to_owned(),
+                enabled,
+                schedule: schedule.to_owned(),
+                config: kind.config().to_string(),
+                user_id: None,
+                api_key_id: None,
+                last_run_at: None,
+                last_status: None,
+                next_run_at: Some(next_run(schedule, now)?),
+                created_at: now,
+                updated_at: now,
+                suspension: None,
+            });
+        }
+        self.store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move {
+                    for task in &tasks {
+                        connection.insert_task(task).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// A configuration that fits the kind, with its defaults, and does nothing that the caller may not do.
+    fn task_config(&self, caller: &Caller, kind: &str, config: &Value) -> Result<Value> {
+        let kind = Kind::read(kind, config)?;
+        if let Kind::BlockAction { block, action, input } = &kind {
+            let (installed, place) = self.callable(caller, block, action)?;
+            let declared = &installed.manifest.actions[place];
+            self.runtime()?.validate_input(&installed, declared, input)?;
+        }
+        match &kind {
+            Kind::EraseUser(_) => self.require_erasure(caller)?,
+            Kind::AnonymousCleanup { .. } => may_delete_guests(caller)?,
+            Kind::BlockAction { .. } | Kind::EventRetention => {}
+        }
+        let config = kind.config();
+        match config.to_string().len() <= CONFIG_BYTES_MAX {
+            true => Ok(config),
+            false => {
+                let message = format!("`config` is larger than {CONFIG_BYTES_MAX} bytes.");
+                Err(Error::new(Code::InvalidValue, message).with_field("config"))
+            }
+        }
+    }
+}
+
+/// Demands the right to delete users of a caller who has guests deleted, or changes which ones are.
+///
+/// # Errors
+/// `forbidden`.
+fn may_delete_guests(caller: &Caller) -> Result<()> {
+    caller.require(Resource::Users, Action::Delete).map_err(|error| error.within("The task deletes guests"))
+}
+
+/// Demands that a task is one that somebody made.
+///
+/// # Errors
+/// `conflict` for those that come with the service.
+fn made_by_somebody(task: &TaskRow) -> Result<()> {
+    match kind::MADE.contains(&task.kind.as_str()) {
+        true => Ok(()),
+        false => Err(Error::new(Code::Conflict, "This task belongs to the service and cannot be adopted.")),
+    }
+}

@@ -1,0 +1,136 @@
+//! What a task does, read from its type and its configuration.
+
+use blockbase_schema::{Code, Error, Result};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::automation::erasure::Erasure;
+
+pub(super) const BLOCK_ACTION: &str = "block_action";
+const ERASE_USER: &str = "erase_user";
+/// What somebody can make; the others come with the service.
+pub(super) const MADE: [&str; 2] = [BLOCK_ACTION, ERASE_USER];
+/// All types of tasks.
+pub(super) const NAMES: [&str; 4] = [ANONYMOUS_CLEANUP, EVENT_RETENTION, BLOCK_ACTION, ERASE_USER];
+pub(super) const ANONYMOUS_CLEANUP: &str = "anonymous_cleanup";
+const EVENT_RETENTION: &str = "event_retention";
+/// Days after which a guest is deleted.
+pub(super) const MAX_AGE_DAYS_DEFAULT: u32 = 30;
+const MAX_AGE_DAYS_MAX: u32 = 36_500;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Kind {
+    /// Deletes guests who are older.
+    AnonymousCleanup { max_age_days: u32 },
+    /// Deletes settled events older than `SVC_EVENTS_RETENTION_DAYS`.
+    EventRetention,
+    /// Calls a block's action.
+    BlockAction { block: String, action: String, input: Value },
+    /// Erases what the service keeps of a user.
+    EraseUser(Erasure),
+}
+
+/// What becomes of the records that an erased user created.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Records {
+    Keep,
+    Delete,
+}
+
+fn parsed<T: DeserializeOwned>(config: &Value) -> Result<T> {
+    let invalid = |why: String| Error::new(Code::InvalidValue, format!("`config`: {why}.")).with_field("config");
+    // serde would take an array of the members' values too.
+    match config.is_object() {
+        true => T::deserialize(config).map_err(|error| invalid(error.to_string())),
+        false => Err(invalid("it is an object".to_owned())),
+    }
+}
+
+impl Kind {
+    /// # Errors
+    /// `invalid_value` for a configuration that does not fit.
+    pub(super) fn read(kind: &str, config: &Value) -> Result<Kind> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        struct Cleanup {
+            #[serde(default = "default_age")]
+            max_age_days: u32,
+        }
+        fn default_age() -> u32 {
+            MAX_AGE_DAYS_DEFAULT
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Nothing {}
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Call {
+            block: String,
+            action: String,
+            #[serde(default = "no_input")]
+            input: Value,
+        }
+        fn no_input() -> Value {
+            json!({})
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields, rename_all = "camelCase")]
+        struct Erase {
+            user_id: String,
+            #[serde(default = "keep")]
+            records: Records,
+        }
+        fn keep() -> Records {
+            Records::Keep
+        }
+        match kind {
+            ANONYMOUS_CLEANUP => {
+                let Cleanup { max_age_days } = parsed(config)?;
+                // Less than a day would delete those who signed in a moment ago.
+                if !(1..=MAX_AGE_DAYS_MAX).contains(&max_age_days) {
+                    let message = format!("`config`: `maxAgeDays` is 1 to {MAX_AGE_DAYS_MAX}.");
+                    return Err(Error::new(Code::InvalidValue, message).with_field("config"));
+                }
+                Ok(Kind::AnonymousCleanup { max_age_days })
+            }
+            EVENT_RETENTION => parsed::<Nothing>(config).map(|Nothing {}| Kind::EventRetention),
+            BLOCK_ACTION => {
+                let Call { block, action, input } = parsed(config)?;
+                Ok(Kind::BlockAction { block, action, input })
+            }
+            ERASE_USER => {
+                let Erase { user_id, records } = parsed(config)?;
+                let invalid = |_| {
+                    let message = "`config`: `userId` is the id of a user, a UUID.";
+                    Error::new(Code::InvalidValue, message).with_field("config")
+                };
+                let user_id: uuid::Uuid = user_id.parse().map_err(invalid)?;
+                let deletes_records = matches!(records, Records::Delete);
+                Ok(Kind::EraseUser(Erasure { user_id: user_id.to_string(), deletes_records }))
+            }
+            other => Err(Error::internal(format!("a task of the unknown type {other:?}"))),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Kind::AnonymousCleanup { .. } => ANONYMOUS_CLEANUP,
+            Kind::EventRetention => EVENT_RETENTION,
+            Kind::BlockAction { .. } => BLOCK_ACTION,
+            Kind::EraseUser(_) => ERASE_USER,
+        }
+    }
+
+    pub(super) fn config(&self) -> Value {
+        match self {
+            Kind::AnonymousCleanup { max_age_days } => json!({ "maxAgeDays": max_age_days }),
+            Kind::EventRetention => json!({}),
+            Kind::BlockAction { block, action, input } => json!({ "block": block, "action": action, "input": input }),
+            Kind::EraseUser(Erasure { user_id, deletes_records }) => {
+                json!({ "userId": user_id, "records": if *deletes_records { "delete" } else { "keep" } })
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Runs of tasks: won, leased, done, told of.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use blockbase_query::Action;
+use blockbase_schema::{Code, Error, Resource, Result, Retry};
+use blockbase_store::{ReadCost, Service, TaskRow, TaskRunRow};
+use serde_json::{Value, json};
+
+use super::kind::{ANONYMOUS_CLEANUP, BLOCK_ACTION, Kind};
+use super::{TaskRunAnswer, may_delete_guests, next_run};
+use crate::App;
+use crate::base::topic::Topic;
+use crate::caller::Caller;
+
+/// How long a run is believed to be under way without a word of it.
+const LEASE: Duration = Duration::from_secs(60);
+const LEASE_MS: i64 = LEASE.as_millis() as i64;
+/// How often a run says that it is under way.
+const RENEW: Duration = Duration::from_secs(20);
+/// Runs of a task that are kept.
+const RUNS_KEPT: i64 = 100;
+const DAY_MS: i64 = 24 * 3_600_000;
+/// Longest error text kept, in characters.
+const ERROR_CHARS_MAX: usize = 1000;
+
+/// What events say of a block's action that failed.
+const ACTION_FAILED: &str = "The action failed. The runs of the task show why to those who may call it.";
+
+/// How saying that a run is under way went.
+enum Renewal {
+    Held,
+    Lost,
+    /// The database did not answer.
+    Unknown,
+}
+
+impl App {
+    /// Begins the runs that are due; of several instances one begins each. A task whose last run is still under way stays due.
+    pub async fn run_due_tasks(self: &Arc<Self>) -> Result<()> {
+        let now = self.clock.now();
+        let due = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| Box::pin(async move { Ok(connection.due_tasks(now).await?) }))
+            .await?;
+        for task in due {
+            let Some(under_way) = self.task_runs_under_way.enter() else { return Ok(()) };
+            // A task that was due while no instance ran is run once, not once a time that it missed.
+            let next = next_run(&task.schedule, now).ok();
+            let run = self.new_run(&task, "schedule");
+            let (id, seen, begun) = (task.id.clone(), task.next_run_at.unwrap_or(now), run.clone());
+            let won = self
+                .store
+                .write_in_reserve(Service, move |connection| {
+                    Box::pin(async move {
+                        // Begun first: where a run is under way nothing has changed yet, and the task stays due.
+                        if !connection.begin_run(&begun, LEASE_MS).await? {
+                            return Ok(false);
+                        }
+                        match connection.win_run(&id, seen, next).await? {
+                            true => Ok(true),
+                            // Undoes the beginning: another instance had this run already.
+                            false => Err(Error::retry(Retry::Contended, "another instance was first")),
+                        }
+                    })
+                })
+                .await;
+            match won {
+                Ok(true) => {
+                    let finish = Arc::clone(self).finish_run(task, run, Caller::system());
+                    tokio::spawn(async move {
+                        finish.await;
+                        drop(under_way);
+                    });
+                }
+                Ok(false) => {}
+                Err(error) if error.retry.is_some() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts runs as failed whose instance has not been heard of for longer than a lease, and tells of them. `at_boot`, on a
+    /// database that no other process has, those are all.
+    pub async fn fail_abandoned_runs(&self, at_boot: bool) -> Result<()> {
+        let (now, all) = (self.clock.now(), at_boot && !self.is_shared());
+        let announcer = self.announcer(&Caller::system());
+        self.store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move {
+                    let error = "The instance that ran it ended before the run did.";
+                    for (run, name) in connection.fail_abandoned_runs(now, error, all).await? {
+                        announcer.emit(connection, Topic::run_ended(&name, &run, &Value::Null)).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+
+    /// Lets no run begin any more, and waits for those that are under way here.
+    pub async fn drain_tasks(&self) {
+        self.task_runs_under_way.drain().await;
+    }
+
+    /// Runs a task now, enabled or not, and answers with the run when it has ended. It goes on where the caller goes away.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not call its action, since it has the effect and shows the result of a call, where the
+    /// caller holds less than the user whom it erases, and where it deletes guests and the caller may not delete users;
+    /// `conflict` if a run of it is under way.
+    pub async fn run_task(self: &Arc<Self>, caller: &Caller, id_or_name: &str) -> Result<TaskRunAnswer> {
+        caller.require(Resource::Tasks, Action::Update)?;
+        let task = self.find_task(caller, id_or_name).await?;
+        self.may_act_on_task(caller, &task)?;
+        if task.kind == ANONYMOUS_CLEANUP {
+            may_delete_guests(caller)?;
+        }
+        let under_way = self.task_runs_under_way.enter();
+        let under_way = under_way.ok_or_else(|| Error::new(Code::Unavailable, "The server is about to end."))?;
+        let run = self.new_run(&task, "manual");
+        let (app, acting, known, begun) = (Arc::clone(self), caller.clone(), task.clone(), run.clone());
+        let is_begun = self
+            .store
+            .write_in_reserve(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    app.require_strength_over_erased(connection, &acting, &known).await?;
+                    Ok(connection.begin_run(&begun, LEASE_MS).await?)
+                })
+            })
+            .await?;
+        if !is_begun {
+            return Err(Error::new(Code::Conflict, format!("A run of `{}` is under way.", task.name)));
+        }
+        let finish = Arc::clone(self).finish_run(task, run, caller.clone());
+        let ended = tokio::spawn(async move {
+            let ended = finish.await;
+            drop(under_way);
+            ended
+        });
+        let ended = ended.await.map_err(Error::internal)?;
+        self.recheck(caller).await?;
+        Ok(TaskRunAnswer::from(&ended))
+    }
+
+    fn new_run(&self, task: &TaskRow, trigger: &str) -> TaskRunRow {
+        let now = self.clock.now();
+        TaskRunRow {
+            id: self.clock.id(now).to_string(),
+            task_id: task.id.clone(),
+            trigger: trigger.to_owned(),
+            status: "running".to_owned(),
+            started_at: now,
+            finished_at: None,
+            result: None,
+            error: None,
+        }
+    }
+
+    /// Does what the task is for, and stores how it ended with the event that tells of it.
+    async fn finish_run(self: Arc<Self>, task: TaskRow, mut run: TaskRunRow, caller: Caller) -> TaskRunRow {
+        let mut work = tokio::spawn({
+            let (app, task, run_id) = (Arc::clone(&self), task.clone(), run.id.clone());
+            async move { app.perform(&task, run_id).await }
+        });
+        let mut heard_of = Instant::now();
+        let outcome = loop {
+            tokio::select! {
+                ended = &mut work => break ended.unwrap_or_else(|_| Err(Error::internal("a task panicked"))),
+                () = tokio::time::sleep(RENEW) => {
+                    match self.renew(&run.id).await {
+                        Renewal::Held => heard_of = Instant::now(),
+                        Renewal::Unknown if heard_of.elapsed() < LEASE => {}
+                        // Another instance may begin the next run by now.
+                        Renewal::Lost | Renewal::Unknown => {
+                            work.abort();
+                            break Err(Error::new(Code::Unavailable, "The run lost its lease: the database could not be reached."));
+                        }
+                    }
+                }
+            }
+        };
+        run.finished_at = Some(self.clock.now());
+        let mut result = Value::Null;
+        match outcome {
+            Ok(answer) => {
+                (run.status, run.result) = ("succeeded".to_owned(), Some(answer.to_string()));
+                result = answer;
+            }
+            Err(error) => {
+                if let Some(cause) = &error.cause {
+                    tracing::error!(task.name, error.cause = %cause, "a task failed");
+                }
+                // Postgres' text holds no NUL.
+                let message = error.message.replace('\0', "\u{fffd}").chars().take(ERROR_CHARS_MAX).collect();
+                (run.status, run.error) = ("failed".to_owned(), Some(message));
+            }
+        }
+        // What a block answers, its failures too, is for those who may call it; the runs show it to them.
+        let mut told = run.clone();
+        if task.kind == BLOCK_ACTION {
+            result = Value::Null;
+            told.error = told.error.map(|_| ACTION_FAILED.to_owned());
+        }
+        let (announcer, name, ended) = (self.announcer(&caller), task.name.clone(), run.clone());
+        let stored = self
+            .store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move {
+                    let is_ended = connection.end_run(&ended).await?;
+                    if is_ended {
+                        announcer.emit(connection, Topic::run_ended(&name, &told, &result)).await?;
+                    }
+                    connection.trim_task_runs(&ended.task_id, RUNS_KEPT).await?;
+                    Ok(is_ended)
+                })
+            })
+            .await;
+        match stored {
+            Ok(true) => {}
+            Ok(false) => (run.status, run.error) = ("failed".to_owned(), Some("The run lost its lease.".to_owned())),
+            Err(error) => tracing::error!(task.name, error.cause = %error, "the end of a task's run could not be stored"),
+        }
+        run
+    }
+
+    async fn renew(&self, run_id: &str) -> Renewal {
+        let id = run_id.to_owned();
+        let renew = self
+            .store
+            .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.renew_run(&id, LEASE_MS).await?) }));
+        match renew.await {
+            Ok(true) => Renewal::Held,
+            Ok(false) => Renewal::Lost,
+            Err(error) => {
+                tracing::warn!(run.id = run_id, error.cause = %error, "the lease of a task's run could not be renewed");
+                Renewal::Unknown
+            }
+        }
+    }
+
+    async fn perform(self: &Arc<Self>, task: &TaskRow, run_id: String) -> Result<Value> {
+        let config: Value = serde_json::from_str(&task.config).map_err(Error::internal)?;
+        match Kind::read(&task.kind, &config)? {
+            Kind::AnonymousCleanup { max_age_days } => {
+                let before = self.clock.now() - i64::from(max_age_days) * DAY_MS;
+                Ok(json!({ "deleted": self.delete_old_guests(before).await? }))
+            }
+            Kind::EventRetention => Ok(json!({ "deleted": self.keep_outbox_bounded().await? })),
+            Kind::BlockAction { block, action, input } => {
+                let caller = self.task_caller(task).await?;
+                let answer = self.call_action(&caller, &block, &action, input.to_string(), run_id).await?;
+                serde_json::from_str(&answer).map_err(Error::internal)
+            }
+            Kind::EraseUser(erasure) => {
+                let caller = self.task_caller(task).await?;
+                self.erase_user(&caller, &erasure).await
+            }
+        }
+    }
+
+    /// The maker of the task, with their current rights.
+    async fn task_caller(&self, task: &TaskRow) -> Result<Caller> {
+        match self.rights_of_maker(&task.maker()).await?.caller() {
+            Some(caller) => Ok(caller),
+            None if !self.settings.require_auth => Ok(Caller::system()),
+            None => Err(Error::new(
+                Code::Forbidden,
+                "Whoever made this task is gone or banned, or their key is. Adopt it to run it with your rights.",
+            )),
+        }
+    }
+}

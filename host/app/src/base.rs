@@ -1,0 +1,9 @@
+//! What knows no other part of this crate: times, topics, frames of streams, stored documents, answers that many share.
+
+pub(crate) mod answer;
+pub(crate) mod clock;
+pub(crate) mod frames;
+pub(crate) mod offload;
+pub(crate) mod stored;
+pub(crate) mod topic;
+pub(crate) mod webhook_headers;

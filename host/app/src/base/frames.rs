@@ -1,0 +1,122 @@
+//! Frames on their way to the client of a stream: few, and few bytes, however slowly it reads.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use blockbase_quota::{ByteQuota, BytesHeld, QuotaOwner};
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// Bytes of the frames that wait for a client; one larger frame may wait alone.
+const BYTES_AHEAD_MAX: u32 = 1024 * 1024;
+
+/// Where frames are put.
+#[derive(Clone)]
+pub struct FrameSender {
+    sender: mpsc::Sender<Waiting>,
+    room: Arc<Semaphore>,
+    /// Where they are counted too, while they wait for room and while they wait for the client.
+    counted: Option<(Arc<ByteQuota>, QuotaOwner)>,
+}
+
+/// A frame that waits for the client.
+struct Waiting {
+    frame: Bytes,
+    _room: OwnedSemaphorePermit,
+    _held: Option<BytesHeld>,
+}
+
+/// Where the client's connection takes them.
+pub struct Frames(mpsc::Receiver<Waiting>);
+
+/// A queue of at most `frames_max` frames.
+pub(crate) fn frames(frames_max: usize, counted: Option<(Arc<ByteQuota>, QuotaOwner)>) -> (FrameSender, Frames) {
+    let (sender, receiver) = mpsc::channel(frames_max);
+    (FrameSender { sender, room: Arc::new(Semaphore::new(BYTES_AHEAD_MAX as usize)), counted }, Frames(receiver))
+}
+
+/// A queue of at most `frames_max` frames that all streams share, so that those of one stream take no memory of their own.
+pub(crate) fn shared_frames(frames_max: usize) -> (FrameSender, Frames) {
+    frames(frames_max, None)
+}
+
+/// Room for one frame.
+pub struct FramePlace<'s> {
+    slot: mpsc::Permit<'s, Waiting>,
+    room: OwnedSemaphorePermit,
+    held: Option<BytesHeld>,
+}
+
+impl FramePlace<'_> {
+    pub fn send(self, frame: Bytes) {
+        self.slot.send(Waiting { frame, _room: self.room, _held: self.held });
+    }
+}
+
+impl FrameSender {
+    /// Waits until there is room for a frame of `bytes` bytes; `None` once the client is gone.
+    pub async fn room(&self, bytes: usize) -> Option<FramePlace<'_>> {
+        // The frame is there already.
+        let held = self.counted.as_ref().map(|(quota, owner)| quota.hold(owner, bytes));
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX).min(BYTES_AHEAD_MAX);
+        let room = tokio::select! {
+            room = Arc::clone(&self.room).acquire_many_owned(bytes) => room.ok()?,
+            () = self.sender.closed() => return None,
+        };
+        Some(FramePlace { slot: self.sender.reserve().await.ok()?, room, held })
+    }
+
+    /// Sends a frame once there is room; whether the client is still there.
+    pub async fn send(&self, frame: Bytes) -> bool {
+        match self.room(frame.len()).await {
+            Some(place) => {
+                place.send(frame);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Waits until the client is gone.
+    pub async fn closed(&self) {
+        self.sender.closed().await;
+    }
+}
+
+impl Frames {
+    /// The next frame; `None` at the end.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        self.0.recv().await.map(|waiting| waiting.frame)
+    }
+
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        self.0.poll_recv(context).map(|next| next.map(|waiting| waiting.frame))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn few_bytes_wait_for_a_slow_client() {
+        let quota = crate::access::quota::response_bytes();
+        let (sender, mut frames) = frames(16, Some((Arc::clone(&quota), QuotaOwner::Service)));
+        let large = Bytes::from(vec![0; 3 * BYTES_AHEAD_MAX as usize]);
+        let waits = async |bytes| tokio::time::timeout(Duration::from_millis(50), sender.room(bytes)).await.is_err();
+        assert!(sender.send(large.clone()).await);
+        assert!(waits(1).await, "a larger frame waits alone");
+        assert_eq!(quota.bytes(), large.len());
+        assert_eq!(frames.next().await.map(|frame| frame.len()), Some(large.len()));
+        for _ in 0..16 {
+            assert!(sender.send(Bytes::from_static(b"x")).await);
+        }
+        assert!(waits(1).await, "as many frames as may be");
+        assert!(waits(large.len()).await);
+        drop(frames);
+        assert!(!sender.send(large).await);
+        assert_eq!(quota.bytes(), 0);
+    }
+}

@@ -1,0 +1,61 @@
+//! Who asks for a session, and why they get none.
+
+use blockbase_auth::PasswordProblem;
+use blockbase_schema::Error;
+
+use crate::caller::Credentials;
+
+/// Where a session comes from, and whether the client keeps it.
+#[derive(Clone, Debug, Default)]
+pub struct Client {
+    pub ip_address: Option<String>,
+    pub user_agent: Option<String>,
+    /// What the request presented: a guest's session is carried over.
+    pub credentials: Credentials,
+}
+
+/// Why an authentication request was refused; the surface has the protocol's own codes for these.
+#[derive(Debug)]
+pub enum AuthProblem {
+    UserExists,
+    PasswordTooShort,
+    PasswordTooLong,
+    PasswordIsEmail,
+    PasswordIsCommon,
+    InvalidEmail,
+    /// A member of the body is missing, or of another type, or too long.
+    Validation(String),
+    SignUpDisabled,
+    InvalidEmailOrPassword,
+    /// There is no session, and one is needed.
+    NoSession,
+    /// The current password is another.
+    InvalidPassword,
+    /// A guest has no password to change.
+    NoCredential,
+    EmailCannotChange,
+    NothingToChange,
+    /// A guest asked to become a guest.
+    GuestAlready,
+    NoGuest,
+    /// Guest sign-in is off.
+    GuestsOff,
+    Other(Error),
+}
+
+impl From<Error> for AuthProblem {
+    fn from(error: Error) -> Self {
+        AuthProblem::Other(error)
+    }
+}
+
+impl From<PasswordProblem> for AuthProblem {
+    fn from(problem: PasswordProblem) -> Self {
+        match problem {
+            PasswordProblem::TooShort => AuthProblem::PasswordTooShort,
+            PasswordProblem::TooLong => AuthProblem::PasswordTooLong,
+            PasswordProblem::IsEmail => AuthProblem::PasswordIsEmail,
+            PasswordProblem::IsCommon => AuthProblem::PasswordIsCommon,
+        }
+    }
+}

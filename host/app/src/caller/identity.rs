@@ -1,0 +1,130 @@
+//! Who a credential, or the maker of a thing, was found to be, with their rights.
+
+use std::net::IpAddr;
+use std::sync::{Arc, OnceLock};
+
+use blockbase_auth::{Actor, Via};
+use blockbase_query::Permissions;
+use blockbase_quota::QuotaOwner;
+use blockbase_store::{ApiKeyRow, SessionRow, SuspensionReason, UserRow};
+
+use crate::caller::judged::Stamp;
+
+/// The credential that showed an identity.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown {
+    Session {
+        row: SessionRow,
+        /// Whether it began with the bootstrap password, and the account still waits for its claim.
+        pending_claim: bool,
+    },
+    ApiKey(ApiKeyRow),
+}
+
+/// A user with what they may do here.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) user: UserRow,
+    pub(crate) shown: Shown,
+    pub(crate) roles: Vec<String>,
+    pub(crate) permissions: Arc<Permissions>,
+    /// Why the key that showed them has no power, if that is so.
+    pub(crate) suspended: Option<SuspensionReason>,
+    /// When the session or key ends, or a key that it was made with.
+    pub(crate) holds_until: i64,
+    /// The answer of `/api/v1/me`, once somebody asked for it.
+    pub(crate) verdict: OnceLock<Arc<str>>,
+    /// When the rights were found, or found to be still there.
+    pub(crate) judged: Arc<Stamp>,
+    pub(crate) kept_at: i64,
+}
+
+impl Identity {
+    pub(crate) fn session(&self) -> Option<&SessionRow> {
+        match &self.shown {
+            Shown::Session { row, .. } => Some(row),
+            Shown::ApiKey(_) => None,
+        }
+    }
+
+    pub(crate) fn api_key(&self) -> Option<&ApiKeyRow> {
+        match &self.shown {
+            Shown::Session { .. } => None,
+            Shown::ApiKey(key) => Some(key),
+        }
+    }
+
+    pub(crate) fn actor(&self) -> Actor {
+        let api_key_id = self.api_key().map(|key| key.id.clone());
+        let via = if api_key_id.is_some() { Via::ApiKey } else { Via::Session };
+        Actor { user_id: Some(self.user.id.clone()), api_key_id, via }
+    }
+
+    /// Whose share a request from `address` uses; background work has no address.
+    ///
+    /// Nobody gets a further share by themselves. Anybody can become any number of guests, so guests share by their address. A
+    /// user can make many keys for themselves, so those use the user's share. A key that somebody else made has its own.
+    pub(crate) fn quota_owner(&self, address: Option<IpAddr>) -> QuotaOwner {
+        match &self.shown {
+            Shown::ApiKey(key) if key.maker.user_id.as_ref() != Some(&self.user.id) => QuotaOwner::Key(key.id.as_str().into()),
+            _ if self.user.is_anonymous => QuotaOwner::of_address(address),
+            _ => QuotaOwner::User(self.user.id.as_str().into()),
+        }
+    }
+}
+
+/// A session that was extended by a request, which the client should know of.
+#[derive(Clone, Debug)]
+pub struct Renewed {
+    pub token: String,
+    /// Whether it came in a cookie, which lives on then.
+    pub by_cookie: bool,
+}
+
+/// Through this a request learns that its session was extended. Without it no session is extended, because a request that cannot
+/// notify its client must not use up the extension.
+#[derive(Clone, Debug, Default)]
+pub struct RenewalSlot(pub(crate) Option<Arc<OnceLock<Renewed>>>);
+
+impl RenewalSlot {
+    /// One that extends sessions.
+    pub fn listening() -> RenewalSlot {
+        RenewalSlot(Some(Arc::default()))
+    }
+
+    /// What was extended.
+    pub fn renewed(&self) -> Option<&Renewed> {
+        self.0.as_ref().and_then(|slot| slot.get())
+    }
+
+    pub(crate) fn note(&self, renewed: Renewed) {
+        if let Some(slot) = &self.0 {
+            let _ = slot.set(renewed);
+        }
+    }
+}
+
+/// Where a request learns who its caller is.
+#[derive(Clone, Debug, Default)]
+pub struct PrincipalSlot(Option<Arc<OnceLock<String>>>);
+
+impl PrincipalSlot {
+    /// One that is filled.
+    pub fn listening() -> PrincipalSlot {
+        PrincipalSlot(Some(Arc::default()))
+    }
+
+    /// `user:<id>`, `key:<id>`, or `none` if no credential was found to hold.
+    pub fn shown(&self) -> &str {
+        self.0.as_ref().and_then(|slot| slot.get()).map_or("none", String::as_str)
+    }
+
+    pub(crate) fn note(&self, identity: &Identity) {
+        if let Some(slot) = &self.0 {
+            let _ = slot.set(match identity.api_key() {
+                Some(key) => format!("key:{}", key.id),
+                None => format!("user:{}", identity.user.id),
+            });
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! How events get to those who asked for them: subscriptions, webhooks, the live feed and streams.
+
+pub(crate) mod delivery_check;
+pub(crate) mod feed;
+pub(crate) mod ledger;
+pub(crate) mod persist_event;
+pub(crate) mod stream;
+pub(crate) mod subscriptions;
+pub(crate) mod webhooks;

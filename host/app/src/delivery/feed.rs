@@ -1,0 +1,471 @@
+//! The live feed: every reader gets each committed event once, in commit order.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use blockbase_query::Action;
+use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
+use blockbase_schema::{Code, Error, Hint, Resource, Result};
+use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinHandle;
+
+use crate::App;
+use crate::caller::Caller;
+use crate::records::read::record_id;
+
+/// Events that a reader may be behind before it is disconnected.
+const BEHIND_MAX: usize = 1024;
+/// Bytes of events that a reader may be behind.
+const BEHIND_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Events of one commit that are handed out at once, and the pause before its next ones. So readers that keep up are not
+/// disconnected by a commit of many events.
+const BURST: usize = 64;
+const BURST_PAUSE: Duration = Duration::from_millis(1);
+/// The same limit in bytes. Large events take longer to send, so its pause is longer.
+const BURST_BYTES: usize = 4 * 1024 * 1024;
+const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
+/// Pause of a reader that catches up while the database does not answer.
+const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
+/// If more commits wait to be handed out, the feed makes no pauses.
+const WAITING_MAX: usize = 1000;
+/// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly,
+/// because the feed then makes no pauses and hands out events faster than anybody writes them.
+const QUEUE_MAX: usize = 2 * WAITING_MAX;
+
+/// Hands committed events to all readers.
+#[derive(Clone)]
+pub struct Feed {
+    queue: mpsc::Sender<Vec<Arc<CommittedEvent>>>,
+    sender: broadcast::Sender<Weak<CommittedEvent>>,
+    position: Arc<AtomicI64>,
+    /// Whether the position is known.
+    started: watch::Sender<bool>,
+}
+
+/// Takes committed events out of the feed's queue and hands them to the readers. There is one, in the background.
+pub struct FeedPump {
+    queue: mpsc::Receiver<Vec<Arc<CommittedEvent>>>,
+    sender: broadcast::Sender<Weak<CommittedEvent>>,
+    position: Arc<AtomicI64>,
+    /// The newest events, kept for readers that are behind.
+    kept: VecDeque<Arc<CommittedEvent>>,
+    kept_bytes: usize,
+}
+
+impl Feed {
+    pub fn new() -> (Feed, FeedPump) {
+        let (queue, taken) = mpsc::channel(QUEUE_MAX);
+        let sender = broadcast::channel(BEHIND_MAX).0;
+        let position = Arc::new(AtomicI64::new(0));
+        (
+            Feed { queue, sender: sender.clone(), position: Arc::clone(&position), started: watch::Sender::new(false) },
+            FeedPump { queue: taken, sender, position, kept: VecDeque::new(), kept_bytes: 0 },
+        )
+    }
+
+    /// Takes events in the order of their commits, from a thread that may wait: the writer of SQLite.
+    pub fn publish_blocking(&self, events: Vec<Arc<CommittedEvent>>) {
+        // Nobody takes them once the service ends.
+        let _ = self.queue.blocking_send(events);
+    }
+
+    /// The same from a task.
+    pub async fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
+        let _ = self.queue.send(events).await;
+    }
+
+    /// Says that everything up to `seq` happened before the feed began.
+    pub fn start_at(&self, seq: i64) {
+        self.position.fetch_max(seq, Ordering::SeqCst);
+        self.started.send_replace(true);
+    }
+
+    /// Whether the feed has begun: until then it hands nothing out, and where it will begin is not known.
+    pub(crate) fn has_started(&self) -> bool {
+        *self.started.borrow()
+    }
+
+    /// Waits until the feed has begun.
+    async fn started(&self) {
+        // The sender is the feed itself, so that it cannot be gone.
+        let _ = self.started.subscribe().wait_for(|started| *started).await;
+    }
+
+    /// The number of the last event that was handed out, or is about to be.
+    pub fn position(&self) -> i64 {
+        self.position.load(Ordering::SeqCst)
+    }
+
+    /// Reads from now on what matches one of `patterns` and may be seen by the caller of each call.
+    pub fn read(&self, patterns: Vec<TopicPattern>) -> FeedReader {
+        FeedReader { receiver: self.sender.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
+    }
+
+    /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
+    pub fn read_all(&self, app: Arc<App>, patterns: Vec<TopicPattern>) -> FeedReader {
+        // What was handed out before is not caught up with.
+        FeedReader { catches_up: Some(app), seen: self.position(), ..self.read(patterns) }
+    }
+
+    /// As [`Feed::read`], and before it what the outbox holds after the event number `seq`.
+    pub fn read_after(&self, app: Arc<App>, patterns: Vec<TopicPattern>, seq: i64) -> FeedReader {
+        let mut reader = self.read(patterns);
+        reader.resumes = Some(Arc::clone(&app));
+        reader.replay = Some(Replay::new(app));
+        reader.seen = seq;
+        reader
+    }
+}
+
+impl FeedPump {
+    /// Runs as long as the feed is there.
+    pub async fn run(mut self) {
+        while let Some(events) = self.queue.recv().await {
+            let (mut count, mut bytes) = (0, 0);
+            for event in events {
+                if (count >= BURST || bytes >= BURST_BYTES) && self.queue.len() < WAITING_MAX {
+                    tokio::time::sleep(if bytes >= BURST_BYTES { BURST_BYTES_PAUSE } else { BURST_PAUSE }).await;
+                    (count, bytes) = (0, 0);
+                }
+                count += 1;
+                bytes += event.bytes();
+                self.hand_out(event);
+            }
+        }
+    }
+
+    fn hand_out(&mut self, event: Arc<CommittedEvent>) {
+        // First, so that a reader which subscribes in between looks for it in the outbox.
+        self.position.fetch_max(event.seq, Ordering::SeqCst);
+        // Nobody may be listening; then nothing is kept.
+        if self.sender.send(Arc::downgrade(&event)).is_err() {
+            self.kept.clear();
+            self.kept_bytes = 0;
+            return;
+        }
+        self.kept_bytes += event.bytes();
+        self.kept.push_back(event);
+        // The newest one stays, whatever its size: a reader that keeps up gets it.
+        while self.kept.len() > BEHIND_MAX || (self.kept_bytes > BEHIND_BYTES_MAX && self.kept.len() > 1) {
+            let oldest = self.kept.pop_front();
+            self.kept_bytes -= oldest.map_or(0, |oldest| oldest.bytes());
+        }
+    }
+}
+
+/// One reader of the feed.
+pub struct FeedReader {
+    /// What it has not read yet. The pump keeps only so many bytes of it, so that a slow reader holds no memory.
+    receiver: broadcast::Receiver<Weak<CommittedEvent>>,
+    patterns: Vec<TopicPattern>,
+    /// What it still has to read of the outbox.
+    replay: Option<Replay>,
+    /// The number of the last event that it read.
+    seen: i64,
+    /// Where it goes on from the outbox, rather than being cut off, when it falls behind.
+    catches_up: Option<Arc<App>>,
+    /// The same until its first event after a replay, during which it could not read on.
+    resumes: Option<Arc<App>>,
+}
+
+struct Replay {
+    app: Arc<App>,
+    page: std::vec::IntoIter<Arc<CommittedEvent>>,
+    /// The number up to which it has looked, or nothing was found.
+    looked: i64,
+    /// Where it goes live: known once the feed has begun.
+    up_to: Option<i64>,
+    /// A read that is under way, and goes on where its reader looks at something else meanwhile.
+    reading: Option<JoinHandle<Result<EventPage>>>,
+}
+
+impl Replay {
+    /// Of a reader that has subscribed: what was handed out before is in the outbox, what comes from here on it gets.
+    fn new(app: Arc<App>) -> Replay {
+        Replay { app, page: Vec::new().into_iter(), looked: 0, up_to: None, reading: None }
+    }
+}
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        if let Some(reading) = &self.reading {
+            reading.abort();
+        }
+    }
+}
+
+impl FeedReader {
+    /// The next event that `caller` may see; `None` when the reader fell too far behind, or the service ends.
+    ///
+    /// Nothing is lost where the future is dropped.
+    pub async fn next(&mut self, caller: &Caller) -> Option<Arc<CommittedEvent>> {
+        loop {
+            let event = match self.replay.is_some() {
+                true => match self.replayed(caller).await {
+                    Ok(Some(event)) => event,
+                    Ok(None) => continue,
+                    // The caller's scans are used up: it goes on when it may.
+                    Err(error) if error.code == Code::Unavailable && error.retry_after_s.is_some() => {
+                        tokio::time::sleep(CATCH_UP_PAUSE).await;
+                        continue;
+                    }
+                    Err(error) => {
+                        tracing::warn!(error.cause = %error, "the outbox could not be read for a stream");
+                        // One that must not miss anything tries again.
+                        self.catches_up.as_ref()?;
+                        tokio::time::sleep(CATCH_UP_PAUSE).await;
+                        continue;
+                    }
+                },
+                false => {
+                    let received = match self.receiver.recv().await {
+                        // One that is kept no more is as good as missed.
+                        Ok(event) => event.upgrade(),
+                        Err(RecvError::Lagged(_)) => None,
+                        Err(RecvError::Closed) => return None,
+                    };
+                    match (received, self.catches_up.as_ref().or(self.resumes.as_ref())) {
+                        (Some(event), _) => {
+                            self.resumes = None;
+                            event
+                        }
+                        (None, Some(app)) => {
+                            self.receiver = app.feed().sender.subscribe();
+                            self.replay = Some(Replay::new(Arc::clone(app)));
+                            continue;
+                        }
+                        (None, None) => return None,
+                    }
+                }
+            };
+            if event.seq <= self.seen {
+                continue;
+            }
+            self.seen = event.seq;
+            if self.patterns.iter().any(|pattern| pattern.matches(&event.topic)) && event_shows(caller, &event) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// Whether it is so far behind that it has missed events.
+    pub fn is_cut_off(&self) -> bool {
+        self.replay.is_none() && self.receiver.len() > BEHIND_MAX
+    }
+
+    /// The next event from the outbox. `None` if no event is left there, or after a page was read.
+    async fn replayed(&mut self, caller: &Caller) -> Result<Option<Arc<CommittedEvent>>> {
+        let Some(replay) = &mut self.replay else { return Ok(None) };
+        if let Some(event) = replay.page.next() {
+            return Ok(Some(event));
+        }
+        let feed = replay.app.feed().clone();
+        let up_to = match replay.up_to {
+            Some(up_to) => up_to,
+            None => {
+                feed.started().await;
+                *replay.up_to.insert(feed.position())
+            }
+        };
+        let after = self.seen.max(replay.looked);
+        let reading = replay.reading.get_or_insert_with(|| {
+            let (app, caller) = (Arc::clone(&replay.app), caller.clone());
+            let filter = filter_of(&app, &caller, &self.patterns);
+            // In a place of the caller's: somebody with many streams must not keep others from reading.
+            tokio::spawn(async move {
+                app.scan(&caller, move |connection| {
+                    Box::pin(async move { Ok(connection.events_of(&filter, after, up_to).await?) })
+                })
+                .await
+            })
+        });
+        let page = reading.await;
+        replay.reading = None;
+        let page = page.map_err(Error::internal)??;
+        if let Some(last) = page.last {
+            replay.looked = last;
+            replay.page = page.events.into_iter();
+            return Ok(None);
+        }
+        self.seen = self.seen.max(up_to);
+        // It took so long that what came meanwhile is more than a reader may be behind: that is in the outbox too.
+        if self.receiver.len() > BEHIND_MAX / 2 {
+            self.receiver = feed.sender.subscribe();
+            replay.up_to = Some(feed.position());
+            return Ok(None);
+        }
+        self.replay = None;
+        Ok(None)
+    }
+}
+
+/// What a stream reads of the outbox, as far as a statement can tell. Each event is looked at again before it is shown.
+fn filter_of(app: &App, caller: &Caller, patterns: &[TopicPattern]) -> ReplayFilter {
+    let objects: HashSet<Option<&str>> = patterns
+        .iter()
+        .map(|pattern| match pattern.reach() {
+            Reach::Object(object) => Some(object),
+            Reach::Platform | Reach::Everything => None,
+        })
+        .collect();
+    let mut objects = objects.into_iter();
+    ReplayFilter {
+        topics: patterns.iter().map(|pattern| TopicFilter::Pattern(pattern.clone())).collect(),
+        object: objects.next().flatten().filter(|_| objects.next().is_none()).map(str::to_owned),
+        visible: app.visible_events(caller),
+    }
+}
+
+/// Whether `caller` may see an event.
+pub(crate) fn event_shows(caller: &Caller, event: &CommittedEvent) -> bool {
+    may_see(caller, event.object.as_deref(), event.owner.as_deref())
+}
+
+/// `data.<object>.…` needs read on the object, by the row's owner where the grant is for own rows; all else needs read on `events`.
+pub(crate) fn may_see(caller: &Caller, object: Option<&str>, owner: Option<&str>) -> bool {
+    match object {
+        Some(object) => caller.access(object, Action::Read).is_ok_and(|access| access.reaches(owner)),
+        None => caller.holds(Resource::Events, Action::Read),
+    }
+}
+
+const EVENTS_TOO_LARGE: &str = "The events have more bytes than the server sends (`SVC_MAX_ANSWER_BYTES`).";
+/// Events of the outbox looked through for one answer, at most.
+const LOOKED_THROUGH_MAX: i64 = 100_000;
+/// The same in one statement.
+const HEADS_AT_ONCE: i64 = 2_000;
+
+impl App {
+    /// Lets the feed begin after what is there, where this process alone writes. On Postgres whoever follows the outbox does.
+    pub(crate) async fn start_feed(&self) -> Result<()> {
+        if !self.is_shared() {
+            let read = self
+                .store
+                .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.last_event_seq().await?) }));
+            self.feed.start_at(read.await?);
+        }
+        Ok(())
+    }
+
+    /// The number of an event, after which a stream goes on. The caller need not be able to see that event: one who saw it once goes on
+    /// after it without a loss, whatever became of the rights meanwhile.
+    ///
+    /// # Errors
+    /// `not_found` if the outbox does not hold it any more.
+    pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
+        self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
+            Error::new(
+                Code::NotFound,
+                "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.",
+            )
+        })
+    }
+
+    /// An event that the outbox holds, without what it says.
+    async fn head_of(&self, caller: &Caller, id: &str) -> Result<Option<EventHead>> {
+        let id = id.to_ascii_lowercase();
+        self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.event_head(&id).await?) })).await
+    }
+
+    /// One event, as the JSON of its envelope; `None` if the outbox does not hold it, or not any more, or the caller may not see
+    /// it.
+    pub async fn event(&self, caller: &Caller, id: &str) -> Result<Option<String>> {
+        caller.require(Resource::Events, Action::Read)?;
+        Ok(self.visible_event(caller, id).await?.map(|event| event.envelope().to_owned()))
+    }
+
+    /// The same event as it was committed.
+    pub(crate) async fn visible_event(&self, caller: &Caller, id: &str) -> Result<Option<CommittedEvent>> {
+        let id = id.to_ascii_lowercase();
+        // It may be large, whatever an index finds.
+        let event = self
+            .scan(caller, move |connection| {
+                Box::pin(async move {
+                    match connection.event_seq(&id).await? {
+                        Some(seq) => Ok(connection.event(seq).await?),
+                        None => Ok(None),
+                    }
+                })
+            })
+            .await?;
+        Ok(event.filter(|event| event_shows(caller, event)))
+    }
+
+    /// The newest events that are asked for and that the caller may see, the newest first, as a JSON list of envelopes.
+    ///
+    /// # Errors
+    /// `not_found` if the event that they are to be older than is not there any more, or the caller may not see it;
+    /// `answer_too_large`.
+    pub async fn recent_events(&self, caller: &Caller, request: EventsRequest, limit: usize) -> Result<String> {
+        caller.require(Resource::Events, Action::Read)?;
+        let EventsRequest { topic, object, record, before } = request;
+        let record_id = match record.as_deref().map(record_id) {
+            // No event is of a record with this id.
+            Some(None) => return Ok("[]".to_owned()),
+            Some(Some(id)) => Some(id.to_string()),
+            None => None,
+        };
+        let mut before = match before {
+            Some(id) => {
+                let head = self.head_of(caller, &id).await?;
+                // To whom may not see an event there is none.
+                let head = head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
+                let missing = "The outbox does not hold the event of `before`, or not any more, or you may not see it.";
+                head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing))?
+            }
+            None => i64::MAX,
+        };
+        let filter = HeadFilter { object, record_id };
+        let permit = Arc::new(self.scan_permit(caller).await?);
+        let mut looked_through = 0;
+        let mut found: Vec<i64> = Vec::new();
+        while found.len() < limit && looked_through < LOOKED_THROUGH_MAX {
+            let filter = filter.clone();
+            let heads = self
+                .scan_in(caller, Arc::clone(&permit), move |connection| {
+                    Box::pin(async move { Ok(connection.event_heads_before(&filter, before, HEADS_AT_ONCE).await?) })
+                })
+                .await?;
+            let Some(last) = heads.last() else { break };
+            before = last.seq;
+            looked_through += HEADS_AT_ONCE;
+            let matching = heads.iter().filter(|head| topic.as_ref().is_none_or(|topic| topic.matches(&head.topic)));
+            let seen = matching.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
+            found.extend(seen.take(limit - found.len()).map(|head| head.seq));
+        }
+        let bytes_max = self.answer_bytes_left(caller);
+        let mut list = String::from("[");
+        for seq in found {
+            let event = self
+                .scan_in(caller, Arc::clone(&permit), move |connection| Box::pin(async move { Ok(connection.event(seq).await?) }))
+                .await?;
+            let Some(event) = event else { continue };
+            if list.len() + event.envelope().len() > bytes_max {
+                return Err(Error::new(Code::AnswerTooLarge, EVENTS_TOO_LARGE).with_hint(Hint::FewerEvents));
+            }
+            if list.len() > 1 {
+                list.push(',');
+            }
+            list.push_str(event.envelope());
+        }
+        list.push(']');
+        caller.spend_answer(list.len());
+        Ok(list)
+    }
+}
+
+/// Which events are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct EventsRequest {
+    pub topic: Option<TopicFilter>,
+    /// Those of one object's records.
+    pub object: Option<String>,
+    /// Those of one record, by its id.
+    pub record: Option<String>,
+    /// Those older than an event, by its id.
+    pub before: Option<String>,
+}

@@ -1,0 +1,637 @@
+//! Deliveries: claimed, settled, listed, tried again.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_query::{Action, Paging, TopicFilter};
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{
+    ATTEMPTS_KEPT, AttemptRow, Attempted, Claim, Claimed, ClaimedDelivery, Connection, DeadWindow, GroupCounts, LedgerFilter,
+    LedgerRow, Outcome, QueueDepth, ReadCost, Service, VisibleEvents,
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::App;
+use crate::access::quota::ScanPermit;
+use crate::base::answer::Timestamp;
+use crate::caller::Caller;
+use crate::delivery::feed::may_see;
+use crate::records::read::page_json;
+use crate::state::routing::{Subscription, WEBHOOK_CONSUMER};
+
+/// Attempts that a delivery has.
+pub const ATTEMPTS_MAX: i64 = 5;
+/// The longest pause between two attempts, in bases of the backoff.
+const BACKOFF_CAP: i64 = 60;
+/// How often the server may end in the middle of one delivery before it is given up: twice among others, then as often as there are
+/// attempts with none beside it that ended a server before.
+const LOST_CLAIMS_MAX: i64 = 2 + ATTEMPTS_MAX;
+/// Bytes of payloads claimed at once, but for the first.
+const CLAIM_BYTES_MAX: i64 = 8 * 1024 * 1024;
+/// Dead deliveries that one call makes due again, at most.
+const RESETS_MAX: u64 = 1_000_000;
+/// Those of them that are looked at, and made due in one transaction.
+const RESETS_AT_ONCE: i64 = 2_000;
+/// Longest error text kept, in characters.
+const ERROR_CHARS_MAX: usize = 1000;
+
+/// How an attempt ended, as whoever made it sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Attempt {
+    Delivered,
+    /// It was not made: the group does not get this event any more. Why.
+    Skipped(String),
+    /// It is tried again, as long as there are attempts.
+    Failed(String),
+    /// It is not tried again.
+    Dead(String),
+    /// It was not begun.
+    Released,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    pub seq: i64,
+    /// Attempts that had ended before it.
+    pub attempts: i64,
+    /// The number of the one before it, where that is kept.
+    pub last_attempt: Option<i64>,
+    /// How long it took; `None` where nothing was attempted.
+    pub took: Option<Duration>,
+    pub attempt: Attempt,
+}
+
+impl Ended {
+    /// How an attempt to make this delivery ended that took nothing.
+    pub fn at_once(delivery: &ClaimedDelivery, attempt: Attempt) -> Ended {
+        Ended { seq: delivery.seq, attempts: delivery.attempts, last_attempt: delivery.last_attempt, took: None, attempt }
+    }
+}
+
+/// A claim with what it is known by.
+#[derive(Clone, Debug)]
+pub struct Lease {
+    pub token: String,
+    pub claimed: Claimed,
+}
+
+/// Which entries of the ledger are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerRequest {
+    pub status: Option<String>,
+    pub consumer: Option<String>,
+    pub is_dead: Option<bool>,
+    pub event_id: Option<String>,
+    pub topic: Option<TopicFilter>,
+    /// The first instant of their events, in milliseconds since the epoch.
+    pub since: Option<i64>,
+    /// The first instant that is too late.
+    pub until: Option<i64>,
+}
+
+/// The states of a delivery.
+pub const DELIVERY_STATUSES: [&str; 3] = ["pending", "delivered", "failed"];
+
+/// An entry of the ledger: one event on its way to one consumer group.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcDelivery", deny_unknown_fields)]
+pub struct DeliveryAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    event_id: String,
+    topic: String,
+    consumer: String,
+    handler: String,
+    #[schemars(extend("enum" = DELIVERY_STATUSES))]
+    status: String,
+    /// Attempts that have ended since the delivery was last tried again by hand.
+    #[schemars(range(min = 0))]
+    attempts: i64,
+    error: Option<String>,
+    next_attempt_at: Option<Timestamp>,
+    delivered_at: Option<Timestamp>,
+    occurred_at: Timestamp,
+    /// It failed, and no attempts are left.
+    dead: bool,
+    /// It was settled without being handed over: the group does not get this event any more.
+    skipped: bool,
+}
+
+impl From<LedgerRow> for DeliveryAnswer {
+    fn from(row: LedgerRow) -> DeliveryAnswer {
+        DeliveryAnswer {
+            // Only what was skipped is settled with a reason.
+            skipped: row.status == "delivered" && row.error.is_some(),
+            event_id: row.event_id,
+            topic: row.topic,
+            consumer: row.consumer,
+            handler: row.handler,
+            status: row.status,
+            attempts: row.attempts,
+            error: row.error,
+            next_attempt_at: row.next_attempt_at.map(Timestamp),
+            delivered_at: row.delivered_at.map(Timestamp),
+            occurred_at: Timestamp(row.occurred_at),
+            dead: row.is_dead,
+        }
+    }
+}
+
+/// An entry of the ledger with its last attempts.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcDeliveryWithHistory", deny_unknown_fields)]
+pub struct DeliveryWithHistory {
+    #[serde(flatten)]
+    delivery: DeliveryAnswer,
+    #[schemars(
+        extend("maxItems" = ATTEMPTS_KEPT),
+        description = format!("The last {ATTEMPTS_KEPT} attempts, the last one first.")
+    )]
+    history: Vec<AttemptAnswer>,
+}
+
+/// An attempt to hand an event over.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcDeliveryAttempt", deny_unknown_fields)]
+pub struct AttemptAnswer {
+    /// It counts on when the delivery is tried again by hand.
+    #[schemars(range(min = 1))]
+    number: i64,
+    at: Timestamp,
+    #[schemars(extend("enum" = ["delivered", "failed"]))]
+    status: &'static str,
+    /// Null where nothing was attempted, and for a delivery that succeeded at its first attempt.
+    #[schemars(range(min = 0))]
+    duration_ms: Option<i64>,
+    error: Option<String>,
+}
+
+impl From<AttemptRow> for AttemptAnswer {
+    fn from(attempt: AttemptRow) -> AttemptAnswer {
+        AttemptAnswer {
+            number: attempt.number,
+            at: Timestamp(attempt.ended_at),
+            status: if attempt.error.is_none() { "delivered" } else { "failed" },
+            duration_ms: attempt.duration_ms,
+            error: attempt.error,
+        }
+    }
+}
+
+/// How many deliveries a consumer group has in each state.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcDeliveryCounts", deny_unknown_fields)]
+pub struct DeliveryCounts {
+    consumer: String,
+    /// Counted up to 1,000,000.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pending: i64,
+    /// Those among the newest 10,000 entries of the group, before `until` where that is given. So it is exact as long as the group has
+    /// no more.
+    #[schemars(range(min = 0, max = 10_000))]
+    delivered: i64,
+    /// They are tried again. Counted up to 1,000,000.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    failed: i64,
+    /// Counted up to 1,000,000.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    dead: i64,
+    /// When the event of the first pending entry happened.
+    oldest_pending_at: Option<Timestamp>,
+}
+
+impl From<GroupCounts> for DeliveryCounts {
+    fn from(group: GroupCounts) -> DeliveryCounts {
+        DeliveryCounts {
+            consumer: group.consumer,
+            pending: group.pending,
+            delivered: group.delivered,
+            failed: group.failed,
+            dead: group.dead,
+            oldest_pending_at: group.oldest_pending_at.map(Timestamp),
+        }
+    }
+}
+
+/// What the ledger's entry says of its one attempt, where that succeeded and none is kept.
+fn only_attempt(row: &LedgerRow) -> Option<AttemptRow> {
+    let ended_at = row.delivered_at.filter(|_| row.status == "delivered" && row.attempts > 0)?;
+    Some(AttemptRow { number: row.attempts, ended_at, duration_ms: None, error: None })
+}
+
+/// The pause after so many attempts: the base, doubled with each, up to a cap.
+fn backoff(base_ms: i64, attempts: i64) -> i64 {
+    let doubled = u32::try_from(attempts - 1).ok().and_then(|times| 1_i64.checked_shl(times)).unwrap_or(BACKOFF_CAP);
+    base_ms.saturating_mul(doubled.clamp(1, BACKOFF_CAP))
+}
+
+/// Error text as it is kept: within its bound, and nothing that Postgres' text cannot hold.
+fn kept(error: &str) -> String {
+    error.replace('\0', "\u{fffd}").chars().take(ERROR_CHARS_MAX).collect()
+}
+
+/// What the ledger is to hold of an attempt.
+pub(crate) fn outcome(retry_base_ms: i64, ended: Ended) -> (Attempted, Outcome) {
+    let attempts = ended.attempts + 1;
+    let outcome = match ended.attempt {
+        Attempt::Delivered => Outcome::Delivered,
+        Attempt::Skipped(why) => Outcome::Skipped { error: kept(&why) },
+        Attempt::Released => Outcome::Released,
+        Attempt::Failed(error) if attempts < ATTEMPTS_MAX => {
+            Outcome::Failed { error: kept(&error), retry_ms: backoff(retry_base_ms, attempts) }
+        }
+        Attempt::Failed(error) | Attempt::Dead(error) => Outcome::Dead { error: kept(&error) },
+    };
+    let attempted = Attempted {
+        seq: ended.seq,
+        attempts: ended.attempts,
+        last_attempt: ended.last_attempt,
+        duration_ms: ended.took.map(|took| i64::try_from(took.as_millis()).unwrap_or(i64::MAX)),
+    };
+    (attempted, outcome)
+}
+
+impl App {
+    /// Claims up to `limit` deliveries of a group for as long as `lease`; `in_flight` are claimed here already. What is new is looked
+    /// for behind the number `after`.
+    pub async fn claim_deliveries(
+        &self,
+        consumer: &str,
+        limit: usize,
+        in_flight: usize,
+        after: i64,
+        lease: Duration,
+    ) -> Result<Lease> {
+        let claim = Claim {
+            consumer: consumer.to_owned(),
+            token: Uuid::new_v4().to_string(),
+            limit,
+            in_flight,
+            after,
+            lease_ms: i64::try_from(lease.as_millis()).unwrap_or(i64::MAX),
+            bytes_max: CLAIM_BYTES_MAX,
+            claims_max: LOST_CLAIMS_MAX,
+        };
+        let token = claim.token.clone();
+        let claimed = self
+            .store
+            .write_in_reserve(Service, move |connection| Box::pin(async move { Ok(connection.claim_deliveries(&claim).await?) }))
+            .await?;
+        Ok(Lease { token, claimed })
+    }
+
+    /// Stores how attempts ended: of how many the claim did not hold any more, so that nothing was stored.
+    pub async fn settle_deliveries(&self, consumer: &str, token: &str, ended: Vec<Ended>) -> Result<u64> {
+        let outcomes: Vec<(Attempted, Outcome)> =
+            ended.into_iter().map(|ended| outcome(self.settings.retry_base_ms, ended)).collect();
+        self.until_uncontended(|| {
+            let (consumer, token, outcomes) = (consumer.to_owned(), token.to_owned(), outcomes.clone());
+            self.store.write_in_reserve(Service, move |connection| {
+                Box::pin(async move { Ok(connection.settle_deliveries(&consumer, &token, outcomes).await?) })
+            })
+        })
+        .await
+    }
+
+    /// The groups that have something due, of those that this instance serves.
+    pub async fn groups_with_work(&self) -> Result<Vec<String>> {
+        let subscriptions = self.subscriptions();
+        let groups: Vec<String> = subscriptions
+            .iter()
+            .filter(|subscription| !subscription.per_instance)
+            .map(|subscription| subscription.consumer.clone())
+            .collect();
+        if groups.is_empty() {
+            return Ok(groups);
+        }
+        self.store
+            .read_as_service(ReadCost::Scan, move |connection| {
+                Box::pin(async move { Ok(connection.groups_with_work(groups).await?) })
+            })
+            .await
+    }
+
+    /// Ends the claims of the process that had the database before, where no other can have it.
+    pub(crate) async fn release_claims(&self) -> Result<()> {
+        if self.is_shared() {
+            return Ok(());
+        }
+        let released = self
+            .store
+            .write_in_reserve(Service, |connection| Box::pin(async move { Ok(connection.release_claims().await?) }))
+            .await?;
+        if released > 0 {
+            tracing::info!(event.deliveries = released, "deliveries that were under way when the server ended are due again");
+        }
+        Ok(())
+    }
+
+    /// How many deliveries each group has to get, and the age of the oldest in milliseconds.
+    pub async fn queue_depths(&self) -> Result<(Vec<QueueDepth>, i64)> {
+        let (depths, oldest) = self
+            .store
+            .read_as_service(ReadCost::Scan, |connection| Box::pin(async move { Ok(connection.queue_depths().await?) }))
+            .await?;
+        Ok((depths, oldest.map_or(0, |oldest| (self.clock.now() - oldest).max(0))))
+    }
+
+    /// A page of the ledger as `{ data, pagination }`, the newest event first. An entry shows the subject of its event and the
+    /// answer of the receiver, so a caller sees it only if they may see the event.
+    ///
+    /// # Errors
+    /// `invalid_request` for an unknown status.
+    pub async fn list_deliveries(&self, caller: &Caller, request: LedgerRequest, paging: Paging) -> Result<String> {
+        caller.require(Resource::Events, Action::Read)?;
+        let filter = self.ledger_filter(caller, request)?;
+        let bound = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+        let (limit, offset) = (bound(paging.limit), bound(paging.offset));
+        let (rows, total) = self
+            .scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger(&filter, limit, offset).await?) }))
+            .await?;
+        Ok(page_json(&rows.into_iter().map(DeliveryAnswer::from).collect::<Vec<_>>(), paging, total))
+    }
+
+    /// One entry of the ledger with `history`: its last attempts, the last one first. `None` if it does not exist or the caller
+    /// may not see it.
+    ///
+    /// # Errors
+    /// `forbidden` without read on `events`.
+    pub async fn delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<Option<DeliveryWithHistory>> {
+        caller.require(Resource::Events, Action::Read)?;
+        let (event_id, consumer) = (event_id.to_ascii_lowercase(), consumer.to_owned());
+        let found = self
+            .look_up(caller, move |connection| {
+                Box::pin(async move {
+                    let Some(row) = connection.delivery(&event_id, &consumer).await? else { return Ok(None) };
+                    let attempts = connection.delivery_attempts(&event_id, &consumer).await?;
+                    Ok(Some((row, attempts)))
+                })
+            })
+            .await?;
+        Ok(found.filter(|(row, _)| may_see(caller, row.object.as_deref(), row.owner.as_deref())).map(|(row, mut attempts)| {
+            if attempts.is_empty() {
+                attempts.extend(only_attempt(&row));
+            }
+            let history = attempts.into_iter().map(AttemptAnswer::from).collect();
+            DeliveryWithHistory { delivery: DeliveryAnswer::from(row), history }
+        }))
+    }
+
+    fn ledger_filter(&self, caller: &Caller, request: LedgerRequest) -> Result<LedgerFilter> {
+        let LedgerRequest { status, consumer, is_dead, event_id, topic, since, until } = request;
+        if let Some(status) = status.as_ref().filter(|status| !DELIVERY_STATUSES.contains(&status.as_str())) {
+            let message = format!("`status` is pending, delivered or failed; it is {status:?}.");
+            return Err(Error::invalid_request(message));
+        }
+        Ok(LedgerFilter {
+            status,
+            consumer,
+            is_dead,
+            event_id: event_id.map(|id| id.to_ascii_lowercase()),
+            topic,
+            since,
+            until,
+            visible: self.visible_events(caller),
+        })
+    }
+
+    /// How many entries each consumer group has in each state. Entries are judged as in the list, and `delivered` is counted
+    /// among the group's newest 10,000.
+    ///
+    /// # Errors
+    /// As for the list.
+    pub async fn count_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<Vec<DeliveryCounts>> {
+        caller.require(Resource::Events, Action::Read)?;
+        let filter = self.ledger_filter(caller, request)?;
+        let counts =
+            self.scan(caller, move |connection| Box::pin(async move { Ok(connection.ledger_counts(&filter).await?) })).await?;
+        Ok(counts.into_iter().map(DeliveryCounts::from).collect())
+    }
+
+    /// What [`may_see`] says of every event, as a condition on stored ones; `None` if the caller sees all.
+    pub(crate) fn visible_events(&self, caller: &Caller) -> Option<VisibleEvents> {
+        if caller.holds("*", Action::Read) {
+            return None;
+        }
+        let registry = self.registry();
+        // Events of a deleted object are visible to callers with a grant that names it.
+        let mut names: BTreeSet<String> = registry.objects().map(|object| object.name().to_owned()).collect();
+        names.extend(caller.named_resources());
+        let mut visible = VisibleEvents::default();
+        for name in names {
+            match caller.access(&name, Action::Read).map(|access| access.only().map(str::to_owned)) {
+                Ok(None) => visible.objects.push(name),
+                Ok(Some(owner)) => visible.own_objects.entry(owner).or_default().push(name),
+                Err(_) => {}
+            }
+        }
+        Some(visible)
+    }
+
+    /// Makes a failed delivery due at once and gives it all its attempts again. Returns its entry.
+    ///
+    /// # Errors
+    /// `not_found` if it does not exist, the caller may not see it, or its group was deleted; `forbidden` if the caller lacks the
+    /// rights of the group; `conflict` if the delivery did not fail.
+    pub async fn retry_delivery(&self, caller: &Caller, event_id: &str, consumer: &str) -> Result<DeliveryAnswer> {
+        caller.require(Resource::Events, Action::Update)?;
+        // The answer shows the entry.
+        caller.require(Resource::Events, Action::Read)?;
+        let missing = || Error::new(Code::NotFound, "There is no such delivery, or its consumer group is no more.");
+        if !self.settings.events_enabled {
+            return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
+        }
+        let why_stopped = match self.subscription(consumer) {
+            Some(subscription) => self.why_stopped(&subscription).await?,
+            None => None,
+        };
+        let (event_id, consumer, caller) = (event_id.to_owned(), consumer.to_owned(), caller.clone());
+        self.store
+            .write_in_reserve(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    let entry = connection.held_delivery(&event_id, &consumer).await?;
+                    let is_seen = |entry: &LedgerRow| may_see(&caller, entry.object.as_deref(), entry.owner.as_deref());
+                    let entry = entry.filter(is_seen).ok_or_else(missing)?;
+                    may_act_on_group(connection, &caller, &consumer).await?;
+                    if entry.status != "failed" {
+                        let message = format!("This delivery is {}; only one that failed is tried again.", entry.status);
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    if !may_retry_group(connection, &caller, &consumer, why_stopped).await? {
+                        return Err(missing());
+                    }
+                    connection.reset_delivery(&event_id, &consumer).await?;
+                    let entry = connection.held_delivery(&event_id, &consumer).await?.ok_or_else(missing)?;
+                    Ok(DeliveryAnswer::from(entry))
+                })
+            })
+            .await
+    }
+
+    /// Makes dead deliveries due at once, with all their attempts: how many. They are then delivered in order, like any others.
+    ///
+    /// Each is judged as [`App::retry_delivery`] judges one. Those of events that the caller may not see are passed over, and so are
+    /// groups that get nothing now, or that carry rights which the caller does not hold. One transaction takes a few of them, so that
+    /// other writes go on.
+    ///
+    /// # Errors
+    /// Where a group is named: `forbidden` if the caller does not hold the rights that it carries, `conflict` if it is disabled
+    /// or suspended.
+    pub async fn retry_dead_deliveries(&self, caller: &Caller, request: LedgerRequest) -> Result<u64> {
+        self.recheck(caller).await?;
+        caller.require(Resource::Events, Action::Update)?;
+        caller.require(Resource::Events, Action::Read)?;
+        if !self.settings.events_enabled {
+            return Err(Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false)."));
+        }
+        let filter = self.ledger_filter(caller, request)?;
+        let permit = Arc::new(self.scan_permit(caller).await?);
+        if let Some(consumer) = filter.consumer.clone() {
+            return self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX).await;
+        }
+        let groups = self
+            .scan_in(caller, Arc::clone(&permit), |connection| Box::pin(async move { Ok(connection.groups_with_dead().await?) }))
+            .await?;
+        let mut count = 0;
+        for consumer in groups {
+            match self.retry_dead_of_group(caller, &permit, &filter, &consumer, RESETS_MAX - count).await {
+                Ok(reset) => count += reset,
+                // The group is refused, and not the caller.
+                Err(error) if is_refusal(&error) => self.recheck(caller).await?,
+                Err(error) => return Err(error),
+            }
+            if count >= RESETS_MAX {
+                break;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn retry_dead_of_group(
+        &self,
+        caller: &Caller,
+        permit: &Arc<ScanPermit>,
+        filter: &LedgerFilter,
+        consumer: &str,
+        most: u64,
+    ) -> Result<u64> {
+        let (mut count, mut after) = (0, 0);
+        while count < most {
+            let (sought, group) = (filter.clone(), consumer.to_owned());
+            let DeadWindow { mut found, last } = self
+                .scan_in(caller, Arc::clone(permit), move |connection| {
+                    Box::pin(async move { Ok(connection.dead_window(&sought, &group, after, RESETS_AT_ONCE).await?) })
+                })
+                .await?;
+            let Some(last) = last else { break };
+            after = last;
+            self.recheck(caller).await?;
+            found.truncate(usize::try_from(most - count).unwrap_or(usize::MAX));
+            if found.is_empty() {
+                continue;
+            }
+            let why_stopped = match self.subscription(consumer) {
+                Some(subscription) => self.why_stopped(&subscription).await?,
+                None => None,
+            };
+            let reset = || {
+                let (caller, group, found, why_stopped) =
+                    (caller.clone(), consumer.to_owned(), found.clone(), why_stopped.clone());
+                self.store.write_in_reserve(self.by(&caller), move |connection| {
+                    Box::pin(async move {
+                        if !may_retry_group(connection, &caller, &group, why_stopped).await? {
+                            return Ok(None);
+                        }
+                        Ok(Some(connection.reset_dead(&group, found).await?))
+                    })
+                })
+            };
+            match self.until_uncontended(reset).await {
+                Ok(Some(reset)) => count += reset,
+                // The group was deleted.
+                Ok(None) => break,
+                // The group changed after the first entries were made due. They stay due.
+                Err(error) if count > 0 && is_refusal(&error) => {
+                    self.recheck(caller).await?;
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(count)
+    }
+
+    /// How long a delivery waits that fails now after `attempts` earlier ones; `None` if it has no attempt left.
+    pub fn retry_pause(&self, attempts: i64) -> Option<Duration> {
+        let ended = attempts + 1;
+        let pause = u64::try_from(backoff(self.settings.retry_base_ms, ended)).unwrap_or(u64::MAX);
+        (ended < ATTEMPTS_MAX).then(|| Duration::from_millis(pause))
+    }
+
+    /// The current subscription of a group; `None` if it has none.
+    pub fn subscription(&self, consumer: &str) -> Option<Arc<Subscription>> {
+        self.subscriptions().get(consumer).cloned()
+    }
+}
+
+/// Checks that the caller has the rights of a consumer group. A deleted group needs none.
+async fn may_act_on_group(connection: &mut Connection, caller: &Caller, consumer: &str) -> Result<()> {
+    if let Some(id) = consumer.strip_prefix(WEBHOOK_CONSUMER) {
+        return match connection.held_webhook(id).await? {
+            Some(row) => crate::delivery::webhooks::may_act(caller, &row),
+            None => Ok(()),
+        };
+    }
+    match connection.subscription(consumer).await? {
+        Some(row) => crate::delivery::subscriptions::may_act(caller, &row),
+        None => Ok(()),
+    }
+}
+
+/// Whether an error says that the caller may not act on the group, or that the group gets nothing now.
+fn is_refusal(error: &Error) -> bool {
+    matches!(error.code, Code::Forbidden | Code::Unauthorized | Code::Conflict)
+}
+
+/// Checks that the caller may retry deliveries of a group; `false` if the group was deleted.
+///
+/// # Errors
+/// `forbidden` if the caller lacks the rights of the group, `conflict` if the group gets nothing now.
+async fn may_retry_group(
+    connection: &mut Connection,
+    caller: &Caller,
+    consumer: &str,
+    why_stopped: Option<String>,
+) -> Result<bool> {
+    may_act_on_group(connection, caller, consumer).await?;
+    match (connection.group_is_active(consumer).await?, why_stopped) {
+        (None, _) => Ok(false),
+        (Some(false), _) => Err(Error::new(Code::Conflict, "Its consumer group is disabled. Enable it first.")),
+        (Some(true), Some(why)) => Err(Error::new(Code::Conflict, why)),
+        (Some(true), None) => Ok(true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_backoff_doubles_up_to_its_cap() {
+        let pauses: Vec<i64> = (1..=9).map(|attempts| backoff(5000, attempts)).collect();
+        assert_eq!(pauses, [5000, 10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
+        assert_eq!(backoff(1, 1000), 60);
+    }
+
+    #[test]
+    fn errors_are_kept_within_bounds() {
+        assert_eq!(kept("a\0b"), "a\u{fffd}b");
+        assert_eq!(kept(&"é".repeat(2000)).chars().count(), ERROR_CHARS_MAX);
+    }
+}

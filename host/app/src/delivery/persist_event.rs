@@ -1,0 +1,183 @@
+//! `persist_event`: events written into a data object, by a path that emits none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use blockbase_query::Action;
+use blockbase_query::plan::{CreatePlan, Stamp};
+use blockbase_schema::json::Members;
+use blockbase_schema::{Code, ColumnType, Error, Object, Result, time};
+use blockbase_store::{ClaimedDelivery, ClaimedEvent, Connection, Service};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::App;
+use crate::caller::Caller;
+use crate::delivery::delivery_check::Judge;
+use crate::delivery::ledger::{Attempt, Ended, outcome};
+use crate::outbox::record_events::WriteContext;
+use crate::records::writes::{create, insert_many};
+
+use crate::state::persist_config::PersistConfig;
+
+impl PersistConfig {
+    /// The new record's members.
+    fn values(&self, object: &Object, event: &ClaimedEvent) -> Result<Members> {
+        let payload: BTreeMap<&str, &RawValue> = serde_json::from_str(&event.payload).map_err(Error::internal)?;
+        let mut members = Vec::with_capacity(self.map.len());
+        for (column, token) in &self.map {
+            let value = token_value(token, event, &payload)?;
+            let is_text = object.column(column).is_some_and(|column| column.ty == ColumnType::Text);
+            // A document in a column of text is its JSON.
+            let value = match is_text && value.get().starts_with(['{', '[']) {
+                true => raw(&value.get())?,
+                false => value,
+            };
+            members.push((column.clone(), value));
+        }
+        Ok(Members(members))
+    }
+}
+
+fn raw<T: serde::Serialize>(value: &T) -> Result<Box<RawValue>> {
+    serde_json::value::to_raw_value(value).map_err(Error::internal)
+}
+
+fn token_value(token: &str, event: &ClaimedEvent, payload: &BTreeMap<&str, &RawValue>) -> Result<Box<RawValue>> {
+    let member = |name: &str| payload.get(name).map(|value| (*value).to_owned());
+    let some = |value: Option<Box<RawValue>>| value.filter(|value| value.get() != "null");
+    let value = match token {
+        "event.id" => Some(raw(&event.id)?),
+        "event.topic" => Some(raw(&event.topic)?),
+        "event.occurredAt" => Some(raw(&time::format_datetime(event.occurred_at))?),
+        "payload.record" => some(member("after")).or_else(|| member("before")),
+        "payload.actorId" => {
+            let actor: Option<Value> = member("actor").and_then(|actor| serde_json::from_str(actor.get()).ok());
+            let id = |actor: &Value| ["userId", "apiKeyId"].iter().find_map(|name| actor[*name].as_str().map(str::to_owned));
+            actor.as_ref().and_then(id).map(|id| raw(&id)).transpose()?
+        }
+        _ => member(token.strip_prefix("payload.").unwrap_or(token)),
+    };
+    value.map_or_else(|| raw(&Value::Null), Ok)
+}
+
+/// A record to be written, and the delivery that it is of.
+#[derive(Clone)]
+struct Persisted {
+    ended: Ended,
+    plan: CreatePlan,
+}
+
+impl App {
+    /// Writes the events of claimed deliveries as records, and settles the deliveries in the same transaction: each event is
+    /// written once, wherever the process ends. What `judge` does not let pass is settled with them, and not written. How each
+    /// attempt ended; those whose claim did not hold are left out.
+    pub async fn persist_deliveries(
+        &self,
+        consumer: &str,
+        token: &str,
+        config: &PersistConfig,
+        judge: &Judge,
+        deliveries: &[ClaimedDelivery],
+    ) -> Result<Vec<Ended>> {
+        let system = Caller::system();
+        self.on_schema(&system, |registry| {
+            let system = &system;
+            async move {
+                let object = registry.object(&config.object).cloned();
+                // No event tells of what is written here.
+                let context = self.context_of(system, &registry, false);
+                let (mut unwritten, mut plans) = (Vec::new(), Vec::new());
+                for delivery in deliveries {
+                    let ended = |attempt| Ended::at_once(delivery, attempt);
+                    let Some(event) = &delivery.event else {
+                        unwritten.push(ended(Attempt::Dead(UNDECODABLE.to_owned())));
+                        continue;
+                    };
+                    if let Some(why) = judge.why_skipped(event) {
+                        unwritten.push(ended(Attempt::Skipped(why)));
+                        continue;
+                    }
+                    match self.persist_plan(system, object.as_ref(), config, event, &context) {
+                        Ok(plan) => plans.push(Persisted { ended: ended(Attempt::Delivered), plan }),
+                        Err(error) => unwritten.push(ended(Attempt::Failed(error.message))),
+                    }
+                }
+                let (consumer, token) = (consumer.to_owned(), token.to_owned());
+                let retry_base = self.settings.retry_base_ms;
+                self.store
+                    .write(Service, move |connection| {
+                        Box::pin(async move {
+                            let all = unwritten.iter().chain(plans.iter().map(|plan| &plan.ended));
+                            let seqs = all.map(|ended| ended.seq).collect();
+                            let began = Instant::now();
+                            let held = connection.held_claims(&consumer, &token, seqs).await?;
+                            unwritten.retain(|ended| held.contains(&ended.seq));
+                            plans.retain(|plan| held.contains(&plan.ended.seq));
+                            let mut all = unwritten;
+                            all.extend(write_plans(connection, context, plans).await?);
+                            // A batch is one transaction, and each of its events took as long as all of them.
+                            all.iter_mut().for_each(|ended| ended.took = Some(began.elapsed()));
+                            let outcomes = all.iter().cloned().map(|ended| outcome(retry_base, ended)).collect();
+                            connection.settle_deliveries(&consumer, &token, outcomes).await?;
+                            Ok(all)
+                        })
+                    })
+                    .await
+            }
+        })
+        .await
+    }
+
+    fn persist_plan(
+        &self,
+        system: &Caller,
+        object: Option<&Arc<Object>>,
+        config: &PersistConfig,
+        event: &ClaimedEvent,
+        context: &WriteContext,
+    ) -> Result<CreatePlan> {
+        let object = object.ok_or_else(|| Error::unknown_object(&config.object))?;
+        let access = system.access(object.name(), Action::Create)?;
+        let stamp = Stamp { actor_id: None, now: context.now, texts: context.texts };
+        CreatePlan::new(object, &access, &config.values(object, event)?, self.clock.id(context.now), &stamp)
+    }
+}
+
+/// What the ledger says of an event that cannot be read.
+pub const UNDECODABLE: &str = "the stored event cannot be read";
+
+/// Writes the records: together where the engine is far away, else, or where one does not fit, each by itself.
+async fn write_plans(connection: &mut Connection, mut context: WriteContext, plans: Vec<Persisted>) -> Result<Vec<Ended>> {
+    let Some(first) = plans.first() else { return Ok(Vec::new()) };
+    let object = Arc::clone(&first.plan.object);
+    context.hold(connection, &object).await?;
+    if plans.len() > 1 && connection.dialect() == blockbase_query::Dialect::Postgres {
+        connection.savepoint().await?;
+        let together = plans.iter().map(|persisted| persisted.plan.clone()).collect();
+        match insert_many(connection, &context, &object, together).await {
+            Ok(_) => return Ok(plans.into_iter().map(|persisted| persisted.ended).collect()),
+            Err(error) if error.retry.is_some() => return Err(error),
+            Err(_) => connection.back_to_savepoint().await?,
+        }
+    }
+    let mut all = Vec::with_capacity(plans.len());
+    for Persisted { mut ended, plan } in plans {
+        connection.savepoint().await?;
+        match create(connection, plan, &context).await {
+            Ok(_) => {}
+            Err(error)
+                if error.retry.is_some() || matches!(error.code, Code::Internal | Code::Unavailable | Code::StorageFull) =>
+            {
+                return Err(error);
+            }
+            Err(error) => {
+                connection.back_to_savepoint().await?;
+                ended.attempt = Attempt::Failed(error.message);
+            }
+        }
+        all.push(ended);
+    }
+    Ok(all)
+}

@@ -1,0 +1,338 @@
+//! Subscriptions: which consumer groups get which events, and what handles them.
+
+use std::collections::HashSet;
+
+use blockbase_query::Action;
+use blockbase_query::topic::{Reach, TopicPattern};
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{Connection, Made, ReadCost, Service, SubscriptionRow, Thing};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::App;
+use crate::access::makers::{declared_by_none, keep_maker};
+use crate::base::answer::{AnyObject, SuspensionAnswer};
+use crate::base::stored::Place;
+use crate::caller::Caller;
+use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
+use crate::state::routing::{BUILT_IN_HANDLERS, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_subscribe};
+
+/// Longest name of a consumer group in bytes.
+const CONSUMER_BYTES_MAX: usize = 100;
+/// Most subscriptions that are made over the API.
+const SUBSCRIPTIONS_MAX: usize = 1000;
+
+/// What making a subscription takes.
+#[derive(Clone, Debug)]
+pub struct NewSubscription {
+    /// Topic pattern.
+    pub event: String,
+    pub consumer: String,
+    pub handler: String,
+    pub config: Map<String, Value>,
+    pub per_instance: bool,
+}
+
+/// What making or changing something answers, with what may not be as it was meant.
+#[derive(Clone, Debug, Serialize)]
+pub struct Answered<T> {
+    pub data: T,
+    /// Sentences; empty where nothing is striking.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+/// Which events a consumer group gets, and what handles them.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcSubscription", deny_unknown_fields)]
+pub struct SubscriptionAnswer {
+    /// Topic pattern.
+    event: String,
+    consumer: String,
+    handler: String,
+    #[schemars(with = "AnyObject")]
+    config: Value,
+    per_instance: bool,
+    /// `block:<name>` where a block declared it.
+    source: Option<String>,
+    suspended: Option<SuspensionAnswer>,
+}
+
+impl From<&SubscriptionRow> for SubscriptionAnswer {
+    fn from(row: &SubscriptionRow) -> SubscriptionAnswer {
+        SubscriptionAnswer {
+            event: row.topic.clone(),
+            consumer: row.consumer.clone(),
+            handler: row.handler.clone(),
+            config: Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config),
+            per_instance: row.per_instance,
+            source: row.source.clone(),
+            suspended: row.suspension.map(SuspensionAnswer::from),
+        }
+    }
+}
+
+fn refused(field: &str, message: String) -> Error {
+    Error::new(Code::InvalidValue, message).with_field(field)
+}
+
+/// Demands that a name can be a consumer group's, and is not one of a webhook.
+///
+/// # Errors
+/// `invalid_value`, saying what names there are.
+pub fn check_consumer(consumer: &str) -> Result<()> {
+    let fits = consumer.starts_with(|first: char| first.is_ascii_lowercase())
+        && consumer.len() <= CONSUMER_BYTES_MAX
+        && consumer.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-:.".contains(&byte));
+    if fits && !consumer.starts_with(WEBHOOK_CONSUMER) {
+        return Ok(());
+    }
+    Err(refused(
+        "consumer",
+        format!(
+            "`consumer` names a group: it begins with a small letter, holds small letters, digits, `_`, `-`, `.` and `:`, \
+             {CONSUMER_BYTES_MAX} at most, and does not begin with `{WEBHOOK_CONSUMER}`."
+        ),
+    ))
+}
+
+/// Demands the rights that a stored subscription carries: read on what it gets, create on what it writes.
+///
+/// # Errors
+/// `forbidden`, naming what the caller does not hold.
+pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
+    // What cannot be read here is not served here.
+    if let Ok(pattern) = TopicPattern::parse(&row.topic) {
+        may_subscribe(caller, &pattern)?;
+    }
+    if row.handler != PERSIST_EVENT {
+        return Ok(());
+    }
+    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)) {
+        Ok(config) => caller.require(&config.object, Action::Create),
+        // Where it would write is not known, so it takes the right to write anywhere.
+        Err(_) => caller.require("*", Action::Create),
+    }
+}
+
+/// Subscriptions as things that act later.
+pub(crate) struct MadeSubscriptions;
+
+impl ActsLater for MadeSubscriptions {
+    fn kind(&self) -> Made {
+        Made::Subscription
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let rows = connection.subscriptions().await?.into_iter().filter(|row| !row.maker.is_nobody());
+            let kept = rows.map(|row| Kept {
+                id: row.consumer.clone(),
+                maker: row.maker.clone(),
+                stored: row.suspension.map(|suspension| suspension.reason),
+                needs: Box::new(move |_, maker| may_act(maker, &row)),
+            });
+            Ok(kept.collect())
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        _app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(row) = connection.subscription(id).await? else { return Ok(()) };
+            may_act(caller, &row)
+        })
+    }
+
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            let row = connection.subscription(id).await?.ok_or_else(|| Error::not_found("subscription"))?;
+            declared_by_none(row.source.as_ref())?;
+            Ok(Vec::new())
+        })
+    }
+}
+
+impl App {
+    /// Sentences about topic patterns that match nothing at this moment, each once.
+    pub(crate) fn warnings_of_topics<'t>(&self, topics: impl IntoIterator<Item = &'t String>) -> Vec<String> {
+        let registry = self.registry();
+        let (mut warnings, mut seen) = (Vec::new(), HashSet::new());
+        for topic in topics.into_iter().filter(|topic| seen.insert(topic.as_str())) {
+            let Ok(pattern) = TopicPattern::parse(topic) else { continue };
+            if let Reach::Object(object) = pattern.reach()
+                && registry.object(object).is_none()
+            {
+                warnings.push(format!("There is no object `{object}`: `{topic}` matches nothing until there is one."));
+            }
+        }
+        warnings
+    }
+
+    /// All stored subscriptions but those of webhooks.
+    pub async fn list_subscriptions(&self, caller: &Caller) -> Result<Vec<SubscriptionAnswer>> {
+        caller.require(Resource::Events, Action::Read)?;
+        self.settle_rights_shown(caller).await;
+        let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.subscriptions().await?) })).await?;
+        Ok(rows.iter().map(SubscriptionAnswer::from).collect())
+    }
+
+    /// Adopts a subscription: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if a block declared it.
+    pub async fn adopt_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
+        caller.require(Resource::Events, Action::Update)?;
+        self.adopt(caller, Made::Subscription, consumer).await?;
+        self.shown_subscription(caller, consumer).await
+    }
+
+    async fn shown_subscription(&self, caller: &Caller, consumer: &str) -> Result<SubscriptionAnswer> {
+        self.settle_rights_shown(caller).await;
+        let consumer = consumer.to_owned();
+        let row = self
+            .look_up(caller, move |connection| Box::pin(async move { Ok(connection.subscription(&consumer).await?) }))
+            .await?;
+        row.as_ref().map(SubscriptionAnswer::from).ok_or_else(|| Error::not_found("subscription"))
+    }
+
+    /// Makes a subscription that a built-in handler serves.
+    ///
+    /// # Errors
+    /// `invalid_value` naming what does not fit; `unique_violation` if the group exists; `forbidden` if the caller may not
+    /// read what it would get, or not write where it would go.
+    pub async fn create_subscription(&self, caller: &Caller, new: NewSubscription) -> Result<Answered<SubscriptionAnswer>> {
+        caller.require(Resource::Events, Action::Create)?;
+        let warnings = self.warnings_of_topics([&new.event]);
+        check_consumer(&new.consumer)?;
+        let pattern = TopicPattern::parse(&new.event).map_err(|error| refused("event", error.message))?;
+        if !is_built_in(&new.handler) {
+            let message =
+                format!("`handler` is one of {}. Blocks declare subscriptions of their own.", BUILT_IN_HANDLERS.join(", "));
+            return Err(refused("handler", message));
+        }
+        may_subscribe(caller, &pattern)?;
+        let config = Value::Object(new.config);
+        match new.handler.as_str() {
+            PERSIST_EVENT => {
+                let persist = PersistConfig::read(&config)?;
+                caller.require(&persist.object, Action::Create)?;
+                persist.check(&self.registry())?;
+                if new.per_instance {
+                    return Err(refused("perInstance", PERSIST_PER_INSTANCE.to_owned()));
+                }
+            }
+            _ if config.as_object().is_some_and(|config| !config.is_empty()) => {
+                return Err(refused("config", format!("`{}` takes no configuration.", new.handler)));
+            }
+            _ => {}
+        }
+        let row = SubscriptionRow {
+            consumer: new.consumer,
+            topic: new.event,
+            handler: new.handler,
+            config: config.to_string(),
+            per_instance: new.per_instance,
+            source: None,
+            maker: caller.maker(),
+            suspension: None,
+        };
+        let answer = Answered { data: SubscriptionAnswer::from(&row), warnings };
+        self.store
+            .write(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    keep_maker(connection, &row.maker).await?;
+                    connection.raise_version("subscriptions").await?;
+                    if connection.subscriptions().await?.len() >= SUBSCRIPTIONS_MAX {
+                        let message = format!("There are {SUBSCRIPTIONS_MAX} subscriptions, the most that there can be.");
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    let consumer = row.consumer.clone();
+                    match connection.insert_subscription(row).await? {
+                        true => Ok(()),
+                        false => {
+                            Err(Error::new(Code::UniqueViolation, format!("There is a consumer group `{consumer}` already."))
+                                .with_field("consumer"))
+                        }
+                    }
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        Ok(answer)
+    }
+
+    /// Deletes a subscription that was made over the API; what it still had to get is dropped.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller does not hold the rights that it carries; `conflict` for one that a block declared.
+    pub async fn delete_subscription(&self, caller: &Caller, consumer: &str) -> Result<()> {
+        caller.require(Resource::Events, Action::Delete)?;
+        let (consumer, caller) = (consumer.to_owned(), caller.clone());
+        self.store
+            .write(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    let row = connection.subscription(&consumer).await?.ok_or_else(|| Error::not_found("subscription"))?;
+                    may_act(&caller, &row)?;
+                    match connection.delete_subscription(&consumer).await? {
+                        true => Ok(()),
+                        false => Err(Error::new(Code::Conflict, "A block declared this subscription; it goes with the block.")),
+                    }
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        self.group_gone.notify_one();
+        Ok(())
+    }
+
+    /// Drops the waiting deliveries of deleted groups, in small transactions, so that writes continue. Returns their number.
+    pub async fn sweep_deliveries(&self) -> Result<u64> {
+        let (gone, up_to) = self
+            .store
+            .read_as_service(ReadCost::Scan, |connection| {
+                Box::pin(async move {
+                    let unsettled = connection.groups_unsettled().await?;
+                    let known: HashSet<String> = connection
+                        .subscriptions()
+                        .await?
+                        .into_iter()
+                        .map(|row| row.consumer)
+                        .chain(connection.webhooks().await?.into_iter().map(|row| format!("{WEBHOOK_CONSUMER}{}", row.id)))
+                        .collect();
+                    let up_to = connection.last_event_seq().await?;
+                    Ok((unsettled.into_iter().filter(|group| !known.contains(group)).collect::<Vec<_>>(), up_to))
+                })
+            })
+            .await?;
+        let mut dropped = 0;
+        for consumer in gone {
+            loop {
+                let drop = || {
+                    let group = consumer.clone();
+                    self.store.write(Service, move |connection| {
+                        Box::pin(async move { Ok(connection.drop_deliveries(&group, up_to, DROPPED_AT_ONCE).await?) })
+                    })
+                };
+                match self.until_uncontended(drop).await? {
+                    0 => break,
+                    now => dropped += now,
+                }
+            }
+        }
+        Ok(dropped)
+    }
+}
+
+/// Deliveries dropped in one transaction.
+const DROPPED_AT_ONCE: i64 = 500;

@@ -1,0 +1,528 @@
+//! Outbound webhooks: made, changed, tried out, and what sending one takes.
+//!
+//! A webhook sends what its topics match, so acting on one takes the same rights as making it: read on all of that.
+
+use std::time::Duration;
+
+use blockbase_auth::{Sealed, SecretBox, new_webhook_secret};
+use blockbase_query::Action;
+use blockbase_query::topic::TopicPattern;
+use blockbase_schema::{Code, Error, Resource, Result, is_url};
+use blockbase_store::{Connection, Made, PreviousSecret, ReadCost, Service, Thing, WebhookRow};
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use url::Url;
+
+use crate::App;
+use crate::access::makers::{declared_by_none, keep_maker};
+use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp};
+use crate::base::stored::Place;
+use crate::base::topic::{Topic, WebhookTestMembers};
+use crate::base::webhook_headers::HIDDEN;
+use crate::base::webhook_headers::Headers;
+use crate::caller::Caller;
+use crate::delivery::subscriptions::Answered;
+use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::routing::{WEBHOOK_CONSUMER, may_subscribe, purpose};
+
+/// How long a secret signs beside the one that replaced it.
+const ROTATION: Duration = Duration::from_secs(24 * 3600);
+const WEBHOOKS_MAX: i64 = 1000;
+/// Longest name in characters.
+const NAME_CHARS_MAX: usize = 200;
+const URL_BYTES_MAX: usize = 2048;
+/// Most topic patterns of one webhook.
+const TOPICS_MAX: usize = 50;
+
+/// What making a webhook takes.
+#[derive(Clone, Debug)]
+pub struct NewWebhook {
+    pub name: Option<String>,
+    pub url: String,
+    pub topics: Vec<String>,
+    pub headers: Map<String, Value>,
+    pub enabled: bool,
+}
+
+/// What changing a webhook takes; what is left out stays as it is.
+#[derive(Clone, Debug, Default)]
+pub struct WebhookChanges {
+    /// `Some(None)` takes the name away.
+    pub name: Option<Option<String>>,
+    pub url: Option<String>,
+    pub topics: Option<Vec<String>>,
+    pub headers: Option<Map<String, Value>>,
+    pub enabled: Option<bool>,
+}
+
+/// Events sent to another service, signed.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcWebhook", deny_unknown_fields)]
+pub struct WebhookAnswer {
+    #[schemars(extend("format" = "uuid"))]
+    id: String,
+    name: Option<String>,
+    #[schemars(extend("format" = "uri"))]
+    url: String,
+    topics: Vec<String>,
+    /// Names alone: a value is stored sealed and never shown.
+    #[schemars(with = "AnyObject", extend("additionalProperties" = json!({ "type": "string", "const": HIDDEN })))]
+    headers: Value,
+    enabled: bool,
+    /// `block:<name>` where a block declared it.
+    source: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    suspended: Option<SuspensionAnswer>,
+}
+
+impl From<&WebhookRow> for WebhookAnswer {
+    fn from(row: &WebhookRow) -> WebhookAnswer {
+        let headers = Headers::read(&row.headers)
+            .unwrap_or_else(|_| Place::new("svc_webhooks", "headers", &row.id).damaged("it holds no headers by name"));
+        WebhookAnswer {
+            id: row.id.clone(),
+            name: row.name.clone(),
+            url: row.url.clone(),
+            topics: Place::new("svc_webhooks", "topics", &row.id).read(&row.topics),
+            headers: headers.shown(),
+            enabled: row.enabled,
+            source: row.source.clone(),
+            created_at: Timestamp(row.created_at),
+            updated_at: Timestamp(row.updated_at),
+            suspended: row.suspension.map(SuspensionAnswer::from),
+        }
+    }
+}
+
+fn refused(field: &str, message: impl Into<String>) -> Error {
+    Error::new(Code::InvalidValue, message.into()).with_field(field)
+}
+
+fn check_name(name: Option<&String>) -> Result<()> {
+    match name.is_some_and(|name| name.is_empty() || name.chars().count() > NAME_CHARS_MAX) {
+        true => Err(refused("name", format!("`name` has 1 to {NAME_CHARS_MAX} characters, or is left out."))),
+        false => Ok(()),
+    }
+}
+
+fn check_topics(caller: &Caller, topics: &[String]) -> Result<()> {
+    if topics.is_empty() || topics.len() > TOPICS_MAX {
+        return Err(refused("topics", format!("`topics` holds 1 to {TOPICS_MAX} patterns.")));
+    }
+    for topic in topics {
+        let pattern = TopicPattern::parse(topic).map_err(|error| refused("topics", error.message))?;
+        may_subscribe(caller, &pattern)?;
+    }
+    Ok(())
+}
+
+/// Demands the rights that a stored webhook carries: read on all that it sends.
+///
+/// # Errors
+/// `forbidden`, naming what the caller cannot read.
+pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
+    let topics = topics_of(row)?;
+    // A pattern that a newer server stored and this one cannot read sends nothing here.
+    let mut patterns = topics.iter().filter_map(|topic| TopicPattern::parse(topic).ok());
+    patterns.try_for_each(|pattern| may_subscribe(caller, &pattern))
+}
+
+/// Webhooks as things that act later.
+pub(crate) struct MadeWebhooks;
+
+impl ActsLater for MadeWebhooks {
+    fn kind(&self) -> Made {
+        Made::Webhook
+    }
+
+    fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
+        Box::pin(async move {
+            let rows = connection.webhooks().await?.into_iter().filter(|row| !row.maker.is_nobody());
+            let kept = rows.map(|row| Kept {
+                id: row.id.clone(),
+                maker: row.maker.clone(),
+                stored: row.suspension.map(|suspension| suspension.reason),
+                needs: Box::new(move |_, maker| may_act(maker, &row)),
+            });
+            Ok(kept.collect())
+        })
+    }
+
+    fn carried<'a>(
+        &'a self,
+        _app: &'a App,
+        connection: &'a mut Connection,
+        caller: &'a Caller,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            let Some(row) = connection.held_webhook(id).await? else { return Ok(()) };
+            may_act(caller, &row)
+        })
+    }
+
+    fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
+        Box::pin(async move {
+            declared_by_none(held(connection, id).await?.source.as_ref())?;
+            Ok(Vec::new())
+        })
+    }
+}
+
+impl App {
+    fn check_url(&self, text: &str) -> Result<()> {
+        let url = Url::parse(text).map_err(|error| refused("url", format!("`url` is no absolute URL: {error}.")))?;
+        if text.contains(|character: char| character.is_whitespace() || character.is_control()) {
+            return Err(refused("url", "`url` holds a blank or a control character; percent-encode it."));
+        }
+        if text.len() > URL_BYTES_MAX {
+            return Err(refused("url", format!("`url` is longer than {URL_BYTES_MAX} bytes.")));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(refused("url", "`url` holds a user or a password. Send an `authorization` header instead."));
+        }
+        self.settings
+            .addresses
+            .check_url(&url)
+            .map_err(|refusal| refused("url", format!("`url` cannot be called: {refusal}.")))?;
+        // The parser mends what browsers mend: `http:a.b`, backslashes.
+        match is_url(text) {
+            true => Ok(()),
+            false => Err(refused("url", "`url` is no absolute URL as it stands: it begins with http:// or https:// and a host.")),
+        }
+    }
+
+    fn new_secret(&self, id: &str) -> Result<(String, (String, String))> {
+        let secret = new_webhook_secret().map_err(Error::internal)?;
+        let Sealed { key_id, ciphertext } = self.secrets.seal(&purpose(id), &secret).map_err(Error::internal)?;
+        Ok((secret, (ciphertext, key_id)))
+    }
+
+    /// What stored secrets are opened with.
+    pub fn secrets(&self) -> &SecretBox {
+        &self.secrets
+    }
+
+    /// All webhooks, the newest first.
+    pub async fn list_webhooks(&self, caller: &Caller) -> Result<Vec<WebhookAnswer>> {
+        caller.require(Resource::Webhooks, Action::Read)?;
+        self.settle_rights_shown(caller).await;
+        let rows = self.scan(caller, |connection| Box::pin(async move { Ok(connection.webhooks().await?) })).await?;
+        Ok(rows.iter().map(WebhookAnswer::from).collect())
+    }
+
+    pub async fn webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
+        caller.require(Resource::Webhooks, Action::Read)?;
+        self.shown_webhook(caller, id).await
+    }
+
+    async fn shown_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
+        let found = self.find_webhook(caller, id).await?;
+        match self.settle_rights_shown(caller).await {
+            true => Ok(WebhookAnswer::from(&self.find_webhook(caller, id).await?)),
+            false => Ok(WebhookAnswer::from(&found)),
+        }
+    }
+
+    async fn find_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookRow> {
+        let id = id.to_owned();
+        let find = self.look_up(caller, move |connection| Box::pin(async move { Ok(connection.webhook(&id).await?) }));
+        find.await?.ok_or_else(|| Error::not_found("webhook"))
+    }
+
+    /// Makes a webhook: the webhook, and its secret, which is shown this once.
+    ///
+    /// # Errors
+    /// `invalid_value` naming what does not fit; `forbidden` if the caller may not read what it would send.
+    pub async fn create_webhook(&self, caller: &Caller, new: NewWebhook) -> Result<(Answered<WebhookAnswer>, String)> {
+        caller.require(Resource::Webhooks, Action::Create)?;
+        let warnings = self.warnings_of_topics(&new.topics);
+        let (row, secret) = self.new_webhook(caller, new, None)?;
+        let answer = Answered { data: WebhookAnswer::from(&row), warnings };
+        self.store
+            .write(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    keep_maker(connection, &row.maker).await?;
+                    connection.raise_version("subscriptions").await?;
+                    insert(connection, &row).await
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        Ok((answer, secret))
+    }
+
+    /// A webhook that passed every check, ready to be stored, and its secret. `source` is `block:<name>` where a block declares it.
+    ///
+    /// # Errors
+    /// As [`App::create_webhook`].
+    pub(crate) fn new_webhook(&self, caller: &Caller, new: NewWebhook, source: Option<String>) -> Result<(WebhookRow, String)> {
+        check_name(new.name.as_ref())?;
+        self.check_url(&new.url)?;
+        let headers = Headers::seal(&self.secrets, &new.headers, &Headers::default())?;
+        check_topics(caller, &new.topics)?;
+        let now = self.clock.now();
+        let id = self.clock.id(now).to_string();
+        let (secret, stored) = self.new_secret(&id)?;
+        let row = WebhookRow {
+            id,
+            name: new.name,
+            url: new.url,
+            topics: json!(new.topics).to_string(),
+            headers: headers.text(),
+            enabled: new.enabled,
+            source,
+            secret: stored,
+            previous: None,
+            created_at: now,
+            updated_at: now,
+            maker: caller.maker(),
+            suspension: None,
+        };
+        Ok((row, secret))
+    }
+
+    /// Changes a webhook. Enabling one does not send what happened while it was disabled. Whoever changes what it sends or where becomes
+    /// its maker.
+    ///
+    /// # Errors
+    /// As [`App::create_webhook`]; `invalid_value` where header values are stored and the URL changes without `headers`;
+    /// `forbidden` if the caller may not read what it sends; `conflict` for anything but `enabled` of one that a block declared.
+    pub async fn update_webhook(&self, caller: &Caller, id: &str, changes: WebhookChanges) -> Result<Answered<WebhookAnswer>> {
+        caller.require(Resource::Webhooks, Action::Update)?;
+        check_name(changes.name.as_ref().and_then(Option::as_ref))?;
+        if let Some(url) = &changes.url {
+            self.check_url(url)?;
+        }
+        if let Some(topics) = &changes.topics {
+            check_topics(caller, topics)?;
+        }
+        let (now, secrets) = (self.clock.now(), self.secrets.clone());
+        let (id, acting) = (id.to_owned(), caller.clone());
+        let maker = match changes.url.is_some() || changes.topics.is_some() {
+            true => Some(caller.maker()),
+            false => None,
+        };
+        let row = self
+            .store
+            .write(self.by(caller), move |connection| {
+                Box::pin(async move {
+                    if let Some(maker) = &maker {
+                        keep_maker(connection, maker).await?;
+                    }
+                    connection.raise_version("subscriptions").await?;
+                    let mut row = held(connection, &id).await?;
+                    may_act(&acting, &row)?;
+                    let WebhookChanges { name, url, topics, headers, enabled } = changes;
+                    let is_only_switched = name.is_none() && url.is_none() && topics.is_none() && headers.is_none();
+                    if row.source.is_some() && !is_only_switched {
+                        let message = "A block declared this webhook: it can be enabled and disabled, and goes with the block.";
+                        return Err(Error::new(Code::Conflict, message));
+                    }
+                    let known = Headers::read(&row.headers)?;
+                    let is_moved = url.as_ref().is_some_and(|url| *url != row.url);
+                    // Whoever leads it elsewhere must not have the credentials of the receiver that it had before.
+                    let kept = if is_moved { Headers::default() } else { known.clone() };
+                    let changed = match headers {
+                        Some(headers) => Headers::seal(&secrets, &headers, &kept)?,
+                        None if is_moved && !known.is_empty() => {
+                            let message =
+                                "The stored headers are not sent to another `url`: send `headers` anew, or `{}` to drop them.";
+                            return Err(Error::new(Code::InvalidValue, message).with_field("headers"));
+                        }
+                        None => kept,
+                    };
+                    if let Some(maker) = &maker {
+                        connection.set_maker(Made::Webhook, &row.id, maker).await?;
+                        row.suspension = None;
+                    }
+                    row.headers = changed.text();
+                    row.name = name.unwrap_or(row.name);
+                    row.url = url.unwrap_or(row.url);
+                    row.topics = topics.map_or(row.topics, |topics| json!(topics).to_string());
+                    row.enabled = enabled.unwrap_or(row.enabled);
+                    row.updated_at = now;
+                    connection.update_webhook(&row).await?;
+                    Ok(row)
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        let warnings = self.warnings_of_topics(&topics_of(&row)?);
+        Ok(Answered { data: WebhookAnswer::from(&row), warnings })
+    }
+
+    /// Deletes a webhook; what it still had to send is dropped.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not read what it sends; `conflict` for one that a block declared.
+    pub async fn delete_webhook(&self, caller: &Caller, id: &str) -> Result<()> {
+        caller.require(Resource::Webhooks, Action::Delete)?;
+        let (id, caller) = (id.to_owned(), caller.clone());
+        self.store
+            .write(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    let row = held(connection, &id).await?;
+                    may_act(&caller, &row)?;
+                    if row.source.is_some() {
+                        return Err(Error::new(Code::Conflict, "A block declared this webhook; it goes with the block."));
+                    }
+                    connection.delete_webhook(&id).await?;
+                    Ok(())
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        self.group_gone.notify_one();
+        Ok(())
+    }
+
+    /// Adopts a webhook: as it is then.
+    ///
+    /// # Errors
+    /// `not_found`; `forbidden` if it carries more than the caller holds; `conflict` if a block declared it.
+    pub async fn adopt_webhook(&self, caller: &Caller, id: &str) -> Result<WebhookAnswer> {
+        caller.require(Resource::Webhooks, Action::Update)?;
+        self.adopt(caller, Made::Webhook, id).await?;
+        self.shown_webhook(caller, id).await
+    }
+
+    /// Gives a webhook a new secret, which is shown this once. The one before it signs as well for 24 hours.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not read what it sends: whoever has the secret can pass for the service.
+    pub async fn rotate_webhook_secret(&self, caller: &Caller, id: &str) -> Result<String> {
+        caller.require(Resource::Webhooks, Action::Update)?;
+        let (id, caller) = (id.to_owned(), caller.clone());
+        let (secret, stored) = self.new_secret(&id)?;
+        let now = self.clock.now();
+        let until = now + i64::try_from(ROTATION.as_millis()).unwrap_or(i64::MAX);
+        self.store
+            .write(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    let mut row = held(connection, &id).await?;
+                    may_act(&caller, &row)?;
+                    row.previous = Some(PreviousSecret { secret: std::mem::replace(&mut row.secret, stored), until });
+                    row.updated_at = now;
+                    Ok(connection.update_webhook(&row).await?)
+                })
+            })
+            .await?;
+        self.refresh_subscriptions().await?;
+        Ok(secret)
+    }
+
+    /// Sends a `webhook.test.<id>` event through the whole pipeline, whatever the webhook subscribed to: the event's id.
+    ///
+    /// # Errors
+    /// `forbidden` if the caller may not read what it sends; `conflict` if it is disabled, or events are off.
+    pub async fn test_webhook(&self, caller: &Caller, id: &str) -> Result<String> {
+        caller.require(Resource::Webhooks, Action::Update)?;
+        if let Some(subscription) = self.subscription(&format!("{WEBHOOK_CONSUMER}{id}"))
+            && let Some(why) = self.why_stopped(&subscription).await?
+        {
+            return Err(Error::new(Code::Conflict, why));
+        }
+        let (announcer, id, caller) = (self.announcer(caller), id.to_owned(), caller.clone());
+        self.store
+            .write(self.by(&caller), move |connection| {
+                Box::pin(async move {
+                    let row = held(connection, &id).await?;
+                    may_act(&caller, &row)?;
+                    if !row.enabled {
+                        return Err(Error::new(Code::Conflict, "The webhook is disabled. Enable it to test it."));
+                    }
+                    let test = Topic::WebhookTest(WebhookTestMembers { id: &id });
+                    let sent = announcer.emit_also_to(connection, test, &format!("{WEBHOOK_CONSUMER}{id}")).await?;
+                    sent.ok_or_else(|| {
+                        Error::new(Code::Conflict, "Events are off on this server (SVC_EVENTS_ENABLED=false); nothing is sent.")
+                    })
+                })
+            })
+            .await
+    }
+}
+
+fn topics_of(row: &WebhookRow) -> Result<Vec<String>> {
+    serde_json::from_str(&row.topics).map_err(Error::internal)
+}
+
+async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {
+    connection.held_webhook(id).await?.ok_or_else(|| Error::not_found("webhook"))
+}
+
+/// Stores a new webhook, where there is room for one.
+pub(crate) async fn insert(connection: &mut Connection, row: &WebhookRow) -> Result<()> {
+    if connection.count_webhooks().await? >= WEBHOOKS_MAX {
+        let message = format!("There are {WEBHOOKS_MAX} webhooks, the most that there can be.");
+        return Err(Error::new(Code::Conflict, message));
+    }
+    Ok(connection.insert_webhook(row).await?)
+}
+
+impl App {
+    /// Seals the header values that an earlier version of the server stored as they were, and takes them out of the manifests that
+    /// are kept of blocks. Does nothing where that has happened.
+    pub(crate) async fn seal_stored_headers(&self) -> Result<()> {
+        let secrets = self.secrets.clone();
+        let (plain, manifests) = self
+            .store
+            .read_as_service(ReadCost::Rows, move |connection| {
+                Box::pin(async move {
+                    let mut plain = Vec::new();
+                    for row in connection.webhooks().await? {
+                        if Headers::read(&row.headers).is_ok_and(|headers| headers.has_plain()) {
+                            plain.push(row.id);
+                        }
+                    }
+                    Ok((plain, connection.block_manifests().await?))
+                })
+            })
+            .await?;
+        let manifests: Vec<_> = manifests
+            .into_iter()
+            .filter_map(|(block, version, manifest)| Some((block, version, without_header_values(&manifest)?)))
+            .collect();
+        if plain.is_empty() && manifests.is_empty() {
+            return Ok(());
+        }
+        self.store
+            .write(Service, move |connection| {
+                Box::pin(async move {
+                    connection.raise_version("subscriptions").await?;
+                    for id in &plain {
+                        // Another instance may have changed it meanwhile.
+                        let Some(mut row) = connection.held_webhook(id).await? else { continue };
+                        if let Some(sealed) = Headers::read(&row.headers)?.sealed_anew(&secrets)? {
+                            row.headers = sealed.text();
+                            connection.update_webhook(&row).await?;
+                        }
+                    }
+                    for (block, version, manifest) in manifests {
+                        connection.set_block_manifest(&block, &version, manifest).await?;
+                    }
+                    Ok(())
+                })
+            })
+            .await
+    }
+}
+
+/// A manifest's JSON text with [`HIDDEN`] for the values of headers; `None` if it holds none.
+fn without_header_values(manifest: &str) -> Option<String> {
+    let mut manifest: Value = serde_json::from_str(manifest).ok()?;
+    let mut has_values = false;
+    for webhook in manifest.get_mut("webhooks")?.as_array_mut()? {
+        for value in webhook.get_mut("headers").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+            has_values |= value != HIDDEN;
+            *value = json!(HIDDEN);
+        }
+    }
+    has_values.then(|| manifest.to_string())
+}

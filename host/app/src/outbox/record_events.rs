@@ -1,0 +1,190 @@
+//! What a change of records leaves in the outbox: before, after, the difference, and who did it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use blockbase_auth::{Actor, EtagKey};
+use blockbase_schema::{Code, Error, Object, Registry, Result, TextBounds, system};
+use blockbase_store::{Connection, NewEvent, Record};
+use uuid::Uuid;
+
+use crate::App;
+use crate::base::clock::Clock;
+use crate::base::topic::RecordOp;
+use crate::caller::Caller;
+use crate::outbox::touched::Touched;
+use crate::state::routing::Subscriptions;
+
+/// Bytes that a payload has around its body at most, with ids of the platform: a guess that saves an allocation.
+const HEAD_AND_ACTOR_BYTES: usize = 256;
+
+/// What the writes of one call have in common.
+pub(crate) struct WriteContext {
+    /// The schema that the writes were planned on.
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) now: i64,
+    pub(crate) actor_id: Option<String>,
+    pub(crate) caller: Caller,
+    /// How long texts may be.
+    pub(crate) texts: TextBounds,
+    pub(crate) etags: EtagKey,
+    /// How much of what is stored they have touched.
+    pub(crate) touched: Touched,
+    clock: Clock,
+    events_enabled: bool,
+    actor: Option<Actor>,
+    depth: i64,
+    subscriptions: Arc<Subscriptions>,
+    held: Vec<i64>,
+    /// The guest who writes, until it is made sure that they are still there.
+    guest: Option<String>,
+}
+
+/// The JSON of an event's images.
+pub(crate) struct Images<'a> {
+    pub(crate) before: &'a [u8],
+    pub(crate) after: &'a [u8],
+    pub(crate) diff: &'a [u8],
+}
+
+impl App {
+    pub(crate) fn write_context(&self, caller: &Caller, registry: &Arc<Registry>) -> WriteContext {
+        self.writes.fetch_add(1, Ordering::Relaxed);
+        self.activity.wrote(self.clock.now());
+        self.context_of(caller, registry, self.settings.events_enabled)
+    }
+
+    /// The context of writes that no request makes; they emit events or not.
+    pub(crate) fn context_of(&self, caller: &Caller, registry: &Arc<Registry>, events_enabled: bool) -> WriteContext {
+        WriteContext {
+            registry: Arc::clone(registry),
+            now: self.clock.now(),
+            actor_id: caller.actor_id().map(str::to_owned),
+            caller: caller.clone(),
+            texts: TextBounds { plain: self.settings.text_bytes_max, most: self.settings.body_bytes_max },
+            etags: self.etags.clone(),
+            touched: Touched::default(),
+            clock: self.clock.clone(),
+            events_enabled,
+            actor: caller.principal.actor().cloned(),
+            depth: caller.depth,
+            subscriptions: Arc::clone(&self.subscriptions.read()),
+            held: Vec::new(),
+            guest: caller.identity().filter(|identity| identity.user.is_anonymous).map(|identity| identity.user.id.clone()),
+        }
+    }
+}
+
+impl WriteContext {
+    /// Holds an object, so that it is neither dropped nor altered before the transaction ends, and makes sure that it is what
+    /// the write was planned on and that the subscriptions are those of this moment.
+    ///
+    /// # Errors
+    /// One to retry where the object changed; `unauthorized` for a guest who signed up meanwhile, so that no row is left behind
+    /// with the stamp of a user who is gone.
+    pub(crate) async fn hold(&mut self, connection: &mut Connection, object: &Object) -> Result<()> {
+        if self.held.contains(&object.id) {
+            return Ok(());
+        }
+        if let Some(guest) = self.guest.take()
+            && !connection.keep_user(&guest).await?
+        {
+            return Err(Error::new(Code::Unauthorized, "The guest has signed up, or is gone. Use the new session."));
+        }
+        let held = connection.hold_object(object.id).await?;
+        let Some(held) = held.filter(|held| held.revision == object.revision) else {
+            return Err(Error::retry(
+                blockbase_schema::Retry::SchemaMoved,
+                format!("the object {} has another revision by now", object.name()),
+            ));
+        };
+        self.held.push(object.id);
+        if self.events_enabled && held.subscriptions_version != self.subscriptions.version {
+            self.subscriptions = Arc::new(Subscriptions::load(connection).await?);
+        }
+        Ok(())
+    }
+
+    /// Whether the writes leave events.
+    pub(crate) fn emits_events(&self) -> bool {
+        self.events_enabled
+    }
+
+    /// The event of a record that was created, updated or deleted; `None` where events are off.
+    pub(crate) fn event(
+        &self,
+        object: &Object,
+        record_id: Uuid,
+        op: RecordOp,
+        images: &Images<'_>,
+        owner: Option<String>,
+    ) -> Result<Option<NewEvent>> {
+        let body = [b"\"before\":", images.before, b",\"after\":", images.after, b",\"diff\":", images.diff];
+        self.event_of(object, record_id, op, &body, owner)
+    }
+
+    /// An event of a record whose payload has `body` (parts of members of a JSON object) between its head and its actor.
+    pub(crate) fn event_of(
+        &self,
+        object: &Object,
+        record_id: Uuid,
+        op: RecordOp,
+        body: &[&[u8]],
+        owner: Option<String>,
+    ) -> Result<Option<NewEvent>> {
+        if !self.events_enabled {
+            return Ok(None);
+        }
+        let name = object.name();
+        let record_id = record_id.hyphenated().to_string();
+        let bytes = body.iter().map(|part| part.len()).sum::<usize>();
+        let mut payload = Vec::with_capacity(bytes + name.len() + HEAD_AND_ACTOR_BYTES);
+        for part in [r#"{"object":""#, name, r#"","id":""#, &record_id, r#"","op":""#, op.name(), "\","] {
+            payload.extend_from_slice(part.as_bytes());
+        }
+        body.iter().for_each(|part| payload.extend_from_slice(part));
+        payload.extend_from_slice(b",\"actor\":");
+        serde_json::to_writer(&mut payload, &self.actor).map_err(Error::internal)?;
+        payload.push(b'}');
+        let topic = op.topic(name);
+        Ok(Some(NewEvent {
+            id: self.clock.id(self.now),
+            deliveries: self.subscriptions.deliveries(&topic, self.depth),
+            topic,
+            payload: String::from_utf8(payload).map_err(Error::internal)?,
+            object: Some(name.to_owned()),
+            record_id: Some(record_id),
+            owner,
+            depth: self.depth,
+            occurred_at: self.now,
+        }))
+    }
+}
+
+/// `{ field: { before, after } }` of the business fields whose JSON differs.
+pub(crate) fn diff(object: &Object, before: &Record, after: &Record) -> Vec<u8> {
+    let mut out = vec![b'{'];
+    for (index, column) in object.columns.iter().enumerate().filter(|(_, column)| !column.is_system) {
+        if before.cell(index) == after.cell(index) {
+            continue;
+        }
+        if out.len() > 1 {
+            out.push(b',');
+        }
+        out.push(b'"');
+        out.extend_from_slice(column.name.as_bytes());
+        out.extend_from_slice(b"\":{\"before\":");
+        out.extend_from_slice(before.cell(index));
+        out.extend_from_slice(b",\"after\":");
+        out.extend_from_slice(after.cell(index));
+        out.push(b'}');
+    }
+    out.push(b'}');
+    out
+}
+
+/// Who a record belongs to.
+pub(crate) fn owner(object: &Object, record: &Record) -> Option<String> {
+    let index = object.column_index(system::CREATED_BY)?;
+    serde_json::from_slice(record.cell(index)).ok().flatten()
+}

@@ -1,0 +1,116 @@
+//! Limits how many bytes of stored records one write may change or delete. Bulk changes, bulk deletions, cascades and batches
+//! have the same limit.
+//!
+//! The database adds up the sizes before rows are read. The rows are counted again while they are read, because their JSON can be
+//! longer. So memory never holds more of them than the limit allows.
+
+use blockbase_query::{Scope, Statement, sql};
+use blockbase_schema::{Code, Column, Error, Object, Result};
+use blockbase_store::{Connection, DbError, Record};
+use uuid::Uuid;
+
+use crate::outbox::record_events::WriteContext;
+
+/// Bytes of the records that one write changes or deletes, together with their new values. A transaction holds each record
+/// several times: before the change, after it, and in its event.
+const TOUCHED_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Most further records that one deletion may delete or change, besides those that the request names.
+pub(crate) const BEYOND_MAX: usize = 10_000;
+/// Most links that one deletion may remove.
+pub(crate) const LINKS_BEYOND_MAX: usize = 20_000;
+/// Bytes of events that are written together.
+pub(crate) const EVENT_BYTES_AT_ONCE: usize = 4 * 1024 * 1024;
+
+/// What a write has touched so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Touched {
+    records: usize,
+    bytes: usize,
+}
+
+impl Touched {
+    /// Counts records that were read, or bytes of their new values. A single record may have any size, because otherwise nobody
+    /// could change or delete it.
+    ///
+    /// # Errors
+    /// `answer_too_large`.
+    pub(crate) fn count(&mut self, records: usize, bytes: usize) -> Result<()> {
+        self.records += records;
+        self.bytes = self.bytes.saturating_add(bytes);
+        match self.records > 1 && self.bytes > TOUCHED_BYTES_MAX {
+            true => Err(too_large()),
+            false => Ok(()),
+        }
+    }
+
+    /// Bytes that the next records may have in all; there are at most `records` of them.
+    fn bytes_left(&self, records: usize) -> usize {
+        match self.records + records {
+            0 | 1 => usize::MAX,
+            _ => TOUCHED_BYTES_MAX.saturating_sub(self.bytes),
+        }
+    }
+}
+
+impl WriteContext {
+    /// Reads the records that the write is about to change or delete: those of `ids` within `scope`, by `statement`. The database
+    /// adds up their sizes first, so that most records of a refused write are never read.
+    ///
+    /// # Errors
+    /// `answer_too_large` as soon as the write has touched too many bytes. Further records are then not read.
+    pub(crate) async fn take_up(
+        &mut self,
+        connection: &mut Connection,
+        object: &Object,
+        (ids, scope): (&[Uuid], &Scope),
+        statement: Statement,
+    ) -> Result<Vec<Record>> {
+        let columns: Vec<&Column> = object.columns.iter().collect();
+        let bytes_max = self.touched.bytes_left(ids.len());
+        if ids.len() > 1
+            && let Some(sizes) = sql::get_many_bytes(connection.dialect(), object, scope, ids.to_vec())
+        {
+            let bytes = connection.fetch_integer(sizes).await.map_err(|error| error.on(object))?;
+            if usize::try_from(bytes).unwrap_or(usize::MAX) > bytes_max {
+                return Err(too_large());
+            }
+        }
+        let found = connection.fetch_records(statement, &columns, 0, bytes_max).await.map_err(|error| match error {
+            DbError::AnswerTooLarge => too_large(),
+            error => error.on(object),
+        })?;
+        self.touched.count(found.len(), found.iter().map(Record::bytes).sum())?;
+        Ok(found)
+    }
+}
+
+/// The refusal of a write that would touch too much.
+pub(crate) fn too_large() -> Error {
+    Error::new(
+        Code::AnswerTooLarge,
+        format!(
+            "The records that this call changes or deletes, with those that go along, have more than {} MiB together, or more than \
+             {BEYOND_MAX} records or {LINKS_BEYOND_MAX} links go along. Name fewer of them in one call, or first delete, in parts, what refers \
+             to them or is linked with them.",
+            TOUCHED_BYTES_MAX / 1024 / 1024
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_record_may_have_any_size_and_several_have_a_bound() {
+        let mut touched = Touched::default();
+        assert_eq!((touched.bytes_left(1), touched.bytes_left(2)), (usize::MAX, TOUCHED_BYTES_MAX));
+        touched.count(1, 2 * TOUCHED_BYTES_MAX).expect("a single record");
+        assert_eq!(touched.bytes_left(1), 0);
+        assert_eq!(touched.count(1, 0).expect_err("another one").code, Code::AnswerTooLarge);
+
+        let mut touched = Touched::default();
+        touched.count(2, TOUCHED_BYTES_MAX).expect("as much as may be");
+        assert_eq!(touched.count(0, 1).expect_err("a byte more").code, Code::AnswerTooLarge);
+    }
+}

@@ -1,0 +1,274 @@
+//! Records deleted, with what their relationships say of the records that refer to them.
+//!
+//! The engine deletes and clears what refers to a deleted record; here is found out beforehand what that will be, so that
+//! each of those changes has its event and its stamps too.
+
+mod steps;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_query::plan::{Assignment, Change, RecordPlan, Stamp};
+use blockbase_query::{Action, Scope, sql};
+use blockbase_schema::{Code, Error, Object, OnDelete, Resource, Result, Value};
+use blockbase_store::{Connection, DbError, Record, Row};
+use uuid::Uuid;
+
+use crate::base::topic::RecordOp;
+use crate::outbox::record_events::{Images, WriteContext, owner};
+use crate::outbox::touched::{BEYOND_MAX, EVENT_BYTES_AT_ONCE, too_large};
+use crate::records::links::{Gone, take_links};
+use crate::records::versions::{Condition, check_condition, precondition_failed};
+use crate::records::writes::record_change;
+pub(crate) use steps::{Step, StepSize, delete_some};
+
+/// Levels that the engine is left to delete by itself. SQLite goes a thousand deep, and both are slow before that.
+const ENGINE_LEVELS_MAX: usize = 300;
+
+/// What refers to the records that go: by deletion it goes too, by change it is cleared.
+#[derive(Default)]
+struct Beyond {
+    deleted: Vec<(Arc<Object>, Uuid, Record)>,
+    /// By level: the object and the records of it that go.
+    levels: Vec<(usize, Arc<Object>, Vec<Uuid>)>,
+    seen: HashSet<(i64, Uuid)>,
+    cleared: Vec<(Arc<Object>, usize, Uuid)>,
+}
+
+/// Deletes those of `ids` that are there and within `scope`. The object is held already.
+///
+/// # Errors
+/// `precondition_failed` if one of them is in another state than `condition` says; `foreign_key_violation`; `answer_too_large`
+/// where they are too large, with what goes along.
+pub(crate) async fn delete_records(
+    connection: &mut Connection,
+    context: &mut WriteContext,
+    object: &Arc<Object>,
+    scope: &Scope,
+    ids: Vec<Uuid>,
+    condition: Option<&Condition>,
+) -> Result<HashSet<Uuid>> {
+    let dialect = connection.dialect();
+    let select = sql::get_many(dialect, object, scope, ids.clone());
+    let found = context.take_up(connection, object, (&ids, scope), select).await?;
+    let roots: Vec<(Uuid, Record)> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
+    if roots.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let mut version = None;
+    for (id, record) in &roots {
+        version = check_condition(&context.etags, condition, object, *id, record)?;
+    }
+    let ids: Vec<Uuid> = roots.iter().map(|(id, _)| *id).collect();
+    let mut beyond = Beyond::default();
+    beyond.seen.extend(ids.iter().map(|id| (object.id, *id)));
+    if context.registry.deletes_beyond(object.name()) {
+        collect(connection, context, object, ids.clone(), &mut beyond).await?;
+    }
+    check_restrictions(connection, context, object, &ids, &beyond).await?;
+    clear(connection, context, &beyond).await?;
+    let along = beyond.deleted.iter().map(|(object, id, record)| (object, *id, record));
+    let gone = along.chain(roots.iter().map(|(id, record)| (object, *id, record)));
+    let gone = gone.map(|(object, id, record)| Gone { object: object.as_ref(), id, owner: owner(object, record) });
+    take_links(connection, context, &gone.collect::<Vec<_>>()).await?;
+    // In one statement, so that the engine sees what refers to what at its end; deep chains from their ends.
+    let mut parts = vec![(0, Arc::clone(object), ids.clone())];
+    if beyond.levels.iter().any(|(level, ..)| *level > ENGINE_LEVELS_MAX) {
+        parts.append(&mut beyond.levels);
+        parts.sort_by_key(|(level, ..)| std::cmp::Reverse(*level));
+    }
+    for (level, object, ids) in parts {
+        let version = version.filter(|_| level == 0);
+        let delete = sql::delete_many(dialect, &object, ids, version);
+        let deleted = connection.execute(delete).await.map_err(|error| match error {
+            // What refers to it came in after the look at it.
+            DbError::ForeignKey { .. } => still_referenced(""),
+            error => error.on(&object),
+        })?;
+        if version.is_some() && deleted == 0 {
+            return Err(precondition_failed());
+        }
+    }
+    let (mut events, mut event_bytes) = (Vec::new(), 0);
+    let mut counts: HashMap<i64, i64> = HashMap::new();
+    // What went along is told first, the records that were named last.
+    let beyond = beyond.deleted.into_iter().rev();
+    for (object, id, record) in beyond.chain(roots.into_iter().map(|(id, record)| (Arc::clone(object), id, record))) {
+        *counts.entry(object.id).or_insert(0) -= 1;
+        if object.is_searchable() {
+            connection.index_row(object.id, record.tail(), None);
+        }
+        let images = Images { before: record.json(), after: b"null", diff: b"null" };
+        let event = context.event(&object, id, RecordOp::Deleted, &images, owner(&object, &record))?;
+        event_bytes += event.as_ref().map_or(0, |event| event.payload.len());
+        events.extend(event);
+        if event_bytes > EVENT_BYTES_AT_ONCE {
+            event_bytes = 0;
+            connection.emit_all(std::mem::take(&mut events)).await?;
+        }
+    }
+    for (object_id, difference) in counts {
+        connection.count_rows(object_id, difference);
+    }
+    connection.emit_all(events).await?;
+    Ok(ids.into_iter().collect())
+}
+
+/// Finds, level by level, what refers to records that go.
+async fn collect(
+    connection: &mut Connection,
+    context: &mut WriteContext,
+    object: &Arc<Object>,
+    ids: Vec<Uuid>,
+    beyond: &mut Beyond,
+) -> Result<()> {
+    let registry = Arc::clone(&context.registry);
+    let mut levels = vec![(0, Arc::clone(object), ids)];
+    while let Some((level, object, ids)) = levels.pop() {
+        for (holder, column) in registry.referrers_of(object.name()) {
+            let Some(reference) = &holder.columns[*column].reference else { continue };
+            if reference.on_delete == OnDelete::Restrict {
+                continue;
+            }
+            context.hold(connection, holder).await?;
+            // Their ids first: of those that are known already, which lead in a circle, nothing more is read.
+            let room = BEYOND_MAX - (beyond.deleted.len() + beyond.cleared.len()).min(BEYOND_MAX);
+            let others = referring_unseen(connection, holder, *column, &ids, &beyond.seen, room + 1).await?;
+            if others.len() > room {
+                return Err(too_large());
+            }
+            if others.is_empty() {
+                continue;
+            }
+            let select = sql::referring(connection.dialect(), holder, *column, ids.clone(), others.clone());
+            let found = context.take_up(connection, holder, (&others, &Scope::All), select).await?;
+            let mut next = Vec::new();
+            for record in found {
+                let Some(id) = record.uuid(0) else { continue };
+                match reference.on_delete {
+                    OnDelete::Cascade if beyond.seen.insert((holder.id, id)) => {
+                        next.push(id);
+                        beyond.deleted.push((Arc::clone(holder), id, record));
+                    }
+                    OnDelete::SetNull => beyond.cleared.push((Arc::clone(holder), *column, id)),
+                    _ => {}
+                }
+            }
+            if !next.is_empty() {
+                beyond.levels.push((level + 1, Arc::clone(holder), next.clone()));
+                levels.push((level + 1, Arc::clone(holder), next));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Ids of records of `holder` that refer to `ids` and are not `seen`, `most` of them at most.
+async fn referring_unseen(
+    connection: &mut Connection,
+    holder: &Object,
+    column: usize,
+    ids: &[Uuid],
+    seen: &HashSet<(i64, Uuid)>,
+    most: usize,
+) -> Result<Vec<Uuid>> {
+    // As many as were seen may refer to them too.
+    let limit = most + seen.iter().filter(|(object_id, _)| *object_id == holder.id).count();
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let select = sql::referring_ids(connection.dialect(), holder, column, ids.to_vec(), limit);
+    let rows = connection.fetch_rows(select).await.map_err(|error| error.on(holder))?;
+    let mut unseen = rows.iter().map(|row| row.uuid(0)).collect::<Result<Vec<Uuid>, DbError>>()?;
+    unseen.retain(|id| !seen.contains(&(holder.id, *id)));
+    unseen.truncate(most);
+    Ok(unseen)
+}
+
+/// Sets the references to null as an update would, with stamps and events.
+async fn clear(connection: &mut Connection, context: &WriteContext, beyond: &Beyond) -> Result<()> {
+    for (object, column, id) in beyond.cleared.iter().filter(|(object, _, id)| !beyond.seen.contains(&(object.id, *id))) {
+        clear_one(connection, context, object, *column, *id).await?;
+    }
+    Ok(())
+}
+
+/// Sets one reference to null: the bytes of the record that it is in.
+async fn clear_one(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Arc<Object>,
+    column: usize,
+    id: Uuid,
+) -> Result<usize> {
+    let dialect = connection.dialect();
+    let record = RecordPlan { object: Arc::clone(object), scope: Scope::All, id };
+    let change = Change {
+        assignments: vec![(column, Assignment::Set(Value::Null))],
+        stamp: Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts },
+    };
+    let on = |error: DbError| error.on(object);
+    let before = connection.fetch_record(sql::get(dialect, &record, true), &object.columns).await.map_err(on)?;
+    let after = connection.fetch_record(sql::update(dialect, &record, &change, None), &object.columns).await.map_err(on)?;
+    let (Some(before), Some(after)) = (before, after) else { return Ok(0) };
+    if let Some(event) = record_change(connection, context, object, id, &before, &after)? {
+        connection.emit(event).await?;
+    }
+    Ok(before.bytes())
+}
+
+/// Refuses to delete what something refers to that stays, told by the first such relationship. The engines would refuse too,
+/// each by another relationship first.
+async fn check_restrictions(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    ids: &[Uuid],
+    beyond: &Beyond,
+) -> Result<()> {
+    let gone = |name: &str| -> Vec<Uuid> {
+        let along = beyond.deleted.iter().filter(|(object, ..)| object.name() == name).map(|(_, id, _)| *id);
+        ids.iter().filter(|_| object.name() == name).copied().chain(along).collect()
+    };
+    let dialect = connection.dialect();
+    for relationship in context.registry.relationships() {
+        let known = &relationship.definition;
+        if known.on_delete() != OnDelete::Restrict {
+            continue;
+        }
+        let (holder, found) = match known.holder().and_then(|holder| context.registry.object(holder)) {
+            Some(holder) => {
+                let targets = gone(known.referenced());
+                let Some(column) = holder.column_index(&format!("{}_id", known.name)).filter(|_| !targets.is_empty()) else {
+                    continue;
+                };
+                // As many as go themselves may refer to what goes.
+                let most = i64::try_from(gone(holder.name()).len()).unwrap_or(i64::MAX - 1) + 1;
+                let rows = connection.fetch_rows(sql::referring_ids(dialect, holder, column, targets, most)).await;
+                let rows = rows.map_err(|error| error.on(holder))?;
+                let stays = |row: &Row| row.uuid(0).is_ok_and(|id| !beyond.seen.contains(&(holder.id, id)));
+                (holder.name(), rows.iter().any(stays))
+            }
+            None => {
+                let (sources, targets) = (gone(&known.source), gone(&known.target));
+                let other = if sources.is_empty() { &known.source } else { &known.target };
+                let linked = match sources.is_empty() && targets.is_empty() {
+                    true => false,
+                    false => {
+                        let statement = sql::any_link(dialect, object, relationship.id, sources, targets);
+                        !connection.fetch_rows(statement).await.map_err(|error| error.on(object))?.is_empty()
+                    }
+                };
+                (other.as_str(), linked)
+            }
+        };
+        if found {
+            // Who refers to it is told to those who may know of that object.
+            let knows = context.caller.may(holder, Action::Read) || context.caller.holds(Resource::Objects, Action::Read);
+            return Err(still_referenced(&if knows { format!(" by `{holder}` (`{}`)", known.name) } else { String::new() }));
+        }
+    }
+    Ok(())
+}
+
+fn still_referenced(by: &str) -> Error {
+    Error::new(Code::ForeignKeyViolation, format!("The record is still referenced{by}."))
+}

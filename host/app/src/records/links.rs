@@ -1,0 +1,275 @@
+//! Links: pairs of records of a many_to_many relationship, made and removed.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_query::plan::{LinkPlan, RecordPlan};
+use blockbase_query::{Access, Action, sql};
+use blockbase_schema::{Code, Error, Object, Registry, Relation, RelationShape, RelationshipKind, Result, json};
+use blockbase_store::{Connection, DbError};
+use uuid::Uuid;
+
+use crate::App;
+use crate::base::topic::RecordOp;
+use crate::caller::Caller;
+use crate::outbox::record_events::{WriteContext, owner};
+use crate::outbox::touched::{LINKS_BEYOND_MAX, too_large};
+use crate::records::read::record_id;
+use crate::records::writes::parse_ids;
+
+/// What becomes of the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkChange {
+    Add,
+    Remove,
+}
+
+/// A relation whose links a caller may change.
+pub(crate) struct Linkable {
+    object: Arc<Object>,
+    access: Access,
+    relation: Relation,
+    target_access: Access,
+}
+
+impl App {
+    /// The relation `key` of an object, for a caller who may update the object and read the other side's records.
+    ///
+    /// # Errors
+    /// `unauthorized`, `forbidden`; `not_found` for an unknown object or relation.
+    pub(crate) fn linkable(&self, caller: &Caller, registry: &Registry, object: &str, key: &str) -> Result<Linkable> {
+        let (object, access) = caller.object(registry, object, Action::Update)?;
+        let relation = registry
+            .relation(object.name(), key)
+            .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }))
+            .cloned()
+            .ok_or_else(|| Error::new(Code::NotFound, format!("`{}` has no many_to_many relation `{key}`.", object.name())))?;
+        let target_access = caller.access(&relation.related, Action::Read)?;
+        Ok(Linkable { object, access, relation, target_access })
+    }
+
+    /// Links a record with others, or unlinks it: how many links changed; `None` if there is no such record.
+    ///
+    /// Needs update on the object and read on the other side's, whose hidden rows count as not there.
+    ///
+    /// # Errors
+    /// `not_found` for a relation key that is not many_to_many, `foreign_key_violation` for an id to link that is not there:
+    /// then nothing is linked.
+    pub async fn change_links(
+        &self,
+        caller: &Caller,
+        object: &str,
+        id: &str,
+        key: &str,
+        ids: &[String],
+        change: LinkChange,
+    ) -> Result<Option<usize>> {
+        self.on_schema(caller, move |registry| async move {
+            let Linkable { object, access, relation, target_access } = self.linkable(caller, &registry, object, key)?;
+            self.check_bulk_size(ids.len())?;
+            let targets = parse_ids(ids)?;
+            let target = registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
+            let Some(id) = record_id(id) else { return Ok(None) };
+            let plan = LinkPlan {
+                record: RecordPlan::new(&object, &access, id),
+                relation,
+                target: target.clone(),
+                target_scope: target_access.scope().clone(),
+                target_ids: targets,
+            };
+            let mut context = self.write_context(caller, &registry);
+            self.store
+                .write(self.by(caller), move |connection| {
+                    Box::pin(async move { run(connection, plan, &mut context, change).await })
+                })
+                .await
+        })
+        .await
+    }
+}
+
+async fn run(
+    connection: &mut Connection,
+    plan: LinkPlan,
+    context: &mut WriteContext,
+    change: LinkChange,
+) -> Result<Option<usize>> {
+    let object = &plan.record.object;
+    context.hold(connection, object).await?;
+    context.hold(connection, &plan.target).await?;
+    let dialect = connection.dialect();
+    let record = connection.fetch_record(sql::get(dialect, &plan.record, false), &object.columns).await;
+    let Some(record) = record.map_err(|error| error.on(object))? else { return Ok(None) };
+    let missing = |id: &Uuid| {
+        Error::new(Code::ForeignKeyViolation, format!("There is no record of `{}` with the id {id}.", plan.target.name()))
+            .with_field("ids")
+    };
+    let visible = sql::visible(dialect, &plan.target, &plan.target_scope, plan.target_ids.clone());
+    let visible = ids(connection.fetch_rows(visible).await.map_err(|error| error.on(&plan.target))?)?;
+    let mut plan = plan.clone();
+    match change {
+        LinkChange::Add => {
+            if let Some(id) = plan.target_ids.iter().find(|id| !visible.contains(id)) {
+                return Err(missing(id));
+            }
+        }
+        // A link to a row that the caller does not see is none of theirs.
+        LinkChange::Remove => plan.target_ids.retain(|id| visible.contains(id)),
+    }
+    let statement = sql::change_links(dialect, &plan, change == LinkChange::Add)
+        .ok_or_else(|| Error::internal("a link of a relation that has none"))?;
+    let changed = match connection.fetch_rows(statement).await {
+        Ok(rows) => ids(rows)?,
+        // One of the records went between the look at it and the link.
+        Err(DbError::ForeignKey { .. }) => {
+            return Err(Error::new(Code::ForeignKeyViolation, "One of the records was deleted meanwhile."));
+        }
+        Err(error) => return Err(error.on(object)),
+    };
+    if changed.is_empty() {
+        return Ok(Some(0));
+    }
+    let targets: Vec<Uuid> = plan.target_ids.iter().filter(|id| changed.contains(id)).copied().collect();
+    let body = event_body(&plan.relation.key, plan.target.name(), &targets);
+    let op = if change == LinkChange::Add { RecordOp::Linked } else { RecordOp::Unlinked };
+    if let Some(event) = context.event_of(object, plan.record.id, op, &[&body], owner(object, &record))? {
+        connection.emit(event).await?;
+    }
+    Ok(Some(changed.len()))
+}
+
+/// What the payloads of `linked` and `unlinked` have beside the others.
+fn event_body(relation: &str, target: &str, target_ids: &[Uuid]) -> Vec<u8> {
+    let mut body = b"\"relationship\":".to_vec();
+    json::write_string(&mut body, relation);
+    body.extend_from_slice(b",\"targetObject\":");
+    json::write_string(&mut body, target);
+    body.extend_from_slice(b",\"targetIds\":[");
+    for (place, id) in target_ids.iter().enumerate() {
+        body.extend_from_slice(if place > 0 { b",\"" } else { b"\"" });
+        body.extend_from_slice(id.hyphenated().encode_lower(&mut [0; 36]).as_bytes());
+        body.push(b'"');
+    }
+    body.push(b']');
+    body
+}
+
+/// Target ids of one `unlinked` event of a deletion.
+const EVENT_TARGETS_MAX: usize = 1000;
+
+/// Removes the links of records that are about to be deleted, and emits `unlinked` for them. The engines' foreign keys would remove
+/// them too, unseen.
+///
+/// Each link is in one event: of the deleted record; of the link's source where both records go; and of the source that stays
+/// where the relation shows on the source's side only, because it is between an object and itself.
+///
+/// # Errors
+/// `answer_too_large` for more links than one deletion may take along.
+pub(crate) async fn take_links(connection: &mut Connection, context: &WriteContext, gone: &[Gone<'_>]) -> Result<()> {
+    take(connection, context, gone, LINKS_BEYOND_MAX + 1, true).await.map(|_| ())
+}
+
+/// The same for some of the links, `most` or a few more: how many.
+pub(crate) async fn take_some_links(
+    connection: &mut Connection,
+    context: &WriteContext,
+    gone: &[Gone<'_>],
+    most: usize,
+) -> Result<usize> {
+    take(connection, context, gone, most, false).await
+}
+
+async fn take(
+    connection: &mut Connection,
+    context: &WriteContext,
+    gone: &[Gone<'_>],
+    at_once: usize,
+    takes_all: bool,
+) -> Result<usize> {
+    let mut taken = 0;
+    if !context.emits_events() {
+        return Ok(taken);
+    }
+    let registry = Arc::clone(&context.registry);
+    let dialect = connection.dialect();
+    let linked = registry.relationships().iter().filter(|known| known.definition.kind == RelationshipKind::ManyToMany);
+    for relationship in linked {
+        let known = &relationship.definition;
+        let of = |name: &str| gone.iter().filter(|gone| gone.object.name() == name).map(|gone| gone.id).collect::<Vec<_>>();
+        let (sources, targets) = (of(&known.source), of(&known.target));
+        if sources.is_empty() && targets.is_empty() {
+            continue;
+        }
+        let (Some(source), Some(target)) = (registry.object(&known.source), registry.object(&known.target)) else { continue };
+        let owners: HashMap<(i64, Uuid), &Option<String>> =
+            gone.iter().map(|gone| ((gone.object.id, gone.id), &gone.owner)).collect();
+        loop {
+            let most = i64::try_from(at_once).unwrap_or(i64::MAX);
+            let statement = sql::take_links(dialect, source, relationship.id, sources.clone(), targets.clone(), most);
+            let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(source))?;
+            let is_last = rows.len() < at_once;
+            taken += rows.len();
+            if takes_all && taken > LINKS_BEYOND_MAX {
+                return Err(too_large());
+            }
+            let mut links = Vec::with_capacity(rows.len());
+            for row in rows {
+                links.push((row.uuid(0)?, row.uuid(1)?));
+            }
+            links.sort_unstable();
+            // By the object and the record that the event is of, the source's side first.
+            let mut unlinked: BTreeMap<(bool, Uuid), Vec<Uuid>> = BTreeMap::new();
+            for (from, to) in links {
+                let is_of_target = source.id != target.id && !owners.contains_key(&(source.id, from));
+                let (near, far) = if is_of_target { (to, from) } else { (from, to) };
+                unlinked.entry((is_of_target, near)).or_default().push(far);
+            }
+            let staying: Vec<Uuid> = unlinked
+                .keys()
+                .filter(|(of_target, id)| !of_target && !owners.contains_key(&(source.id, *id)))
+                .map(|(_, id)| *id)
+                .collect();
+            let staying = owners_of(connection, source, staying).await?;
+            let mut events = Vec::new();
+            for ((is_of_target, id), far) in unlinked {
+                let (near, other) = if is_of_target { (target, source) } else { (source, target) };
+                let owner = owners.get(&(near.id, id)).map(|owner| (*owner).clone());
+                let owner = owner.or_else(|| staying.get(&id).cloned()).flatten();
+                for targets in far.chunks(EVENT_TARGETS_MAX) {
+                    let body = event_body(&known.name, other.name(), targets);
+                    events.extend(context.event_of(near, id, RecordOp::Unlinked, &[&body], owner.clone())?);
+                }
+            }
+            connection.emit_all(events).await?;
+            if is_last {
+                break;
+            }
+            if !takes_all {
+                return Ok(taken);
+            }
+        }
+    }
+    Ok(taken)
+}
+
+/// A record that is about to be deleted.
+pub(crate) struct Gone<'a> {
+    pub(crate) object: &'a Object,
+    pub(crate) id: Uuid,
+    /// `created_by` of the record.
+    pub(crate) owner: Option<String>,
+}
+
+/// Who the records belong to.
+async fn owners_of(connection: &mut Connection, object: &Object, ids: Vec<Uuid>) -> Result<HashMap<Uuid, Option<String>>> {
+    if ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let statement = sql::owners(connection.dialect(), object, ids);
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(object))?;
+    Ok(rows.iter().map(|row| Ok((row.uuid(0)?, row.optional_text(1)?))).collect::<Result<_, DbError>>()?)
+}
+
+fn ids(rows: Vec<blockbase_store::Row>) -> Result<HashSet<Uuid>> {
+    rows.iter().map(|row| row.uuid(0).map_err(Error::from)).collect()
+}

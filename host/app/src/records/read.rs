@@ -1,0 +1,353 @@
+//! Records read: list, get, aggregate, with their related records.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use blockbase_query::aggregate::AggregatePlan;
+use blockbase_query::expand::ExpandPlan;
+use blockbase_query::limits::PAGE_SIZE_MAX;
+use blockbase_query::plan::{ListPlan, RecordPlan, SearchBy, Selection};
+use blockbase_query::{Action, AggregateRequest, ListRequest, Paging, Related, expand, sql};
+use blockbase_schema::{Column, Error, Object, Registry, Relation, RelationShape, Result, excerpt, json};
+use blockbase_store::{Connection, Cost, DbError, Read};
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::App;
+use crate::base::answer::text_of;
+use crate::caller::Caller;
+use crate::records::expand::{Budget, expanded};
+use crate::records::versions::{RecordAnswer, version_of};
+
+/// A page of records.
+#[derive(Debug)]
+pub struct ListAnswer {
+    /// The records' JSON, separated by commas.
+    pub rows: Vec<u8>,
+    /// All that match; `None` where the caller left it out.
+    pub total: Option<u64>,
+    pub has_next_page: bool,
+    pub paging: Paging,
+    /// Warnings about unknown relation keys.
+    pub warnings: Vec<String>,
+}
+
+impl ListAnswer {
+    /// `{ "data": [ … ], "pagination": { … } }`, with `warnings` if there are any.
+    pub fn json(&self) -> Vec<u8> {
+        let pagination = text_of(&self.pagination());
+        let mut json = Vec::with_capacity(self.rows.len() + pagination.len() + 32);
+        json.extend_from_slice(b"{\"data\":[");
+        json.extend_from_slice(&self.rows);
+        json.extend_from_slice(b"],\"pagination\":");
+        json.extend_from_slice(pagination.as_bytes());
+        write_warnings(&mut json, &self.warnings);
+        json.push(b'}');
+        json
+    }
+
+    pub fn pagination(&self) -> PaginationAnswer {
+        PaginationAnswer::new(self.paging, self.total, self.has_next_page)
+    }
+}
+
+/// Where the page lies. `totalCount` and `totalPages` are null where `count=none` left them out.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SvcPagination", deny_unknown_fields)]
+pub struct PaginationAnswer {
+    #[schemars(range(min = 1))]
+    pub page: u64,
+    #[schemars(with = "u32", range(min = 1), extend("maximum" = PAGE_SIZE_MAX))]
+    pub page_size: u64,
+    pub total_count: Option<u64>,
+    pub total_pages: Option<u64>,
+    pub has_next_page: bool,
+    pub has_previous_page: bool,
+}
+
+impl PaginationAnswer {
+    fn new(paging: Paging, total: Option<u64>, has_next_page: bool) -> PaginationAnswer {
+        PaginationAnswer {
+            page: paging.page(),
+            page_size: paging.limit,
+            total_count: total,
+            total_pages: total.map(|total| paging.total_pages(total)),
+            has_next_page,
+            has_previous_page: paging.has_previous_page(),
+        }
+    }
+}
+
+/// Appends `,"warnings":[ … ]` to the members of an answer, where there are any.
+pub fn write_warnings(json: &mut Vec<u8>, warnings: &[String]) {
+    for (index, warning) in warnings.iter().enumerate() {
+        json.extend_from_slice(if index > 0 { b"," } else { b",\"warnings\":[" });
+        json::write_string(json, warning);
+    }
+    if !warnings.is_empty() {
+        json.push(b']');
+    }
+}
+
+/// The page of a list of the service's own things: `{ data, pagination }`, with what SQL counted in all.
+pub(crate) fn page_json(data: &[impl Serialize], paging: Paging, total: i64) -> String {
+    let data = text_of(data);
+    let total = u64::try_from(total).unwrap_or(0);
+    let pagination = text_of(&PaginationAnswer::new(paging, Some(total), paging.has_next_page(total)));
+    format!(r#"{{"data":{data},"pagination":{pagination}}}"#)
+}
+
+impl App {
+    pub async fn list(&self, caller: &Caller, object: &str, request: ListRequest) -> Result<ListAnswer> {
+        let request = &request;
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Read)?;
+            let expand = self.expand_plan(caller, &registry, object.name(), &request.expand)?;
+            let plan = Arc::new(ListPlan::new(&object, &access, request, expand)?);
+            let bytes_max = self.answer_bytes_left(caller);
+            let has_several = !plan.expand.is_empty() || (plan.with_count && !plan.knows_total(self.store.dialect()));
+            let read = Read {
+                schema: registry.version,
+                cost: cost(&plan.selection),
+                tables_of_one_moment: has_several.then(|| tables(&plan.object, &plan.expand)),
+            };
+            let warnings = warnings_of_expand(caller, &registry, object.name(), &request.expand);
+            let answer = self
+                .read_metered(caller, read, move |connection| {
+                    let plan = Arc::clone(&plan);
+                    Box::pin(async move { run_list(connection, &plan, bytes_max).await })
+                })
+                .await?;
+            caller.spend_answer(answer.rows.len());
+            Ok(ListAnswer { warnings, ..answer })
+        })
+        .await
+    }
+
+    /// The record with the related records that are asked for, or `None`.
+    pub async fn get(&self, caller: &Caller, object: &str, id: &str, related: &[Related]) -> Result<Option<RecordAnswer>> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Read)?;
+            let expand = self.expand_plan(caller, &registry, object.name(), related)?;
+            let Some(id) = record_id(id) else { return Ok(None) };
+            let plan = RecordPlan::new(&object, &access, id);
+            if expand.is_empty() {
+                return self
+                    .store
+                    .read_rows(self.by(caller), Some(registry.version), move |connection| {
+                        Box::pin(async move {
+                            let statement = sql::get(connection.dialect(), &plan, false);
+                            let record = connection.fetch_record(statement, &plan.object.columns).await;
+                            let record = record.map_err(|error| error.on(&plan.object))?;
+                            record.map(|record| RecordAnswer::new(&plan.object, plan.id, record)).transpose()
+                        })
+                    })
+                    .await;
+            }
+            let bytes_max = self.answer_bytes_left(caller);
+            let tables = Some(tables(&object, &expand));
+            let plan = Arc::new((plan, expand));
+            let read = Read { schema: registry.version, cost: Cost::Unknown, tables_of_one_moment: tables };
+            let record = self
+                .read_metered(caller, read, move |connection| {
+                    let plan = Arc::clone(&plan);
+                    Box::pin(async move { run_get(connection, &plan.0, &plan.1, bytes_max).await })
+                })
+                .await?;
+            caller.spend_answer(record.as_ref().map_or(0, |record| record.json.len()));
+            Ok(record)
+        })
+        .await
+    }
+
+    /// Lets a caller who is about to write a record have it answered with its related records.
+    ///
+    /// # Errors
+    /// What a read of them would be refused with.
+    pub async fn admit_to_related(&self, caller: &Caller, object: &str, related: &[Related]) -> Result<()> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, _) = caller.object(&registry, object, Action::Read)?;
+            self.expand_plan(caller, &registry, object.name(), related).map(drop)
+        })
+        .await
+    }
+
+    /// A record that was written, read again with the related records that are asked for. It stays as it was answered where it
+    /// cannot be read by now: it is written, and an error would say that it is not.
+    pub async fn with_related(&self, caller: &Caller, object: &str, written: RecordAnswer, related: &[Related]) -> RecordAnswer {
+        if related.is_empty() {
+            return written;
+        }
+        let id = Uuid::from_bytes(written.version.id).to_string();
+        match self.get(caller, object, &id, related).await {
+            Ok(Some(read)) => read,
+            Ok(None) => written,
+            Err(error) => {
+                tracing::warn!(error = %error, "a written record is answered without its related records");
+                written
+            }
+        }
+    }
+
+    /// `{ fn, field, value, filteredCount }` as JSON. Needs what listing needs.
+    pub async fn aggregate(&self, caller: &Caller, object: &str, request: AggregateRequest) -> Result<Vec<u8>> {
+        let request = &request;
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Read)?;
+            let plan = Arc::new(AggregatePlan::new(&object, &access, request.clone())?);
+            let read = Read { schema: registry.version, cost: cost(&plan.selection), tables_of_one_moment: None };
+            self.read_metered(caller, read, move |connection| {
+                let plan = Arc::clone(&plan);
+                Box::pin(async move { run_aggregate(connection, &plan).await })
+            })
+            .await
+        })
+        .await
+    }
+
+    /// Sentences about relation keys that an answer leaves out because they are none, for a caller who was given the record.
+    pub fn warnings_of_expand(&self, caller: &Caller, object: &str, related: &[Related]) -> Vec<String> {
+        if related.is_empty() { Vec::new() } else { warnings_of_expand(caller, &self.registry(), object, related) }
+    }
+
+    /// What relation keys mean to the caller.
+    fn expand_plan(&self, caller: &Caller, registry: &Registry, object: &str, related: &[Related]) -> Result<Vec<ExpandPlan>> {
+        if related.is_empty() {
+            return Ok(Vec::new());
+        }
+        expand::plan(registry, object, related, &|relation, asked| match caller.access_by(relation, "expand") {
+            Ok(access) => Ok(Some(access)),
+            // GraphQL names its columns, and its schema has no such field for those who may not know of it.
+            Err(_) if asked.select.is_none() && !is_shown(caller, relation) => Ok(None),
+            Err(error) => Err(error),
+        })
+    }
+}
+
+/// Whether a relation is one to the caller. A record shows its own references, whatever they refer to; that others refer to it, or are
+/// linked with it, tells that there are others.
+fn is_shown(caller: &Caller, relation: &Relation) -> bool {
+    matches!(relation.shape, RelationShape::Forward { .. }) || caller.knows(&relation.related)
+}
+
+fn warnings_of_expand(caller: &Caller, registry: &Registry, object: &str, related: &[Related]) -> Vec<String> {
+    let unknown = expand::unknown_paths(registry, object, related, &|relation| is_shown(caller, relation));
+    let sentence = |(path, of): (String, String)| match path.rsplit('.').next() {
+        Some(key) if key.len() < path.len() => {
+            format!("`{of}` has no relation `{}`, so `{}` of `expand` is left out.", excerpt(key), excerpt(&path))
+        }
+        _ => format!("`{of}` has no relation `{}`, so `expand` leaves it out.", excerpt(&path)),
+    };
+    unknown.into_iter().map(sentence).collect()
+}
+
+/// What the plan tells of a read's cost: texts are as long as their writers made them.
+fn cost(selection: &Selection) -> Cost {
+    if selection.reads_texts() { Cost::Scan } else { Cost::Unknown }
+}
+
+/// The tables of an object's records and of those that are related to them.
+fn tables(object: &Object, expand: &[ExpandPlan]) -> Vec<String> {
+    let mut names = vec![object.name().to_owned()];
+    names.extend(expand.iter().flat_map(|plan| tables(&plan.object, &plan.children)));
+    names
+}
+
+/// An id in any usual spelling; what is none cannot be the id of a record.
+pub(crate) fn record_id(text: &str) -> Option<Uuid> {
+    text.parse().ok()
+}
+
+async fn run_get(
+    connection: &mut Connection,
+    plan: &RecordPlan,
+    expand: &[ExpandPlan],
+    bytes_max: usize,
+) -> Result<Option<RecordAnswer>> {
+    let statement = sql::get(connection.dialect(), plan, false);
+    let record = connection.fetch_record(statement, &plan.object.columns).await.map_err(|error| error.on(&plan.object))?;
+    let Some(record) = record else { return Ok(None) };
+    let version = version_of(&plan.object, plan.id, record.version()?);
+    let json = expanded(connection, expand, vec![record], &Some, &mut Budget::new(bytes_max)).await?.pop();
+    Ok(json.map(|json| RecordAnswer { json, version }))
+}
+
+/// Rows that the search index of SQLite may find before it is quicker to go through the list in its order: each candidate is
+/// read and sorted, while a list that many rows match is soon full.
+const CANDIDATES_MAX: i64 = 5000;
+
+async fn run_list(connection: &mut Connection, plan: &ListPlan, bytes_max: usize) -> Result<ListAnswer> {
+    let object = &plan.object;
+    let on = |error: DbError| error.on(object);
+    let paging = plan.paging;
+    // Copied only where the search index has a say.
+    let mut counted = Cow::Borrowed(&plan.selection);
+    let mut plan = Cow::Borrowed(plan);
+    if let Some(candidates) = sql::candidates(connection.dialect(), object, &counted, CANDIDATES_MAX + 1) {
+        let rows = connection.fetch_rows(candidates).await.map_err(on)?;
+        let found = rows.iter().map(|row| row.integer(0)).collect::<Result<Vec<i64>, DbError>>()?;
+        if rows.len() > CANDIDATES_MAX as usize {
+            // The total takes the index all the same: it has to meet every match.
+            plan.to_mut().selection.search_by = SearchBy::Order;
+        } else {
+            counted.to_mut().search_by = SearchBy::Rows(found.clone());
+            plan.to_mut().selection.search_by = SearchBy::Rows(found);
+        }
+    }
+    let columns: Vec<&Column> = plan.columns.iter().chain(&plan.hidden).map(|index| &object.columns[*index]).collect();
+    let statement = sql::list(connection.dialect(), &plan);
+    let rows_max = usize::try_from(paging.limit).unwrap_or(usize::MAX);
+    let (rows, count, has_more, kept) = match plan.expand.is_empty() {
+        true => {
+            let page = connection.fetch_json(statement, &columns, rows_max, bytes_max).await.map_err(on)?;
+            (page.rows, page.count, page.has_more, page.tail)
+        }
+        false => {
+            let mut budget = Budget::new(bytes_max);
+            let mut records = budget.fetch(connection, statement, &columns, plan.hidden.len()).await.map_err(on)?;
+            let has_more = records.len() > rows_max;
+            records.truncate(rows_max);
+            let place_of = |column| plan.columns.iter().chain(&plan.hidden).position(|index| *index == column);
+            let count = records.len();
+            let texts = expanded(connection, &plan.expand, records, &place_of, &mut budget).await?;
+            (texts.join(&b','), count, has_more, None)
+        }
+    };
+    if !plan.with_count {
+        return Ok(ListAnswer { rows, total: None, has_next_page: has_more, paging, warnings: Vec::new() });
+    }
+    let total = if let Some(kept) = kept {
+        u64::try_from(kept).unwrap_or(0)
+    } else if plan.knows_total(connection.dialect()) {
+        // The first page of an object without records.
+        0
+    } else if counted.is_everything() {
+        u64::try_from(connection.kept_count(object.id).await?).unwrap_or(0)
+    } else if count < rows_max && (count > 0 || paging.offset == 0) {
+        // The page ends before it is full, so it tells how many there are.
+        paging.offset + count as u64
+    } else {
+        let statement = sql::count(connection.dialect(), object, &counted);
+        u64::try_from(connection.fetch_integer(statement).await.map_err(on)?).unwrap_or(0)
+    };
+    let has_next_page = paging.has_next_page(total);
+    Ok(ListAnswer { rows, total: Some(total), has_next_page, paging, warnings: Vec::new() })
+}
+
+async fn run_aggregate(connection: &mut Connection, plan: &AggregatePlan) -> Result<Vec<u8>> {
+    let statement = sql::aggregate(connection.dialect(), plan);
+    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&plan.object))?;
+    let row = rows.first().ok_or_else(|| Error::internal("an aggregate gave no row"))?;
+    let (matching, values, text) = (row.integer(0)?, row.integer(1)?, row.optional_text(2)?);
+    let value = plan.value_json(values, text.as_deref())?;
+    let mut out = Vec::with_capacity(96);
+    out.extend_from_slice(format!(r#"{{"fn":"{}","field":"#, plan.function.name()).as_bytes());
+    match plan.column.map(|index| &plan.object.columns[index].name) {
+        Some(field) => json::write_string(&mut out, field),
+        None => out.extend_from_slice(b"null"),
+    }
+    out.extend_from_slice(format!(r#","value":{value},"filteredCount":{matching}}}"#).as_bytes());
+    Ok(out)
+}

@@ -1,0 +1,486 @@
+//! Records written: create, update, upsert, delete, one or many, all or none.
+//!
+//! A write is validated and rendered before it waits for its turn; in the transaction stand only the statements.
+
+mod bulk;
+mod change;
+mod explain;
+mod steps;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use blockbase_query::plan::{Change, CreatePlan, RecordPlan, Stamp, UpdatePlan, UpsertPlan};
+use blockbase_query::{Access, Action, Scope, sql};
+use blockbase_schema::json::{Members, write_string};
+use blockbase_schema::{Code, ColumnType, Error, Object, Registry, Result, system};
+use schemars::JsonSchema;
+use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::App;
+use crate::base::answer::text_of;
+use crate::base::offload::run_sized;
+use crate::caller::Caller;
+use crate::outbox::record_events::WriteContext;
+use crate::records::deletion::delete_records;
+use crate::records::read::record_id;
+use crate::records::versions::{Condition, RecordAnswer};
+use bulk::change_many;
+pub(crate) use bulk::insert_many;
+pub(crate) use change::record_change;
+pub(crate) use steps::create;
+use steps::{run_step, upsert};
+
+/// One write, as the caller asks for it.
+#[derive(Debug)]
+pub enum WriteRequest {
+    Create { object: String, values: Members },
+    Update { object: String, id: String, changes: Members, condition: Option<Condition> },
+    Delete { object: String, id: String, condition: Option<Condition> },
+}
+
+impl WriteRequest {
+    /// Bytes of the values that it brings.
+    fn bytes(&self) -> usize {
+        match self {
+            WriteRequest::Create { values, .. } => values.bytes(),
+            WriteRequest::Update { changes, .. } => changes.bytes(),
+            WriteRequest::Delete { .. } => 0,
+        }
+    }
+}
+
+/// What one write did.
+#[derive(Debug)]
+pub enum WriteAnswer {
+    /// The new record.
+    Created(RecordAnswer),
+    /// The record as it is now.
+    Updated(RecordAnswer),
+    Deleted,
+    /// There is no such record within the caller's reach.
+    Missing,
+}
+
+/// The ids that a bulk call wrote, in the caller's order.
+#[derive(Debug)]
+pub struct BulkAnswer {
+    pub ids: Vec<Uuid>,
+}
+
+impl BulkAnswer {
+    pub fn json(&self) -> String {
+        text_of(&WrittenAnswer { count: self.ids.len(), ids: Ids(&self.ids) })
+    }
+
+    /// `[uuid]`.
+    pub fn ids_json(&self) -> String {
+        text_of(&Ids(&self.ids))
+    }
+}
+
+/// The records that a bulk call wrote.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "SvcWritten", deny_unknown_fields)]
+pub struct WrittenAnswer<'a> {
+    #[schemars(with = "u32")]
+    count: usize,
+    #[schemars(with = "Vec<String>", extend("items" = json!({ "type": "string", "format": "uuid" })))]
+    ids: Ids<'a>,
+}
+
+/// Ids as answers show them.
+#[derive(Debug)]
+struct Ids<'a>(&'a [Uuid]);
+
+impl Serialize for Ids<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
+        for id in self.0 {
+            list.serialize_element(&*id.hyphenated().encode_lower(&mut [0; 36]))?;
+        }
+        list.end()
+    }
+}
+
+/// What an upsert did: the record, and whether it is new.
+#[derive(Debug)]
+pub struct Upserted {
+    pub record: RecordAnswer,
+    pub created: bool,
+}
+
+/// A write that is ready to run.
+enum Step {
+    Create(CreatePlan),
+    Update(UpdatePlan, Option<Condition>),
+    Delete(RecordPlan, Option<Condition>),
+    /// The id has no form that an id can have.
+    Missing,
+}
+
+impl App {
+    /// The new record.
+    pub async fn create(&self, caller: &Caller, object: &str, values: Members) -> Result<RecordAnswer> {
+        match self.write_one(caller, &WriteRequest::Create { object: object.to_owned(), values }).await? {
+            WriteAnswer::Created(record) => Ok(record),
+            _ => Err(Error::internal("a create answered something else")),
+        }
+    }
+
+    /// The record as it is afterwards; `None` if there is none.
+    ///
+    /// # Errors
+    /// `precondition_failed` if the record is in another state than `condition` says; else as [`App::create`].
+    pub async fn update(
+        &self,
+        caller: &Caller,
+        object: &str,
+        id: &str,
+        changes: Members,
+        condition: Option<Condition>,
+    ) -> Result<Option<RecordAnswer>> {
+        let request = WriteRequest::Update { object: object.to_owned(), id: id.to_owned(), changes, condition };
+        match self.write_one(caller, &request).await? {
+            WriteAnswer::Updated(record) => Ok(Some(record)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether there was one to delete.
+    ///
+    /// # Errors
+    /// `precondition_failed` if the record is in another state than `condition` says; `foreign_key_violation` if something
+    /// refers to it; `answer_too_large` if too much goes along.
+    pub async fn delete(&self, caller: &Caller, object: &str, id: &str, condition: Option<Condition>) -> Result<bool> {
+        let request = WriteRequest::Delete { object: object.to_owned(), id: id.to_owned(), condition };
+        Ok(matches!(self.write_one(caller, &request).await?, WriteAnswer::Deleted))
+    }
+
+    async fn write_one(&self, caller: &Caller, request: &WriteRequest) -> Result<WriteAnswer> {
+        self.on_schema(caller, move |registry| async move {
+            let context = self.write_context(caller, &registry);
+            let step = run_sized(request.bytes(), || self.step(caller, &context, request))?;
+            let mut answers = self.run_steps(context, vec![step]).await?;
+            let answer = answers.pop().ok_or_else(|| Error::internal("a write gave no answer"))?;
+            shown(caller, &registry, request, answer)
+        })
+        .await
+    }
+
+    /// Several writes, all or none, answered in their order.
+    ///
+    /// # Errors
+    /// The first failure, its message naming the place of the failing write; `answer_too_large` if the records that are changed
+    /// or deleted are too large together.
+    pub async fn write_all(&self, caller: &Caller, requests: Vec<WriteRequest>) -> Result<Vec<WriteAnswer>> {
+        self.check_bulk_size(requests.len())?;
+        let requests = &requests;
+        self.on_schema(caller, move |registry| async move {
+            let context = self.write_context(caller, &registry);
+            let steps = run_sized(requests.iter().map(WriteRequest::bytes).sum(), || {
+                let requests = requests.iter().enumerate();
+                requests
+                    .map(|(index, request)| self.step(caller, &context, request).map_err(|error| at(index, error)))
+                    .collect::<Result<Vec<_>>>()
+            })?;
+            let answers = self.run_steps(context, steps).await?;
+            let answers = answers.into_iter().zip(requests);
+            answers.map(|(answer, request)| shown(caller, &registry, request, answer)).collect()
+        })
+        .await
+    }
+
+    /// Several new records of one object, all or none: their ids, in order.
+    ///
+    /// # Errors
+    /// The first failure, its message naming the place of the failing record.
+    pub async fn create_many(&self, caller: &Caller, object: &str, records: Vec<Members>) -> Result<BulkAnswer> {
+        let records = &records;
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Create)?;
+            self.check_bulk_size(records.len())?;
+            let mut context = self.write_context(caller, &registry);
+            let stamp = stamp(&context);
+            let plans = run_sized(records.iter().map(Members::bytes).sum(), || {
+                let records = records.iter().enumerate();
+                records
+                    .map(|(index, values)| {
+                        let id = self.clock.id(context.now);
+                        CreatePlan::new(&object, &access, values, id, &stamp).map_err(|error| at(index, error))
+                    })
+                    .collect::<Result<Vec<_>>>()
+            })?;
+            self.store
+                .write(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        context.hold(connection, &object).await?;
+                        Ok(BulkAnswer { ids: insert_many(connection, &context, &object, plans).await? })
+                    })
+                })
+                .await
+        })
+        .await
+    }
+
+    /// Deletes those of `ids` that are there and within the caller's reach: their ids, in the caller's order.
+    ///
+    /// # Errors
+    /// `invalid_value` for an id that is no uuid; `foreign_key_violation` if one is still referenced; `answer_too_large` if the
+    /// records are too large, with those that go along: then none is deleted.
+    pub async fn delete_many(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            self.check_bulk_size(ids.len())?;
+            let ids = parse_ids(ids)?;
+            let mut context = self.write_context(caller, &registry);
+            let scope = access.scope().clone();
+            self.store
+                .write_in_reserve(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        context.hold(connection, &object).await?;
+                        let gone = delete_records(connection, &mut context, &object, &scope, ids.clone(), None).await?;
+                        Ok(BulkAnswer { ids: ids.into_iter().filter(|id| gone.contains(id)).collect() })
+                    })
+                })
+                .await
+        })
+        .await
+    }
+
+    /// Changes those of `ids` that are there and within the caller's reach, all in the same way: their ids, in the caller's order.
+    ///
+    /// # Errors
+    /// `invalid_value` for an id that is no uuid; `answer_too_large` if the records are too large together; else what the change
+    /// of one of them is refused with: then none is changed.
+    pub async fn update_many(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Update)?;
+            self.check_bulk_size(ids.len())?;
+            let ids = parse_ids(ids)?;
+            let mut context = self.write_context(caller, &registry);
+            let bytes = changes.bytes();
+            let change = run_sized(bytes, || Change::new(&object, &access, changes, stamp(&context)))?;
+            let scope = access.scope().clone();
+            self.store
+                .write(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        context.hold(connection, &object).await?;
+                        let ids = change_many(connection, &mut context, &object, &scope, (&change, bytes), ids).await?;
+                        Ok(BulkAnswer { ids })
+                    })
+                })
+                .await
+        })
+        .await
+    }
+
+    /// What [`App::update_many`] would change, without changing it: values are checked against their fields, and not against other
+    /// records.
+    ///
+    /// # Errors
+    /// As [`App::update_many`], but for what only the change itself meets.
+    pub async fn update_many_dry(&self, caller: &Caller, object: &str, ids: &[String], changes: &Members) -> Result<BulkAnswer> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Update)?;
+            self.check_bulk_size(ids.len())?;
+            let ids = parse_ids(ids)?;
+            // It writes nothing, so it does not count as a write.
+            let stamp = stamp(&self.context_of(caller, &registry, false));
+            run_sized(changes.bytes(), || Change::new(&object, &access, changes, stamp))?;
+            self.reached(caller, &registry, object, access, ids).await
+        })
+        .await
+    }
+
+    /// What [`App::delete_many`] would delete by itself, without deleting it.
+    ///
+    /// # Errors
+    /// As [`App::delete_many`], but for what only the deletion itself meets.
+    pub async fn delete_many_dry(&self, caller: &Caller, object: &str, ids: &[String]) -> Result<BulkAnswer> {
+        self.on_schema(caller, move |registry| async move {
+            let (object, access) = caller.object(&registry, object, Action::Delete)?;
+            self.check_bulk_size(ids.len())?;
+            self.reached(caller, &registry, object, access, parse_ids(ids)?).await
+        })
+        .await
+    }
+
+    /// Those of `ids` that are there and within the caller's reach.
+    async fn reached(
+        &self,
+        caller: &Caller,
+        registry: &Registry,
+        object: Arc<Object>,
+        access: Access,
+        ids: Vec<Uuid>,
+    ) -> Result<BulkAnswer> {
+        self.store
+            .read_rows(self.by(caller), Some(registry.version), move |connection| {
+                Box::pin(async move {
+                    let statement = sql::visible(connection.dialect(), &object, access.scope(), ids.clone());
+                    let rows = connection.fetch_rows(statement).await.map_err(|error| error.on(&object))?;
+                    let found = rows.iter().map(|row| row.uuid(0)).collect::<Result<HashSet<Uuid>, _>>()?;
+                    Ok(BulkAnswer { ids: ids.into_iter().filter(|id| found.contains(id)).collect() })
+                })
+            })
+            .await
+    }
+
+    /// Inserts a record, or updates the one that has the same values of the unique target `target`.
+    ///
+    /// # Errors
+    /// `invalid_upsert_target`; `forbidden` if the record that conflicts is out of the caller's reach; else as
+    /// [`App::create`].
+    pub async fn upsert(&self, caller: &Caller, object: &str, values: Members, target: &[String]) -> Result<Upserted> {
+        let values = &values;
+        self.on_schema(caller, move |registry| async move {
+            let (object, may_create) = caller.object(&registry, object, Action::Create)?;
+            let (_, may_update) = caller.object(&registry, object.name(), Action::Update)?;
+            let mut context = self.write_context(caller, &registry);
+            let id = self.clock.id(context.now);
+            let stamp = stamp(&context);
+            let plan =
+                run_sized(values.bytes(), || UpsertPlan::new(&object, &may_create, &may_update, values, target, id, stamp))?;
+            let written = Arc::clone(&object);
+            let upserted = self
+                .store
+                .write(self.by(caller), move |connection| {
+                    Box::pin(async move {
+                        context.hold(connection, &object).await?;
+                        upsert(connection, plan, &context, &may_update).await
+                    })
+                })
+                .await?;
+            match upserted.created {
+                true => Ok(upserted),
+                false => Ok(Upserted { record: readable(caller, &written, values, upserted.record)?, created: false }),
+            }
+        })
+        .await
+    }
+
+    /// Refuses more records than one call may write (`SVC_MAX_BULK`).
+    pub fn check_bulk_size(&self, records: usize) -> Result<()> {
+        let most = self.settings.bulk_records_max;
+        match records <= most {
+            true => Ok(()),
+            false => Err(Error::invalid_request(format!("One call writes {most} records at most; send several calls."))),
+        }
+    }
+
+    fn step(&self, caller: &Caller, context: &WriteContext, request: &WriteRequest) -> Result<Step> {
+        let registry: &Registry = &context.registry;
+        let stamp = stamp(context);
+        Ok(match request {
+            WriteRequest::Create { object, values } => {
+                let (object, access) = caller.object(registry, object, Action::Create)?;
+                Step::Create(CreatePlan::new(&object, &access, values, self.clock.id(context.now), &stamp)?)
+            }
+            WriteRequest::Update { object, id, changes, condition } => {
+                let (object, access) = caller.object(registry, object, Action::Update)?;
+                match record_id(id) {
+                    Some(id) => Step::Update(UpdatePlan::new(&object, &access, changes, id, stamp)?, condition.clone()),
+                    None => Step::Missing,
+                }
+            }
+            WriteRequest::Delete { object, id, condition } => {
+                let (object, access) = caller.object(registry, object, Action::Delete)?;
+                let plan = record_id(id).map(|id| RecordPlan::new(&object, &access, id));
+                plan.map_or(Step::Missing, |plan| Step::Delete(plan, condition.clone()))
+            }
+        })
+    }
+
+    async fn run_steps(&self, mut context: WriteContext, steps: Vec<Step>) -> Result<Vec<WriteAnswer>> {
+        // Deletions go on while there is too little room.
+        if !steps.iter().all(|step| matches!(step, Step::Delete(..) | Step::Missing)) {
+            self.store.check_room()?;
+        }
+        self.store
+            .write_in_reserve(self.by(&context.caller), move |connection| {
+                Box::pin(async move {
+                    let several = steps.len() > 1;
+                    let mut answers = Vec::with_capacity(steps.len());
+                    for (index, step) in steps.into_iter().enumerate() {
+                        let answer = run_step(connection, step, &mut context).await;
+                        answers.push(if several { answer.map_err(|error| at(index, error))? } else { answer? });
+                    }
+                    Ok(answers)
+                })
+            })
+            .await
+    }
+}
+
+/// What the caller may see of an answer.
+fn shown(caller: &Caller, registry: &Registry, request: &WriteRequest, answer: WriteAnswer) -> Result<WriteAnswer> {
+    match (request, answer) {
+        (WriteRequest::Update { object, changes, .. }, WriteAnswer::Updated(record)) => {
+            let object = registry.object(object).ok_or_else(|| Error::unknown_object(object))?;
+            Ok(WriteAnswer::Updated(readable(caller, object, changes, record)?))
+        }
+        (_, answer) => Ok(answer),
+    }
+}
+
+/// A changed record as its changer may read it: whole, or, where the right to read it is missing, its id and what they sent
+/// themselves. The result of an atomic operator is nothing that they sent.
+fn readable(caller: &Caller, object: &Object, sent: &Members, answer: RecordAnswer) -> Result<RecordAnswer> {
+    let access = caller.access(object.name(), Action::Read).ok();
+    if access.as_ref().is_some_and(|access| *access.scope() == Scope::All) {
+        return Ok(answer);
+    }
+    let record: Members = serde_json::from_slice(&answer.json).map_err(Error::internal)?;
+    let owner = record.0.iter().find(|(name, _)| name == system::CREATED_BY);
+    let owner: Option<String> = owner.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok()).flatten();
+    if access.is_some_and(|access| access.reaches(owner.as_deref())) {
+        return Ok(answer);
+    }
+    let is_sent = |name: &str| {
+        sent.0.iter().any(|(known, raw)| {
+            let is_plain = object.column(name).is_some_and(|column| column.ty == ColumnType::Json || !raw.get().starts_with('{'));
+            known == name && is_plain && !system::NAMES.contains(&name)
+        })
+    };
+    let mut kept = vec![b'{'];
+    for (name, raw) in record.0.iter().filter(|(name, _)| name == system::ID || is_sent(name)) {
+        if kept.len() > 1 {
+            kept.push(b',');
+        }
+        write_string(&mut kept, name);
+        kept.push(b':');
+        kept.extend_from_slice(raw.get().as_bytes());
+    }
+    kept.push(b'}');
+    Ok(RecordAnswer { json: kept, version: answer.version })
+}
+
+fn at(index: usize, error: Error) -> Error {
+    error.within(format_args!("At index {index}"))
+}
+
+fn stamp(context: &WriteContext) -> Stamp {
+    Stamp { actor_id: context.actor_id.clone(), now: context.now, texts: context.texts }
+}
+
+/// Ids of a body, each once.
+///
+/// # Errors
+/// `invalid_value` for one that is no uuid.
+pub(crate) fn parse_ids(texts: &[String]) -> Result<Vec<Uuid>> {
+    let mut seen = HashSet::with_capacity(texts.len());
+    let mut ids = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        let id = text.parse().map_err(|_| {
+            Error::new(Code::InvalidValue, format!("`ids` at index {index}: {text:?} is no UUID.")).with_field("ids")
+        })?;
+        if seen.insert(id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}

@@ -1,0 +1,165 @@
+//! Many records in one transaction: new ones, and changes of those that are there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan};
+use blockbase_query::{Dialect, Param, Scope, sql};
+use blockbase_schema::{Column, Error, Object, Result};
+use blockbase_store::{Connection, DbError, Record};
+use uuid::Uuid;
+
+use super::at;
+use super::change::record_change;
+use super::explain::{check_references, explained_new};
+use super::steps::{check_set_references, created_event, explained_change};
+use crate::outbox::record_events::WriteContext;
+use crate::outbox::touched::EVENT_BYTES_AT_ONCE;
+
+/// Rows of one statement on Postgres, and what it can bind.
+const INSERT_ROWS_MAX: usize = 100;
+
+const INSERT_PARAMS_MAX: usize = 60_000;
+
+pub(crate) async fn insert_many(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Arc<Object>,
+    plans: Vec<CreatePlan>,
+) -> Result<Vec<Uuid>> {
+    let Some(first) = plans.first() else { return Ok(Vec::new()) };
+    let dialect = connection.dialect();
+    if object.columns.iter().any(|column| column.reference.is_some()) {
+        for (index, plan) in plans.iter().enumerate() {
+            let checked = check_references(connection, context, object, plan.values.iter().enumerate()).await;
+            checked.map_err(|error| at(index, error))?;
+        }
+    }
+    let one = sql::insert(dialect, object, &[first]).sql;
+    let inserted = match dialect {
+        Dialect::Sqlite => {
+            let documents = plans.iter().map(CreatePlan::search_document).collect();
+            connection.insert_each(one, sets(&plans), object.id, documents).await
+        }
+        Dialect::Postgres => insert_in_chunks(connection, object, &plans, one).await,
+    };
+    if let Err((index, error)) = inserted {
+        let error = explained_new(connection, context, &plans[index], None, error).await;
+        return Err(at(index, error));
+    }
+    connection.count_rows(object.id, i64::try_from(plans.len()).unwrap_or(i64::MAX));
+    let mut events = Vec::with_capacity(plans.len());
+    for plan in &plans {
+        events.extend(created_event(context, plan)?);
+    }
+    connection.emit_all(events).await?;
+    Ok(plans.into_iter().map(|plan| plan.id).collect())
+}
+
+/// The values of each row.
+fn sets(plans: &[CreatePlan]) -> Vec<Vec<Param>> {
+    plans.iter().map(|plan| sql::insert_params(plan).collect()).collect()
+}
+
+/// Many rows a statement; where one fails, its rows one by one, to learn which it is.
+async fn insert_in_chunks(
+    connection: &mut Connection,
+    object: &Object,
+    plans: &[CreatePlan],
+    one: String,
+) -> Result<(), (usize, DbError)> {
+    let rows = (INSERT_PARAMS_MAX / object.columns.len()).clamp(1, INSERT_ROWS_MAX);
+    for (number, chunk) in plans.chunks(rows).enumerate() {
+        let first = number * rows;
+        connection.savepoint().await.map_err(|error| (first, error))?;
+        let statement = sql::insert(connection.dialect(), object, &chunk.iter().collect::<Vec<_>>());
+        let Err(error) = connection.execute(statement).await else { continue };
+        connection.back_to_savepoint().await.map_err(|error| (first, error))?;
+        let documents = vec![None; chunk.len()];
+        let inserted = connection.insert_each(one.clone(), sets(chunk), object.id, documents).await;
+        inserted.map_err(|(index, error)| (first + index, error))?;
+        // What failed before does not fail now: another transaction was in the way.
+        drop(error);
+    }
+    Ok(())
+}
+
+/// The same change of those of `ids` that are there and within `scope`: their ids, in the caller's order. `change_bytes` is what
+/// the change sets in each record. The object is held already.
+///
+/// # Errors
+/// `answer_too_large` if the records are too large together; else what the change of one of them is refused with.
+pub(super) async fn change_many(
+    connection: &mut Connection,
+    context: &mut WriteContext,
+    object: &Arc<Object>,
+    scope: &Scope,
+    (change, change_bytes): (&Change, usize),
+    mut ids: Vec<Uuid>,
+) -> Result<Vec<Uuid>> {
+    let select = sql::get_many(connection.dialect(), object, scope, ids.clone());
+    let found = context.take_up(connection, object, (&ids, scope), select).await?;
+    context.touched.count(0, found.len() * change_bytes)?;
+    let before: HashMap<Uuid, Record> = found.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect();
+    ids.retain(|id| before.contains_key(id));
+    if ids.is_empty() || change.assignments.is_empty() {
+        return Ok(ids);
+    }
+    check_set_references(connection, context, object, change).await?;
+    let mut after = match connection.dialect() == Dialect::Postgres && !adds_to_unique(object, change) {
+        true => change_together(connection, object, change, &ids).await?,
+        false => None,
+    };
+    let (mut events, mut event_bytes) = (Vec::new(), 0);
+    for id in &ids {
+        let was = &before[id];
+        let is = match &mut after {
+            Some(after) => after.remove(id),
+            None => {
+                let target = RecordPlan { object: Arc::clone(object), scope: scope.clone(), id: *id };
+                let update = sql::update(connection.dialect(), &target, change, None);
+                match connection.fetch_record(update, &object.columns).await {
+                    Ok(is) => is,
+                    Err(error) => return Err(explained_change(connection, context, &target, change, was, error).await),
+                }
+            }
+        };
+        let is = is.ok_or_else(|| Error::internal("a record that the transaction holds was not changed"))?;
+        let event = record_change(connection, context, object, *id, was, &is)?;
+        event_bytes += event.as_ref().map_or(0, |event| event.payload.len());
+        events.extend(event);
+        if event_bytes > EVENT_BYTES_AT_ONCE {
+            event_bytes = 0;
+            connection.emit_all(std::mem::take(&mut events)).await?;
+        }
+    }
+    connection.emit_all(events).await?;
+    Ok(ids)
+}
+
+/// Whether the outcome depends on the order of the records: adding to a unique number may meet one that is to be changed next.
+fn adds_to_unique(object: &Object, change: &Change) -> bool {
+    let targets = object.unique_targets();
+    let mut added = change.assignments.iter().filter(|(_, assignment)| matches!(assignment, Assignment::Add(_)));
+    added.any(|(index, _)| targets.iter().any(|target| target.contains(index)))
+}
+
+/// The records after a change in one statement; `None` if one of them does not take it, so that they are changed one by one to
+/// learn which.
+async fn change_together(
+    connection: &mut Connection,
+    object: &Object,
+    change: &Change,
+    ids: &[Uuid],
+) -> Result<Option<HashMap<Uuid, Record>>> {
+    let columns: Vec<&Column> = object.columns.iter().collect();
+    connection.savepoint().await?;
+    let update = sql::update_many(connection.dialect(), object, change, ids.to_vec());
+    match connection.fetch_records(update, &columns, 0, usize::MAX).await {
+        Ok(changed) => Ok(Some(changed.into_iter().filter_map(|record| Some((record.uuid(0)?, record))).collect())),
+        Err(_) => {
+            connection.back_to_savepoint().await?;
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What an engine's refusal of a write means, said the same on both.
+
+use blockbase_query::plan::{Assignment, CreatePlan};
+use blockbase_query::{Action, Scope, sql};
+use blockbase_schema::{Error, Object, Result, Value};
+use blockbase_store::{Connection, DbError, Record};
+use uuid::Uuid;
+
+use crate::outbox::record_events::WriteContext;
+
+/// Makes sure that what a row refers to is there for the caller: rows that they may not read count as not there. What they may
+/// read all of is left to the engine's foreign keys.
+pub(super) async fn check_references(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    values: impl IntoIterator<Item = (usize, &Value)> + Send,
+) -> Result<()> {
+    let given: Vec<(usize, Uuid)> = values
+        .into_iter()
+        .filter_map(|(index, value)| match (&object.columns[index].reference, value) {
+            (Some(_), Value::Uuid(id)) => Some((index, *id)),
+            _ => None,
+        })
+        .collect();
+    for (index, id) in given {
+        let Some(reference) = &object.columns[index].reference else { continue };
+        let access = context.caller.access(&reference.target, Action::Read).ok();
+        let is_there = match (access, context.registry.object(&reference.target)) {
+            (Some(access), _) if *access.scope() == Scope::All => true,
+            (Some(access), Some(target)) => {
+                let statement = sql::visible(connection.dialect(), target, access.scope(), vec![id]);
+                !connection.fetch_rows(statement).await.map_err(|error| error.on(target))?.is_empty()
+            }
+            _ => false,
+        };
+        if !is_there {
+            return Err(DbError::ForeignKey { relationship: Some(reference.relationship_id) }.on(object));
+        }
+    }
+    Ok(())
+}
+
+/// The domain error of a new row.
+pub(super) async fn explained_new(
+    connection: &mut Connection,
+    context: &WriteContext,
+    plan: &CreatePlan,
+    besides: Option<Uuid>,
+    error: DbError,
+) -> Error {
+    let values: Vec<Option<&Value>> = plan.values.iter().map(Some).collect();
+    explained(connection, context, &plan.object, error, &values, besides).await
+}
+
+/// The domain error of a write; `values` are what the row would have, as far as it is known.
+///
+/// SQLite does not say which reference leads nowhere, and of several unique targets it names the youngest, where Postgres names
+/// the eldest; so it is asked again.
+pub(super) async fn explained(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    error: DbError,
+    values: &[Option<&Value>],
+    besides: Option<Uuid>,
+) -> Error {
+    let dialect = connection.dialect();
+    match &error {
+        DbError::ForeignKey { relationship: None } => {
+            for (column, value) in object.columns.iter().zip(values) {
+                let (Some(reference), Some(Value::Uuid(id))) = (&column.reference, value) else { continue };
+                let Some(target) = context.registry.object(&reference.target) else { continue };
+                let statement = sql::visible(dialect, target, &Scope::All, vec![*id]);
+                if connection.fetch_rows(statement).await.is_ok_and(|rows| rows.is_empty()) {
+                    return DbError::ForeignKey { relationship: Some(reference.relationship_id) }.on(object);
+                }
+            }
+        }
+        DbError::Unique { index: None, .. } => {
+            for target in object.unique_targets() {
+                let known: Option<Vec<(usize, &Value)>> =
+                    target.iter().map(|index| Some((*index, values.get(*index).copied().flatten()?))).collect();
+                let Some(known) = known.filter(|known| known.iter().all(|(_, value)| **value != Value::Null)) else { continue };
+                let statement = sql::duplicate(dialect, object, &known, besides);
+                if connection.fetch_rows(statement).await.is_ok_and(|rows| !rows.is_empty()) {
+                    let columns = target.iter().map(|index| object.columns[*index].name.clone()).collect();
+                    return DbError::Unique { columns, index: None }.on(object);
+                }
+            }
+        }
+        _ => {}
+    }
+    error.on(object)
+}
+
+/// What an atomic operator broke, first by the order of the columns. Engines find another first, and Postgres does not say which.
+pub(super) fn broken_sum(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Option<Error> {
+    let mut sums: Vec<(usize, &Value)> = assignments
+        .iter()
+        .filter_map(|(index, assignment)| match assignment {
+            Assignment::Add(amount) => Some((*index, amount)),
+            Assignment::Set(_) => None,
+        })
+        .collect();
+    sums.sort_unstable_by_key(|(index, _)| *index);
+    sums.into_iter().find_map(|(index, amount)| {
+        let column = &object.columns[index];
+        let value = column.filter_value_of(&String::from_utf8_lossy(before.cell(index))).ok()?;
+        column.check_sum(&value, amount).err()
+    })
+}
+
+/// What a stored record would be after an update, as far as it is known without running it.
+pub(super) fn values_after(object: &Object, before: &Record, assignments: &[(usize, Assignment)]) -> Vec<Option<Value>> {
+    let mut values: Vec<Option<Value>> = object
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| column.filter_value_of(&String::from_utf8_lossy(before.cell(index))).ok())
+        .collect();
+    for (index, assignment) in assignments {
+        values[*index] = match assignment {
+            Assignment::Set(value) => Some(value.clone()),
+            Assignment::Add(_) => None,
+        };
+    }
+    values
+}

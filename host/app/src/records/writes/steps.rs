@@ -1,0 +1,180 @@
+//! The statements of one write, in its transaction.
+
+use std::sync::Arc;
+
+use blockbase_query::plan::{Assignment, Change, CreatePlan, RecordPlan, UpdatePlan, UpsertPlan};
+use blockbase_query::{Access, Dialect, sql};
+use blockbase_schema::{Code, Error, Object, Result, Retry, Value};
+use blockbase_store::{Connection, DbError, NewEvent, Record};
+
+use super::change::record_change;
+use super::explain::{broken_sum, check_references, explained, explained_new, values_after};
+use super::{Step, Upserted, WriteAnswer};
+use crate::base::topic::RecordOp;
+use crate::outbox::record_events::{Images, WriteContext, owner};
+use crate::records::deletion::delete_records;
+use crate::records::versions::{Condition, RecordAnswer, check_condition, precondition_failed, version_of};
+
+pub(super) async fn run_step(connection: &mut Connection, step: Step, context: &mut WriteContext) -> Result<WriteAnswer> {
+    match step {
+        Step::Create(plan) => {
+            let object = Arc::clone(&plan.object);
+            context.hold(connection, &object).await?;
+            create(connection, plan, context).await
+        }
+        Step::Update(plan, condition) => {
+            let object = Arc::clone(&plan.record.object);
+            context.hold(connection, &object).await?;
+            update(connection, plan, condition.as_ref(), context).await
+        }
+        Step::Delete(plan, condition) => {
+            let object = Arc::clone(&plan.object);
+            context.hold(connection, &object).await?;
+            let gone = delete_records(connection, context, &object, &plan.scope, vec![plan.id], condition.as_ref()).await?;
+            Ok(if gone.is_empty() { WriteAnswer::Missing } else { WriteAnswer::Deleted })
+        }
+        Step::Missing => Ok(WriteAnswer::Missing),
+    }
+}
+
+pub(crate) async fn create(connection: &mut Connection, plan: CreatePlan, context: &WriteContext) -> Result<WriteAnswer> {
+    let object = &plan.object;
+    check_references(connection, context, object, plan.values.iter().enumerate()).await?;
+    let statement = sql::insert(connection.dialect(), object, &[&plan]);
+    if let Err(error) = connection.execute(statement).await {
+        return Err(explained_new(connection, context, &plan, None, error).await);
+    }
+    connection.index_new_row(object.id, plan.search_document());
+    connection.count_rows(object.id, 1);
+    if let Some(event) = created_event(context, &plan)? {
+        connection.emit(event).await?;
+    }
+    Ok(WriteAnswer::Created(answer_of(plan)))
+}
+
+fn answer_of(plan: CreatePlan) -> RecordAnswer {
+    RecordAnswer { version: version_of(&plan.object, plan.id, plan.version), json: plan.json }
+}
+
+pub(super) fn created_event(context: &WriteContext, plan: &CreatePlan) -> Result<Option<NewEvent>> {
+    let images = Images { before: b"null", after: &plan.json, diff: b"null" };
+    context.event(&plan.object, plan.id, RecordOp::Created, &images, plan.owner().map(str::to_owned))
+}
+
+async fn update(
+    connection: &mut Connection,
+    plan: UpdatePlan,
+    condition: Option<&Condition>,
+    context: &mut WriteContext,
+) -> Result<WriteAnswer> {
+    let UpdatePlan { record: target, change } = plan;
+    let object = &target.object;
+    let dialect = connection.dialect();
+    let select = sql::get(dialect, &target, true);
+    let before = connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?;
+    let Some(before) = before else { return Ok(WriteAnswer::Missing) };
+    // Of several writes in one transaction, each keeps its answer and its event.
+    context.touched.count(1, before.bytes())?;
+    let version = check_condition(&context.etags, condition, object, target.id, &before)?;
+    if change.assignments.is_empty() {
+        return Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, before)?));
+    }
+    check_set_references(connection, context, object, &change).await?;
+    let after = match connection.fetch_record(sql::update(dialect, &target, &change, version), &object.columns).await {
+        Ok(after) => after,
+        Err(error) => return Err(explained_change(connection, context, &target, &change, &before, error).await),
+    };
+    let Some(after) = after else {
+        return if version.is_some() { Err(precondition_failed()) } else { Ok(WriteAnswer::Missing) };
+    };
+    context.touched.count(0, after.bytes())?;
+    if let Some(event) = record_change(connection, context, object, target.id, &before, &after)? {
+        connection.emit(event).await?;
+    }
+    Ok(WriteAnswer::Updated(RecordAnswer::new(object, target.id, after)?))
+}
+
+/// Makes sure that what a change refers to is there for the caller.
+pub(super) async fn check_set_references(
+    connection: &mut Connection,
+    context: &WriteContext,
+    object: &Object,
+    change: &Change,
+) -> Result<()> {
+    let mut set = Vec::new();
+    for (index, assignment) in &change.assignments {
+        if let Assignment::Set(value) = assignment {
+            set.push((*index, value));
+        }
+    }
+    check_references(connection, context, object, set).await
+}
+
+/// The domain error of an update.
+pub(super) async fn explained_change(
+    connection: &mut Connection,
+    context: &WriteContext,
+    target: &RecordPlan,
+    change: &Change,
+    before: &Record,
+    error: DbError,
+) -> Error {
+    let (object, assignments) = (&target.object, &change.assignments);
+    if let DbError::OutOfRange | DbError::Check { .. } = error {
+        return broken_sum(object, before, assignments).unwrap_or_else(|| error.on(object));
+    }
+    let values = values_after(object, before, assignments);
+    let values: Vec<Option<&Value>> = values.iter().map(Option::as_ref).collect();
+    explained(connection, context, object, error, &values, Some(target.id)).await
+}
+
+pub(super) async fn upsert(
+    connection: &mut Connection,
+    plan: UpsertPlan,
+    context: &WriteContext,
+    may_update: &Access,
+) -> Result<Upserted> {
+    let object = &plan.create.object;
+    let dialect = connection.dialect();
+    let before = match plan.can_conflict() {
+        true => {
+            let select = sql::conflicting(dialect, &plan);
+            connection.fetch_record(select, &object.columns).await.map_err(|error| error.on(object))?
+        }
+        false => None,
+    };
+    let hidden = || Error::new(Code::Forbidden, "A record with these values exists, and you may not change it.");
+    if before.as_ref().is_some_and(|before| !may_update.reaches(owner(object, before).as_deref())) {
+        return Err(hidden());
+    }
+    let given: Vec<(usize, &Value)> = plan.overwrites.iter().map(|index| (*index, &plan.create.values[*index])).collect();
+    check_references(connection, context, object, given).await?;
+    let after = match connection.fetch_record(sql::upsert(dialect, &plan), &object.columns).await {
+        Ok(after) => after.ok_or_else(hidden)?,
+        Err(error) => {
+            let besides = before.as_ref().and_then(|before| before.uuid(0));
+            return Err(explained_new(connection, context, &plan.create, besides, error).await);
+        }
+    };
+    match before {
+        Some(before) => {
+            let id = before.uuid(0).ok_or_else(|| Error::internal("a record without an id"))?;
+            if let Some(event) = record_change(connection, context, object, id, &before, &after)? {
+                connection.emit(event).await?;
+            }
+            Ok(Upserted { record: RecordAnswer::new(object, id, after)?, created: false })
+        }
+        // Another transaction inserted the record between the two statements; what it was like before is not known.
+        None if dialect == Dialect::Postgres && after.tail() == Some(1) => {
+            Err(Error::retry(Retry::Contended, "two upserts of one record"))
+        }
+        None => {
+            connection.index_new_row(object.id, plan.create.search_document());
+            connection.count_rows(object.id, 1);
+            if let Some(event) = created_event(context, &plan.create)? {
+                connection.emit(event).await?;
+            }
+            Ok(Upserted { record: RecordAnswer::new(object, plan.create.id, after)?, created: true })
+        }
+    }
+}

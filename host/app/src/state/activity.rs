@@ -1,0 +1,144 @@
+//! What this process did in the last hour, a number a minute, in memory.
+
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::base::answer::Timestamp;
+
+const STEP_SECONDS: i64 = 60;
+const MINUTE_MS: i64 = STEP_SECONDS * 1000;
+/// Minutes shown, the current one among them.
+const MINUTES: usize = 60;
+
+/// The numbers of one minute.
+struct Slot {
+    /// Minutes since the epoch.
+    minute: AtomicI64,
+    requests: AtomicU64,
+    writes: AtomicU64,
+    errors: AtomicU64,
+}
+
+/// Of this instance, a number for each minute of the last hour; the last one is the current minute.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct ActivityAnswer {
+    from: Timestamp,
+    #[schemars(extend("const" = STEP_SECONDS))]
+    step_seconds: i64,
+    #[schemars(length(equal = MINUTES))]
+    requests: Vec<u64>,
+    #[schemars(length(equal = MINUTES))]
+    writes: Vec<u64>,
+    #[schemars(length(equal = MINUTES))]
+    errors: Vec<u64>,
+}
+
+/// A ring of minutes.
+pub(crate) struct Activity {
+    slots: [Slot; MINUTES],
+    /// Held while a slot is emptied for its next minute.
+    turn: Mutex<()>,
+}
+
+impl Default for Activity {
+    fn default() -> Activity {
+        let empty = || Slot {
+            minute: AtomicI64::new(i64::MIN),
+            requests: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+        };
+        Activity { slots: std::array::from_fn(|_| empty()), turn: Mutex::new(()) }
+    }
+}
+
+impl Activity {
+    /// Counts a request that was answered. An error is one of the server's, not of the caller's.
+    pub(crate) fn answered(&self, now: i64, is_error: bool) {
+        let slot = self.slot(now.div_euclid(MINUTE_MS));
+        slot.requests.fetch_add(1, Ordering::Relaxed);
+        if is_error {
+            slot.errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a call that writes records.
+    pub(crate) fn wrote(&self, now: i64) {
+        self.slot(now.div_euclid(MINUTE_MS)).writes.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn slot(&self, minute: i64) -> &Slot {
+        let slot = self.place(minute);
+        if slot.minute.load(Ordering::Acquire) != minute {
+            let _turn = self.turn.lock();
+            if slot.minute.load(Ordering::Acquire) != minute {
+                for count in [&slot.requests, &slot.writes, &slot.errors] {
+                    count.store(0, Ordering::Relaxed);
+                }
+                slot.minute.store(minute, Ordering::Release);
+            }
+        }
+        slot
+    }
+
+    fn place(&self, minute: i64) -> &Slot {
+        // The remainder is below the number of slots.
+        &self.slots[usize::try_from(minute.rem_euclid(MINUTES as i64)).unwrap_or(0)]
+    }
+
+    /// The last hour.
+    pub(crate) fn answer(&self, now: i64) -> ActivityAnswer {
+        let last = now.div_euclid(MINUTE_MS);
+        let first = last - (MINUTES as i64 - 1);
+        let counts = |count: fn(&Slot) -> &AtomicU64| -> Vec<u64> {
+            let shown = |minute| {
+                let slot = self.place(minute);
+                if slot.minute.load(Ordering::Acquire) == minute { count(slot).load(Ordering::Relaxed) } else { 0 }
+            };
+            (first..=last).map(shown).collect()
+        };
+        ActivityAnswer {
+            from: Timestamp(first * MINUTE_MS),
+            step_seconds: STEP_SECONDS,
+            requests: counts(|slot| &slot.requests),
+            writes: counts(|slot| &slot.writes),
+            errors: counts(|slot| &slot.errors),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_hour_is_kept_and_older_minutes_go() {
+        let activity = Activity::default();
+        let minute = |number: i64| number * MINUTE_MS + 17;
+        for _ in 0..3 {
+            activity.answered(minute(100), false);
+        }
+        activity.answered(minute(101), true);
+        activity.wrote(minute(101));
+        let shown = activity.answer(minute(101));
+        assert_eq!(shown.from, Timestamp(42 * MINUTE_MS));
+        assert_eq!(
+            (&shown.requests[57..], &shown.errors[57..], &shown.writes[57..]),
+            (&[0, 3, 1][..], &[0, 0, 1][..], &[0, 0, 1][..])
+        );
+        assert_eq!(shown.requests.len(), MINUTES);
+        // An hour later the same places belong to other minutes.
+        let shown = activity.answer(minute(160));
+        assert_eq!((shown.requests[0], shown.requests[59]), (1, 0));
+        activity.answered(minute(160), false);
+        let shown = activity.answer(minute(160));
+        assert_eq!((shown.requests[0], shown.requests[59]), (1, 1));
+        let shown = activity.answer(minute(500));
+        assert!(shown.requests.iter().all(|count| *count == 0));
+    }
+}

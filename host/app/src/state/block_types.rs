@@ -1,0 +1,211 @@
+//! What the service knows of a block that serves, and of whatever runs it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_query::Permissions;
+use blockbase_schema::{Error, Result};
+use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Maker};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+
+use crate::caller::{Authority, Caller};
+use crate::state::block_usage::{BlockUsage, HandlerKind, HandlerUsage, Usages};
+use crate::state::manifest::{ActionDeclaration, Manifest, RunAs};
+
+/// A file that passed every check and can be run.
+#[derive(Debug)]
+pub struct PreparedBlock {
+    pub manifest: Manifest,
+    /// `sha256:` and the digest of the packed file.
+    pub digest: String,
+    /// Keeps what was compiled for it until it is dropped.
+    pub kept: Box<dyn std::any::Any + Send + Sync>,
+}
+
+/// What runs blocks. The operations know this of it, and nothing more.
+pub trait BlockRuntime: Send + Sync {
+    /// Checks a packed file whole, compiles it and tries it: imports, exports, handlers.
+    fn prepare(&self, file: Bytes) -> BoxFuture<'_, Result<PreparedBlock>>;
+
+    /// Checks an action's input against its schema.
+    ///
+    /// # Errors
+    /// `validation_failed` with every failure.
+    fn validate_input(&self, block: &InstalledBlock, action: &ActionDeclaration, input: &Value) -> Result<()>;
+
+    /// Checks a configuration against the manifest's schema and fills in its defaults.
+    fn validate_config(&self, manifest: &Manifest, config: Value) -> Result<Value>;
+
+    /// Calls an action and answers with its result, which is JSON text.
+    fn call_action(&self, call: ActionCall) -> BoxFuture<'static, Result<ActionOutcome>>;
+
+    /// Hands a third party's request to a hook's handler; `None` if it leaves the answer to the service.
+    fn receive_hook(&self, call: HookCall) -> BoxFuture<'static, Result<Option<HookResponse>>>;
+
+    /// Hands an event to a subscription handler.
+    fn deliver_event(&self, call: EventCall) -> BoxFuture<'static, Result<()>>;
+
+    /// Interfaces that a manifest may require.
+    fn interfaces(&self) -> &'static [&'static str];
+
+    /// Makes a block ready for calls to come, in the background.
+    fn preload(&self, block: &Arc<InstalledBlock>);
+
+    /// Forgets what it keeps in memory of files that do not serve, and on disk of those that are not kept; both as digests.
+    fn retain(&self, serving: &HashSet<String>, kept: &HashSet<String>);
+}
+
+/// One call of an action.
+pub struct ActionCall {
+    pub block: Arc<InstalledBlock>,
+    pub action: String,
+    /// JSON text.
+    pub input: String,
+    /// The block's rights, and who invoked it.
+    pub caller: Caller,
+    pub call_id: String,
+    pub timeout: Duration,
+    pub usage: Arc<HandlerUsage>,
+}
+
+/// A third party's request.
+#[derive(Clone, Debug)]
+pub struct HookRequest {
+    pub method: String,
+    /// As it was sent, percent-encoded.
+    pub path: String,
+    /// Without the question mark.
+    pub query: String,
+    pub headers: Vec<(String, Vec<u8>)>,
+    pub body: Bytes,
+    pub remote_address: String,
+}
+
+/// What a hook answers with; the surface checks that it is a response.
+#[derive(Clone, Debug)]
+pub struct HookResponse {
+    pub status: u16,
+    pub headers: Vec<(String, Vec<u8>)>,
+    pub body: Bytes,
+}
+
+/// One call of a hook.
+pub struct HookCall {
+    pub block: Arc<InstalledBlock>,
+    pub hook: String,
+    pub request: HookRequest,
+    /// The block's rights; whoever invoked it has those of everybody.
+    pub caller: Caller,
+    pub call_id: String,
+    pub timeout: Duration,
+    pub usage: Arc<HandlerUsage>,
+}
+
+/// One delivery of an event to a block's handler.
+pub struct EventCall {
+    pub block: Arc<InstalledBlock>,
+    pub handler: String,
+    pub event: ClaimedEvent,
+    /// Which attempt it is, from 1.
+    pub attempt: u32,
+    /// The subscription's own, as JSON text.
+    pub config: String,
+    /// The block's rights; nobody invoked it.
+    pub caller: Caller,
+    pub call_id: String,
+    pub timeout: Duration,
+    pub usage: Arc<HandlerUsage>,
+}
+
+/// An action's result as JSON text.
+pub type ActionOutcome = String;
+
+/// A block as it serves.
+#[derive(Debug)]
+pub struct InstalledBlock {
+    pub manifest: Manifest,
+    pub digest: String,
+    pub enabled: bool,
+    /// What was set, over the defaults of the manifest.
+    pub config: Value,
+    /// What was set, without the defaults.
+    pub(crate) configured: Value,
+    pub(crate) secrets: HashMap<String, BlockSecretRow>,
+    pub(crate) installed_at: i64,
+    pub(crate) installed_by: Option<String>,
+    /// With the digests of their files, newest first.
+    pub(crate) versions: Vec<(String, String)>,
+    plain: Arc<Permissions>,
+    as_caller: Arc<Permissions>,
+    /// Who consented to what it may do.
+    pub(crate) maker: Maker,
+    /// What its calls used here.
+    pub(crate) usage: Arc<BlockUsage>,
+}
+
+impl InstalledBlock {
+    pub(crate) fn of_row(row: BlockRow, usages: &Usages) -> Result<InstalledBlock> {
+        let manifest: Manifest = serde_json::from_str(&row.manifest).map_err(Error::internal)?;
+        let grants = |run_as: Option<RunAs>| {
+            let data = manifest.permissions.data.iter().filter(|permission| permission.run_as == run_as);
+            data.map(|permission| permission.grant()).collect::<Vec<_>>()
+        };
+        // `own` is by the invoking actor, who is known at the call.
+        let configured: Value = serde_json::from_str(&row.config).map_err(Error::internal)?;
+        let (plain, as_caller) = (grants(None), grants(Some(RunAs::Caller)));
+        Ok(InstalledBlock {
+            digest: row.digest,
+            enabled: row.enabled,
+            config: manifest.configured(configured.clone()),
+            configured,
+            secrets: row.secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect(),
+            installed_at: row.installed_at,
+            installed_by: row.installed_by,
+            maker: row.maker,
+            versions: row.versions,
+            plain: Arc::new(Permissions::new(plain, None)),
+            as_caller: Arc::new(Permissions::new(as_caller, None)),
+            usage: usages.of(&manifest.name),
+            manifest,
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.manifest.name
+    }
+
+    /// Where the calls of one of its handlers are counted.
+    pub(crate) fn usage_of(&self, kind: HandlerKind, name: &str) -> Arc<HandlerUsage> {
+        self.usage.of(kind, name)
+    }
+
+    /// The block's rights with the invoker's stamps, not yet cut: [`App::block_caller`] does that.
+    pub(crate) fn caller(&self, invoker: &Caller) -> Caller {
+        let actor = invoker.actor_id().map(str::to_owned);
+        let held = match &invoker.authority {
+            Authority::Own(permissions) => Arc::clone(permissions),
+            // A block that calls through another holds what that one holds for itself.
+            Authority::Block { plain, .. } => Arc::clone(plain),
+        };
+        Caller {
+            principal: invoker.principal.clone(),
+            authority: Authority::Block {
+                plain: Arc::new(self.plain.as_ref().clone().of_actor(actor.clone())),
+                as_caller: Arc::new(self.as_caller.as_ref().clone().of_actor(actor)),
+                caller: held,
+            },
+            depth: invoker.depth,
+            quota_owner: invoker.quota_owner.clone(),
+            answer_left: invoker.answer_left.clone(),
+            judged: invoker.judged.clone(),
+        }
+    }
+
+    /// When this version was installed, in milliseconds since the epoch.
+    pub(crate) fn installed_at(&self) -> i64 {
+        self.installed_at
+    }
+}

@@ -1,0 +1,187 @@
+//! What is kept of identities, and for how long.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use blockbase_query::Permissions;
+use blockbase_store::Maker;
+use parking_lot::RwLock;
+
+use crate::caller::identity::Identity;
+use crate::caller::judged::Held;
+use crate::caller::maker_rights::MakerRights;
+
+/// How long an answer is believed where the database's versions cannot be read. Usually a change made on another instance holds here
+/// as soon as the accounts' version is seen to have moved.
+pub(crate) const KEPT_MS: i64 = 3_000;
+/// Identities kept; past it all are forgotten and asked for anew.
+const KEPT_MAX: usize = 20_000;
+/// The same of callers who look at the service as a role.
+const VIEWS_MAX: usize = 500;
+
+/// A caller's rights, cut to those of a role, and when.
+struct View {
+    whole: Arc<Permissions>,
+    cut: Arc<Permissions>,
+    kept_at: i64,
+}
+
+#[derive(Default)]
+pub(crate) struct IdentityCache {
+    /// By the SHA-256 of the token or key.
+    by_hash: RwLock<HashMap<String, Arc<Identity>>>,
+    /// What makers of things may do, and when it was read.
+    by_maker: RwLock<HashMap<Maker, (MakerRights, i64)>>,
+    public: RwLock<Option<(Arc<Held>, i64)>>,
+    /// Rights cut to a role, by the role and the address of the rights that were cut. Those are kept, so that the address stays theirs.
+    by_view: RwLock<HashMap<(String, usize), View>>,
+    /// Whether there is a user with a credential, and when that was read.
+    has_users: RwLock<Option<(bool, i64)>>,
+    /// Goes up whenever everything is forgotten: what was read before that is not kept.
+    generation: AtomicU64,
+    /// The accounts' version in the database that was seen last.
+    version: AtomicI64,
+    /// Changes of accounts that are under way on this instance: from before they begin until everything is forgotten after their commit.
+    changing: AtomicU64,
+}
+
+/// A change of accounts that is under way, until this is dropped. What is kept is forgotten first.
+pub(crate) struct ChangeOfAccounts(Arc<IdentityCache>);
+
+impl Drop for ChangeOfAccounts {
+    fn drop(&mut self) {
+        self.0.forget();
+        self.0.changing.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl IdentityCache {
+    /// Begins a change of accounts. While it is under way nobody can tell which state a look at the accounts has seen.
+    pub(crate) fn begin_change(self: &Arc<Self>) -> ChangeOfAccounts {
+        self.changing.fetch_add(1, Ordering::SeqCst);
+        ChangeOfAccounts(Arc::clone(self))
+    }
+
+    /// Whether a change of accounts is under way on this instance.
+    pub(crate) fn are_changing(&self) -> bool {
+        self.changing.load(Ordering::SeqCst) > 0
+    }
+
+    /// The state of the accounts on this instance. What was read since is kept only where nothing was forgotten meanwhile.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn get(&self, hash: &str, now: i64) -> Option<Arc<Identity>> {
+        let kept = self.by_hash.read();
+        kept.get(hash).filter(|kept| (0..KEPT_MS).contains(&(now - kept.kept_at)) && kept.holds_until > now).cloned()
+    }
+
+    /// What a maker may do, and when that was read.
+    pub(crate) fn maker(&self, maker: &Maker, now: i64) -> Option<(MakerRights, i64)> {
+        let kept = self.by_maker.read();
+        let (rights, kept_at) = kept.get(maker)?;
+        let holds = rights.holds_until() > now && (0..KEPT_MS).contains(&(now - kept_at));
+        holds.then(|| (rights.clone(), *kept_at))
+    }
+
+    pub(crate) fn keep_maker(&self, maker: Maker, rights: MakerRights, now: i64, generation: u64) {
+        let mut kept = self.by_maker.write();
+        if self.generation.load(Ordering::Acquire) != generation {
+            return;
+        }
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(maker, (rights, now));
+    }
+
+    pub(crate) fn keep(&self, hash: String, identity: Identity, generation: u64) -> Arc<Identity> {
+        let identity = Arc::new(identity);
+        let mut kept = self.by_hash.write();
+        if self.generation.load(Ordering::Acquire) != generation {
+            return identity;
+        }
+        if kept.len() >= KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(hash, Arc::clone(&identity));
+        identity
+    }
+
+    pub(crate) fn public(&self, now: i64) -> Option<Arc<Held>> {
+        let kept = self.public.read();
+        kept.as_ref().filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(kept, _)| Arc::clone(kept))
+    }
+
+    pub(crate) fn keep_public(&self, permissions: Permissions, now: i64, generation: u64) -> Arc<Held> {
+        let public = Arc::new(Held::new(Arc::new(permissions), generation, now));
+        let mut kept = self.public.write();
+        if self.generation.load(Ordering::Acquire) == generation {
+            *kept = Some((Arc::clone(&public), now));
+        }
+        public
+    }
+
+    /// The rights `whole`, cut to those of a role.
+    pub(crate) fn view(&self, role: &str, whole: &Arc<Permissions>, now: i64) -> Option<Arc<Permissions>> {
+        let kept = self.by_view.read();
+        let view = kept.get(&(role.to_owned(), Arc::as_ptr(whole) as usize))?;
+        let holds = Arc::ptr_eq(&view.whole, whole) && (0..KEPT_MS).contains(&(now - view.kept_at));
+        holds.then(|| Arc::clone(&view.cut))
+    }
+
+    pub(crate) fn keep_view(
+        &self,
+        role: &str,
+        whole: &Arc<Permissions>,
+        cut: Permissions,
+        now: i64,
+        generation: u64,
+    ) -> Arc<Permissions> {
+        let cut = Arc::new(cut);
+        let mut kept = self.by_view.write();
+        if self.generation.load(Ordering::Acquire) == generation {
+            if kept.len() >= VIEWS_MAX {
+                kept.clear();
+            }
+            let view = View { whole: Arc::clone(whole), cut: Arc::clone(&cut), kept_at: now };
+            kept.insert((role.to_owned(), Arc::as_ptr(whole) as usize), view);
+        }
+        cut
+    }
+
+    /// Whether somebody has signed up.
+    pub(crate) fn has_users(&self, now: i64) -> Option<bool> {
+        let kept = *self.has_users.read();
+        kept.filter(|(_, kept_at)| (0..KEPT_MS).contains(&(now - kept_at))).map(|(has_users, _)| has_users)
+    }
+
+    pub(crate) fn keep_has_users(&self, has_users: bool, now: i64, generation: u64) {
+        let mut kept = self.has_users.write();
+        if self.generation.load(Ordering::Acquire) == generation {
+            *kept = Some((has_users, now));
+        }
+    }
+
+    /// Forgets everything where the accounts have another version by now: another instance changed them.
+    pub(crate) fn follow(&self, version: i64) {
+        if self.version.swap(version, Ordering::AcqRel) != version {
+            self.forget();
+        }
+    }
+
+    /// Forgets everything: users, roles, keys or sessions changed here.
+    pub(crate) fn forget(&self) {
+        let (mut kept, mut makers, mut public) = (self.by_hash.write(), self.by_maker.write(), self.public.write());
+        let mut views = self.by_view.write();
+        let mut has_users = self.has_users.write();
+        self.generation.fetch_add(1, Ordering::Release);
+        kept.clear();
+        makers.clear();
+        views.clear();
+        *public = None;
+        *has_users = None;
+    }
+}

@@ -1,0 +1,31 @@
+//! What is kept compiled of files that were inspected a moment ago.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+/// How long what was compiled for an inspection is kept, so that the install which follows does not compile again.
+pub(crate) const KEPT: Duration = Duration::from_secs(600);
+/// Files that are kept so, at a time.
+const KEPT_MAX: usize = 4;
+
+/// What is kept compiled of files that were inspected, the oldest first.
+#[derive(Default)]
+pub(crate) struct Inspected(Mutex<VecDeque<(Instant, Box<dyn Any + Send + Sync>)>>);
+
+impl Inspected {
+    pub(crate) fn keep(&self, kept: Box<dyn Any + Send + Sync>) {
+        let mut all = self.0.lock();
+        all.push_back((Instant::now() + KEPT, kept));
+        while all.len() > KEPT_MAX {
+            all.pop_front();
+        }
+    }
+
+    pub(crate) fn forget_old(&self) {
+        let now = Instant::now();
+        self.0.lock().retain(|(until, _)| *until > now);
+    }
+}

@@ -1,0 +1,262 @@
+//! A block's manifest: what it offers, and what it asks for.
+//!
+//! Here are its shape and what of it the operations use; the checks that need a component stand with the block runtime.
+
+use blockbase_query::{Action, Grant, RowPolicy};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::answer::AnyObject;
+use crate::base::webhook_headers::HIDDEN;
+
+/// Whose rights bound a data permission, beside the block's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum RunAs {
+    // The invoking caller has to hold the right as well.
+    Caller,
+}
+
+/// What a block may do on one resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcDataPermission")]
+pub struct DataPermission {
+    pub resource: String,
+    pub actions: Vec<Action>,
+    /// Only rows that the caller of the block owns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RowPolicy")]
+    pub row_policy: Option<RowPolicy>,
+    /// Whoever calls the block has to hold it too.
+    #[serde(default, rename = "as", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "RunAs")]
+    pub run_as: Option<RunAs>,
+}
+
+impl DataPermission {
+    pub fn grant(&self) -> Grant {
+        Grant { resource: self.resource.clone(), actions: self.actions.clone(), row_policy: self.row_policy }
+    }
+}
+
+/// Everything that the installer consents to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "SvcBlockPermissions")]
+pub struct Permissions {
+    pub data: Vec<DataPermission>,
+    pub secrets: Vec<String>,
+    pub http: Vec<String>,
+}
+
+/// The permission that an action needs instead of update on `blocks`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Rbac {
+    pub resource: String,
+    pub action: Action,
+}
+
+/// A callable operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcBlockAction")]
+pub struct ActionDeclaration {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    /// A JSON Schema.
+    #[serde(default = "any_object")]
+    #[schemars(with = "AnyObject")]
+    pub input: Value,
+    /// What calling it needs. Without it, update on `blocks`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Rbac")]
+    pub rbac: Option<Rbac>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl ActionDeclaration {
+    /// What a caller has to hold to call it.
+    pub fn permission(&self) -> (&str, Action) {
+        match &self.rbac {
+            Some(rbac) => (&rbac.resource, rbac.action),
+            None => ("blocks", Action::Update),
+        }
+    }
+}
+
+fn any_object() -> Value {
+    serde_json::json!({ "type": "object" })
+}
+
+/// An inbound receiver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SvcBlockHook")]
+pub struct HookDeclaration {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+}
+
+/// Events that the block wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[schemars(rename = "SvcBlockSubscription")]
+pub struct SubscriptionDeclaration {
+    /// A topic pattern.
+    pub event: String,
+    pub consumer: String,
+    pub handler: String,
+    #[serde(default)]
+    #[schemars(with = "AnyObject")]
+    pub config: serde_json::Map<String, Value>,
+    #[serde(default)]
+    pub per_instance: bool,
+}
+
+/// A webhook that the installer provisions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct WebhookDeclaration {
+    pub name: String,
+    pub url: String,
+    pub topics: Vec<String>,
+    /// Values are not shown.
+    #[serde(default)]
+    #[schemars(with = "AnyObject", extend("additionalProperties" = { "const": HIDDEN }))]
+    pub headers: serde_json::Map<String, Value>,
+}
+
+/// What has to be there for the block to work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(inline)]
+pub struct Requires {
+    pub handlers: Vec<String>,
+    /// Host interfaces, or names of installed blocks.
+    pub plugins: Vec<String>,
+}
+
+impl Requires {
+    /// The blocks among what is required; `interfaces` are the plugins that are none.
+    pub fn blocks(&self, interfaces: &[&str]) -> Vec<String> {
+        let plugins = self.plugins.iter().filter(|plugin| !interfaces.contains(&plugin.as_str())).cloned();
+        let handlers = self.handlers.iter().filter_map(|handler| Some(handler.split_once('.')?.0.to_owned()));
+        plugins.chain(handlers).collect()
+    }
+}
+
+/// A permission resource that the block declares.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct ResourceDeclaration {
+    pub name: String,
+    pub actions: Vec<Action>,
+}
+
+/// The manifest in the custom section `blockbase:manifest`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "SvcBlockManifest")]
+pub struct Manifest {
+    pub name: String,
+    pub version: String,
+    #[serde(default)]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub authors: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub license: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub source: Option<String>,
+    #[serde(default)]
+    pub actions: Vec<ActionDeclaration>,
+    #[serde(default)]
+    pub hooks: Vec<HookDeclaration>,
+    #[serde(default)]
+    pub subscriptions: Vec<SubscriptionDeclaration>,
+    #[serde(default)]
+    pub webhooks: Vec<WebhookDeclaration>,
+    #[serde(default)]
+    pub requires: Requires,
+    #[serde(default)]
+    pub permissions: Permissions,
+    /// JSON Schema of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Value")]
+    pub config: Option<Value>,
+    #[serde(default)]
+    pub resources: Vec<ResourceDeclaration>,
+}
+
+impl Manifest {
+    /// The configuration that the schema's defaults make, what was set over them.
+    pub fn configured(&self, set: Value) -> Value {
+        with_defaults(self.config.as_ref(), set)
+    }
+
+    /// The manifest as it is stored and shown: the webhooks have the values of headers, sealed.
+    pub fn without_header_values(&self) -> Manifest {
+        let mut manifest = self.clone();
+        for webhook in &mut manifest.webhooks {
+            webhook.headers.values_mut().for_each(|value| *value = Value::from(HIDDEN));
+        }
+        manifest
+    }
+
+    /// Whether a webhook is declared with headers, whose values are secret.
+    pub fn has_header_values(&self) -> bool {
+        self.webhooks.iter().any(|webhook| !webhook.headers.is_empty())
+    }
+
+    /// Whether a handler of this name is declared, of whatever kind.
+    pub fn declares(&self, name: &str) -> bool {
+        self.actions.iter().any(|action| action.name == name)
+            || self.hooks.iter().any(|hook| hook.name == name)
+            || self.subscriptions.iter().any(|subscription| subscription.handler == name)
+    }
+}
+
+fn with_defaults(schema: Option<&Value>, set: Value) -> Value {
+    let Value::Object(mut members) = set else { return set };
+    let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        match members.get_mut(name) {
+            Some(value) => *value = with_defaults(Some(property), value.take()),
+            None => {
+                if let Some(default) = property.get("default") {
+                    members.insert(name.clone(), default.clone());
+                }
+            }
+        }
+    }
+    Value::Object(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn defaults_fill_what_is_not_set() {
+        let schema = json!({ "properties": {
+            "a": { "default": 1 }, "b": { "properties": { "c": { "default": 2 } } }, "d": {},
+        } });
+        assert_eq!(with_defaults(Some(&schema), json!({ "b": {} })), json!({ "b": { "c": 2 }, "a": 1 }));
+        assert_eq!(with_defaults(Some(&schema), json!({ "a": 7 })), json!({ "a": 7 }));
+    }
+}

@@ -1,0 +1,205 @@
+//! Keeps the catalogue in memory up to date with the versions in the database.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use blockbase_schema::{Error, Registry, Relationship, Result, Retry, StoredObject};
+use blockbase_store::{Connection, ObjectRow, ReadCost, Versions};
+
+use crate::App;
+use crate::caller::Caller;
+use crate::state::block_types::InstalledBlock;
+
+/// How often an operation starts again because the schema changed or another transaction conflicted with it.
+const ATTEMPTS_MAX: u32 = 8;
+/// How often it starts again while further changes of the schema may happen in between.
+const ATTEMPTS_BESIDE_CHANGES: u32 = 2;
+/// How long it waits before it starts again the first time, doubled each further time.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(2);
+
+/// All stored objects and relationships.
+#[derive(Clone)]
+pub(crate) struct Catalogue {
+    pub(crate) version: i64,
+    pub(crate) objects: Vec<StoredObject>,
+    pub(crate) relationships: Vec<Relationship>,
+}
+
+impl Catalogue {
+    pub(crate) async fn load(connection: &mut Connection) -> Result<Catalogue> {
+        let version = connection.version("schema").await?;
+        let objects = connection.objects().await?.into_iter().map(stored_object).collect::<Result<_>>()?;
+        let relationships = connection
+            .relationships()
+            .await?
+            .into_iter()
+            .map(|row| {
+                let definition = serde_json::from_str(&row.definition).map_err(Error::internal)?;
+                Ok(Relationship { id: row.id, definition })
+            })
+            .collect::<Result<_>>()?;
+        Ok(Catalogue { version, objects, relationships })
+    }
+
+    pub(crate) fn registry(self) -> Result<Registry> {
+        Registry::new(self.version, self.objects, self.relationships)
+    }
+}
+
+fn stored_object(row: ObjectRow) -> Result<StoredObject> {
+    Ok(StoredObject {
+        id: row.id,
+        revision: row.revision,
+        definition: serde_json::from_str(&row.definition).map_err(Error::internal)?,
+        keys: serde_json::from_str(&row.field_keys).map_err(Error::internal)?,
+    })
+}
+
+impl App {
+    /// Loads the changes since the last call. This instance calls it after a commit, other instances notice the change by
+    /// polling.
+    pub async fn refresh(&self) -> Result<()> {
+        let versions = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Ok(connection.versions().await?) }))
+            .await?;
+        let Versions { schema, blocks, subscriptions, accounts } = versions;
+        self.identities.follow(accounts);
+        let known = self.registry.read().version;
+        if schema != known || schema == 0 {
+            self.refresh_registry().await?;
+        }
+        let known = *self.blocks_version.lock();
+        if blocks != known {
+            self.refresh_blocks().await?;
+        }
+        if subscriptions != self.subscriptions().version {
+            self.refresh_subscriptions().await?;
+        }
+        Ok(())
+    }
+
+    /// Runs an operation on the current schema. Runs it again if the schema changed meanwhile, or if another transaction
+    /// conflicted with it. So a request ends on one schema: the one that it began with, or a later one.
+    ///
+    /// The caller is checked again first if accounts may have changed, for example while a body arrived slowly.
+    pub(crate) async fn on_schema<T, F>(&self, caller: &Caller, operation: impl Fn(Arc<Registry>) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        self.recheck(caller).await?;
+        let mut pause = ATTEMPT_PAUSE;
+        let mut answer = operation(self.registry()).await;
+        for attempt in 1..ATTEMPTS_MAX {
+            let Err(Error { retry: Some(why), .. }) = &answer else { break };
+            if *why == Retry::MayBeNew {
+                let known = self.registry().version;
+                self.refresh().await?;
+                if self.registry().version == known {
+                    break;
+                }
+            }
+            if *why == Retry::Contended {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            // Waits for a running change of this instance. Later attempts keep other changes out until they are done.
+            let gate = self.schema_gate.read().await;
+            if *why == Retry::SchemaMoved {
+                self.refresh_registry().await?;
+            }
+            let _gate = (attempt > ATTEMPTS_BESIDE_CHANGES).then_some(gate);
+            answer = operation(self.registry()).await;
+        }
+        answer
+    }
+
+    /// Checks once whether another instance installed a block or another version of one a moment ago. Returns whether the blocks
+    /// have changed. Requests for a missing block check one after the other, so that they use at most one connection.
+    pub(crate) async fn looked_for_blocks(&self) -> Result<bool> {
+        if !self.is_shared() {
+            return Ok(false);
+        }
+        let before = *self.blocks_version.lock();
+        let _turn = self.looking_for_blocks.lock().await;
+        if *self.blocks_version.lock() == before {
+            self.refresh().await?;
+        }
+        Ok(*self.blocks_version.lock() != before)
+    }
+
+    /// Runs a transaction that no schema bears on; again where another one was in its way.
+    pub(crate) async fn until_uncontended<T, F>(&self, transaction: impl Fn() -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let mut pause = ATTEMPT_PAUSE;
+        let mut answer = transaction().await;
+        for _ in 1..ATTEMPTS_MAX {
+            if !matches!(&answer, Err(Error { retry: Some(Retry::Contended), .. })) {
+                break;
+            }
+            tokio::time::sleep(pause).await;
+            pause *= 2;
+            answer = transaction().await;
+        }
+        answer
+    }
+
+    pub(crate) async fn refresh_registry(&self) -> Result<()> {
+        let fresh = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Catalogue::load(connection).await }))
+            .await?
+            .registry()
+            .map_err(Error::internal)?;
+        let mut registry = self.registry.write();
+        // Of two refreshes at the same time the older may come last.
+        let moved = fresh.version > registry.version;
+        if fresh.version >= registry.version {
+            *registry = Arc::new(fresh);
+        }
+        drop(registry);
+        if moved {
+            self.catalogue_changed.send_replace(());
+        }
+        Ok(())
+    }
+
+    pub(crate) async fn refresh_blocks(&self) -> Result<()> {
+        let (version, rows) = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| {
+                Box::pin(async move { Ok((connection.version("blocks").await?, connection.blocks().await?)) })
+            })
+            .await?;
+        let mut blocks = std::collections::BTreeMap::new();
+        for row in rows {
+            let name = row.name.clone();
+            match InstalledBlock::of_row(row, &self.usages) {
+                Ok(block) => {
+                    blocks.insert(name, Arc::new(block));
+                }
+                // A block that a newer server installed must not keep this server from loading the others.
+                Err(error) => tracing::error!(block.name = name, error.cause = %error, "an installed block cannot be read"),
+            }
+        }
+        let blocks = Arc::new(blocks);
+        let mut known = self.blocks_version.lock();
+        let mut before = Arc::clone(&blocks);
+        if version >= *known {
+            *known = version;
+            before = std::mem::replace(&mut *self.blocks.write(), Arc::clone(&blocks));
+            self.usages.retain(&blocks);
+        }
+        drop(known);
+        self.catalogue_changed.send_replace(());
+        self.retain_installed();
+        // The instance that installed them has compiled them. This one loads them before the first call.
+        if let Some(runtime) = self.runtime.get() {
+            let is_new = |block: &&Arc<InstalledBlock>| before.get(block.name()).is_none_or(|known| known.digest != block.digest);
+            blocks.values().filter(is_new).for_each(|block| runtime.preload(block));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,309 @@
+//! Which consumer groups get which events, as it is kept in memory: what a write needs to know of subscriptions and webhooks.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use blockbase_auth::{Sealed, SecretBox, Unsealed};
+use blockbase_query::Action;
+use blockbase_query::topic::{Reach, TopicPattern};
+use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_store::{Connection, Maker, NewDelivery, ReadCost, SubscriptionRow, WebhookRow};
+use parking_lot::RwLock;
+use serde_json::Value;
+use url::Url;
+
+use crate::base::webhook_headers::Headers;
+use crate::caller::Caller;
+use crate::state::App;
+use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
+
+/// The handler that logs what it gets.
+pub(crate) const LOG_EVENT: &str = "log_event";
+/// The handler that the ledger shows for a webhook's deliveries.
+const WEBHOOK: &str = "webhook";
+/// The names of webhooks' groups begin with this.
+pub(crate) const WEBHOOK_CONSUMER: &str = "webhook:";
+/// How many handlers' writes may lead to a write whose event still goes to blocks.
+const CAUSATION_DEPTH_MAX: i64 = 8;
+pub(crate) const PERSIST_PER_INSTANCE: &str = "`persist_event` is not for every instance: each would write the same record.";
+const TOO_DEEP: &str = "causation depth";
+/// Topics whose groups are remembered.
+const TOPICS_REMEMBERED: usize = 10_000;
+
+/// Built-in handlers that `requires.handlers` and subscriptions may name.
+pub(crate) const BUILT_IN_HANDLERS: [&str; 2] = [LOG_EVENT, PERSIST_EVENT];
+
+/// Whether a subscription's handler is one of the service's own.
+pub fn is_built_in(handler: &str) -> bool {
+    BUILT_IN_HANDLERS.contains(&handler)
+}
+
+/// The receiver of a subscription's events.
+#[derive(Clone, Debug)]
+pub enum Target {
+    LogEvent,
+    PersistEvent(Arc<PersistConfig>),
+    Webhook(Arc<Webhook>),
+    Block {
+        block: String,
+        handler: String,
+        config: Value,
+    },
+    /// The stored subscription cannot be used, with the reason.
+    Broken(String),
+}
+
+/// A consumer group.
+#[derive(Clone, Debug)]
+pub struct Subscription {
+    pub consumer: String,
+    /// As the ledger names it.
+    pub handler: String,
+    pub target: Target,
+    /// Every instance gets each event, not one of them.
+    pub per_instance: bool,
+    patterns: Vec<TopicPattern>,
+    pub(crate) maker: Maker,
+}
+
+impl Subscription {
+    fn of_row(row: SubscriptionRow) -> Subscription {
+        // It was checked when it was stored; one that a newer server stored must not keep this one from the others.
+        let pattern = TopicPattern::parse(&row.topic).map_err(|error| error.message);
+        let config = serde_json::from_str::<Value>(&row.config).map_err(|error| error.to_string());
+        let read = |config: Value| match row.handler.split_once('.') {
+            None if row.handler == LOG_EVENT => Ok(Target::LogEvent),
+            None if row.handler == PERSIST_EVENT => PersistConfig::read(&config).map(|read| Target::PersistEvent(Arc::new(read))),
+            Some((block, handler)) => Ok(Target::Block { block: block.to_owned(), handler: handler.to_owned(), config }),
+            None => Err(Error::invalid_request(format!("There is no handler `{}`.", row.handler))),
+        };
+        let read = |config: Value| match read(config)? {
+            Target::PersistEvent(_) if row.per_instance => {
+                Err(Error::new(Code::InvalidValue, PERSIST_PER_INSTANCE).with_field("perInstance"))
+            }
+            target => Ok(target),
+        };
+        let target = config.and_then(|config| read(config).map_err(|error| error.message)).unwrap_or_else(Target::Broken);
+        Subscription {
+            consumer: row.consumer,
+            handler: row.handler,
+            target,
+            per_instance: row.per_instance,
+            patterns: pattern.into_iter().collect(),
+            maker: row.maker,
+        }
+    }
+
+    fn of_webhook(webhook: Webhook) -> Subscription {
+        Subscription {
+            consumer: format!("{WEBHOOK_CONSUMER}{}", webhook.id),
+            handler: WEBHOOK.to_owned(),
+            patterns: webhook.topics.iter().filter_map(|topic| TopicPattern::parse(topic).ok()).collect(),
+            maker: webhook.maker.clone(),
+            target: Target::Webhook(Arc::new(webhook)),
+            per_instance: false,
+        }
+    }
+
+    /// Whether so many handlers' writes led to an event that a block does not get it any more.
+    pub fn is_too_deep(&self, depth: i64) -> bool {
+        depth > CAUSATION_DEPTH_MAX && matches!(self.target, Target::Block { .. })
+    }
+
+    pub(crate) fn is_webhook(&self) -> bool {
+        matches!(self.target, Target::Webhook(_))
+    }
+
+    /// Demands what it needs of its maker: read on what it gets, create on what it writes.
+    ///
+    /// # Errors
+    /// `forbidden`, naming what the maker does not hold.
+    pub(crate) fn require_needs(&self, maker: &Caller) -> Result<()> {
+        self.patterns.iter().try_for_each(|pattern| may_subscribe(maker, pattern))?;
+        match &self.target {
+            Target::PersistEvent(config) => maker.require(&config.object, Action::Create),
+            _ => Ok(()),
+        }
+    }
+
+    pub fn patterns(&self) -> &[TopicPattern] {
+        &self.patterns
+    }
+
+    pub fn matches(&self, topic: &str) -> bool {
+        self.patterns.iter().any(|pattern| pattern.matches(topic))
+    }
+
+    fn delivery(&self, depth: i64) -> NewDelivery {
+        NewDelivery {
+            consumer: self.consumer.clone(),
+            handler: self.handler.clone(),
+            dead: self.is_too_deep(depth).then_some(TOO_DEEP),
+        }
+    }
+}
+
+/// The subscriptions that get events, at one version of them.
+#[derive(Debug, Default)]
+pub struct Subscriptions {
+    pub(crate) version: i64,
+    list: Vec<Arc<Subscription>>,
+    places: HashMap<String, usize>,
+    /// What an event of a topic is delivered to, as long as it is not too deep.
+    by_topic: RwLock<HashMap<String, Arc<[NewDelivery]>>>,
+}
+
+impl Subscriptions {
+    /// Those of this moment; disabled webhooks and those of disabled blocks get nothing.
+    pub(crate) async fn load(connection: &mut Connection) -> Result<Subscriptions> {
+        let version = connection.version("subscriptions").await?;
+        let disabled: HashSet<String> =
+            connection.disabled_blocks().await?.into_iter().map(|name| format!("block:{name}")).collect();
+        let rows = connection.subscriptions().await?.into_iter();
+        let stored = rows.filter(|row| !row.source.as_ref().is_some_and(|source| disabled.contains(source)));
+        let mut list: Vec<Arc<Subscription>> = stored.map(Subscription::of_row).map(Arc::new).collect();
+        let is_active = |source: &Option<String>| !source.as_ref().is_some_and(|source| disabled.contains(source));
+        for row in connection.webhooks().await?.into_iter().filter(|row| row.enabled && is_active(&row.source)) {
+            let id = row.id.clone();
+            match Webhook::of_row(row) {
+                Ok(webhook) => list.push(Arc::new(Subscription::of_webhook(webhook))),
+                Err(error) => tracing::error!(webhook.id = id, error.cause = %error, "a stored webhook cannot be read"),
+            }
+        }
+        let places = list.iter().enumerate().map(|(place, subscription)| (subscription.consumer.clone(), place)).collect();
+        Ok(Subscriptions { version, list, places, by_topic: RwLock::default() })
+    }
+
+    /// What an event is delivered to.
+    pub(crate) fn deliveries(&self, topic: &str, depth: i64) -> Arc<[NewDelivery]> {
+        if depth <= CAUSATION_DEPTH_MAX
+            && let Some(known) = self.by_topic.read().get(topic)
+        {
+            return Arc::clone(known);
+        }
+        let matching = self.list.iter().filter(|subscription| !subscription.per_instance && subscription.matches(topic));
+        let deliveries: Arc<[NewDelivery]> = matching.map(|subscription| subscription.delivery(depth)).collect();
+        if depth <= CAUSATION_DEPTH_MAX {
+            let mut by_topic = self.by_topic.write();
+            if by_topic.len() < TOPICS_REMEMBERED {
+                by_topic.insert(topic.to_owned(), Arc::clone(&deliveries));
+            }
+        }
+        deliveries
+    }
+
+    /// The same with one group that gets the event whatever it subscribed to.
+    pub(crate) fn deliveries_and(&self, topic: &str, consumer: &str) -> Arc<[NewDelivery]> {
+        let asked = self.get(consumer).map(|subscription| subscription.delivery(0));
+        let others = self.deliveries(topic, 0);
+        others.iter().filter(|delivery| delivery.consumer != consumer).cloned().chain(asked).collect()
+    }
+
+    pub fn get(&self, consumer: &str) -> Option<&Arc<Subscription>> {
+        self.places.get(consumer).and_then(|place| self.list.get(*place))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Subscription>> {
+        self.list.iter()
+    }
+}
+
+/// A webhook as it is served.
+#[derive(Clone, Debug)]
+pub struct Webhook {
+    pub id: String,
+    pub url: Url,
+    headers: Headers,
+    pub(crate) topics: Vec<String>,
+    secret: Sealed,
+    previous: Option<(Sealed, i64)>,
+    pub(crate) maker: Maker,
+}
+
+fn sealed((ciphertext, key_id): &(String, String)) -> Sealed {
+    Sealed { key_id: key_id.clone(), ciphertext: ciphertext.clone() }
+}
+
+/// What a webhook's secrets are encrypted for.
+pub(crate) fn purpose(id: &str) -> String {
+    format!("webhook:{id}")
+}
+
+impl Webhook {
+    pub(crate) fn of_row(row: WebhookRow) -> Result<Webhook> {
+        Ok(Webhook {
+            url: Url::parse(&row.url).map_err(Error::internal)?,
+            headers: Headers::read(&row.headers)?,
+            topics: serde_json::from_str(&row.topics).map_err(Error::internal)?,
+            secret: sealed(&row.secret),
+            previous: row.previous.map(|previous| (sealed(&previous.secret), previous.until)),
+            maker: row.maker,
+            id: row.id,
+        })
+    }
+
+    /// Its own headers, to be sent.
+    ///
+    /// # Errors
+    /// A sentence for readers of the ledger: a value was stored under another master secret.
+    pub fn headers(&self, secrets: &SecretBox) -> std::result::Result<Vec<(String, String)>, String> {
+        self.headers.open(secrets)
+    }
+
+    /// The secrets that sign at an instant: its own, and for a while the one before it.
+    ///
+    /// # Errors
+    /// A sentence for readers of the ledger: the secret was stored under another master secret.
+    pub fn secrets(&self, secrets: &SecretBox, now: i64) -> std::result::Result<Vec<String>, &'static str> {
+        let purpose = purpose(&self.id);
+        let open = |sealed: &Sealed| {
+            secrets.open(&purpose, sealed).map_err(|problem| match problem {
+                Unsealed::OtherKey => "the secret was stored under another SVC_SECRET; rotate it",
+                Unsealed::Broken => "the stored secret cannot be read; rotate it",
+            })
+        };
+        let mut opened = vec![open(&self.secret)?];
+        if let Some((previous, _)) = self.previous.as_ref().filter(|(_, until)| *until > now) {
+            // One that cannot be read any more has nothing to sign.
+            opened.extend(open(previous).ok());
+        }
+        Ok(opened)
+    }
+}
+
+/// Demands that the caller may read every event that `pattern` can match: nobody sends elsewhere what they may not see.
+///
+/// # Errors
+/// `forbidden`, naming what they cannot read.
+pub(crate) fn may_subscribe(caller: &Caller, pattern: &TopicPattern) -> Result<()> {
+    match pattern.reach() {
+        Reach::Object(object) => caller.require(object, Action::Read),
+        Reach::Platform => caller.require(Resource::Events, Action::Read),
+        // Objects that are still to come match as well.
+        Reach::Everything => caller.require("*", Action::Read),
+    }
+}
+
+impl App {
+    /// The subscriptions that get events, as this instance knows them.
+    pub fn subscriptions(&self) -> Arc<Subscriptions> {
+        Arc::clone(&self.subscriptions.read())
+    }
+
+    /// Brings what is kept of the subscriptions up to the database.
+    pub(crate) async fn refresh_subscriptions(&self) -> Result<()> {
+        let fresh = self
+            .store
+            .read_as_service(ReadCost::Rows, |connection| Box::pin(async move { Subscriptions::load(connection).await }))
+            .await?;
+        let mut known = self.subscriptions.write();
+        // Of two refreshes at the same time the older may come last.
+        if fresh.version >= known.version {
+            *known = Arc::new(fresh);
+        }
+        let version = known.version;
+        drop(known);
+        self.subscriptions_changed.send_replace(version);
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! How fast passwords may be tried: a growing delay for each account, that nobody can turn against its owner.
+//!
+//! Failures from one network (an IPv4 address or an IPv6 /64) make that network wait. Failures from all networks together only make
+//! a try slower, by a few seconds, and not from where somebody has signed in before: an attacker with many addresses cannot lock
+//! the owner out. The counts are in the database, so all instances share them. An account that does not exist counts alike.
+//!
+//! A try counts as failed from its beginning, so that a process which ends meanwhile gives nobody a free one. What is still under way
+//! is no failure yet: it is counted in memory too, and left out of the decision. So many correct sign-ins at the same time are all let
+//! in, [`UNDER_WAY_MAX`] at a time, and guessing in parallel gains no more than that many tries.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use blockbase_auth::hash_token;
+use blockbase_quota::{Place, Places, PlacesRule, network_of};
+use blockbase_schema::{Code, Error};
+use blockbase_store::{ALL_NETWORKS, Service, SignInTries};
+use tokio::sync::Semaphore;
+
+use crate::App;
+use crate::caller::client::{AuthProblem, Client};
+
+/// Failures from one network that cost nothing.
+const FREE_FAILURES: i64 = 10;
+/// The longest wait of one network. It doubles from a second up to this.
+const WAIT_MAX_MS: i64 = 60_000;
+/// Failures from all networks together, after which a try takes longer.
+const SLOW_AFTER: i64 = 30;
+const SLOWER_BY_MS: i64 = 100;
+const SLOW_MAX_MS: i64 = 3_000;
+/// Tries that may be kept waiting at once. Past them nobody is kept waiting: the queue of the password hasher bounds the rest.
+const SLOWED_MAX: usize = 512;
+/// Tries of one account from one network that are under way on one instance. Further ones wait for their turn.
+const UNDER_WAY_MAX: usize = 2;
+/// Those that may wait.
+const WAITING_MAX: usize = 64;
+/// How long they wait.
+const TURN_WAIT: Duration = Duration::from_secs(30);
+/// How long failures count.
+const REMEMBERED_MS: i64 = 3_600_000;
+/// How long a network is known from which somebody signed in.
+const KNOWN_MS: i64 = 30 * 24 * 3_600_000;
+/// How often what counts no more is deleted.
+const CLEANED_EVERY_MS: i64 = 600_000;
+
+/// What the limits keep in memory.
+pub(crate) struct TryLimits {
+    slowed: Semaphore,
+    cleaned_at: AtomicI64,
+    /// Tries that are under way, and so counted in the database without an outcome.
+    under_way: Arc<Places<TryKey>>,
+}
+
+impl Default for TryLimits {
+    fn default() -> TryLimits {
+        let under_way = Places::new(PlacesRule {
+            all: usize::MAX,
+            each: UNDER_WAY_MAX,
+            waiting_each: WAITING_MAX,
+            waiting: usize::MAX,
+            wait: TURN_WAIT,
+        });
+        TryLimits { slowed: Semaphore::new(SLOWED_MAX), cleaned_at: AtomicI64::new(0), under_way }
+    }
+}
+
+/// A try that counts as failed until [`App::sign_in`] says otherwise.
+#[derive(Clone)]
+pub(crate) struct Try {
+    pub(crate) account: String,
+    pub(crate) network: String,
+    _turn: Arc<Place<TryKey>>,
+}
+
+/// The account and the network of a try.
+type TryKey = (String, String);
+
+impl TryLimits {
+    /// Waits for the turn of a try.
+    ///
+    /// # Errors
+    /// `unavailable` with `Retry-After`, if too many wait or the wait is too long.
+    async fn turn(&self, key: &TryKey) -> Result<Place<TryKey>, Error> {
+        self.under_way
+            .take(key)
+            .await
+            .map_err(|_| Error::busy("Too many sign-ins of this account are under way. Try again later."))
+    }
+
+    /// How many tries with this key are under way beside one.
+    fn others_under_way(&self, key: &TryKey) -> i64 {
+        i64::try_from(self.under_way.held(key)).unwrap_or(i64::MAX) - 1
+    }
+}
+
+/// The name under which tries for an address are counted.
+pub(crate) fn account_of(email: &str) -> String {
+    hash_token(email)
+}
+
+fn failures(tries: SignInTries, now: i64) -> i64 {
+    if now - tries.last_at > REMEMBERED_MS { 0 } else { tries.failures }
+}
+
+/// How long a network has to wait after this many failures.
+fn wait_ms(failures: i64) -> i64 {
+    match failures - FREE_FAILURES {
+        past if past < 0 => 0,
+        past => (1000_i64 << past.min(6)).min(WAIT_MAX_MS),
+    }
+}
+
+/// How much longer a try takes after this many failures from all networks.
+fn slow_ms(failures: i64) -> i64 {
+    ((failures - SLOW_AFTER + 1).max(0) * SLOWER_BY_MS).min(SLOW_MAX_MS)
+}
+
+/// What is decided about a try.
+enum Decision {
+    Refused { wait_ms: i64 },
+    Counted { slow_ms: i64 },
+}
+
+impl App {
+    /// Counts a try of a password, which fails until it is said to have succeeded.
+    ///
+    /// # Errors
+    /// `rate_limited` if the network has to wait.
+    pub(crate) async fn begin_try(&self, email: &str, client: &Client) -> Result<Try, AuthProblem> {
+        let address = client.ip_address.as_deref().and_then(|address| address.parse().ok());
+        let network = address.map_or_else(|| "unknown".to_owned(), |address| network_of(address).to_string());
+        let account = account_of(email);
+        let turn = Arc::new(self.tries.turn(&(account.clone(), network.clone())).await?);
+        let attempt = Try { account, network, _turn: turn };
+        let now = self.clock.now();
+        self.clean_tries(now).await;
+        let (counted, app) = (attempt.clone(), self.itself()?);
+        let decision = self
+            .store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move {
+                    let Try { account, network, _turn: turn } = &counted;
+                    let others = app.tries.others_under_way(turn.owner());
+                    let all = connection.held_sign_in_tries(account, ALL_NETWORKS).await?;
+                    let own = connection.held_sign_in_tries(account, network).await?;
+                    let (of_all, of_own) = (failures(all, now), failures(own, now));
+                    // Those under way have counted already, and may yet be right.
+                    let failed = (of_own - others).max(0);
+                    let wait_ms = own.last_at + wait_ms(failed) - now;
+                    if failed >= FREE_FAILURES && wait_ms > 0 {
+                        return Ok(Decision::Refused { wait_ms });
+                    }
+                    connection.count_sign_in_try(account, ALL_NETWORKS, of_all + 1, now).await?;
+                    connection.count_sign_in_try(account, network, of_own + 1, now).await?;
+                    let is_known = own.signed_in_at.is_some_and(|at| now - at < KNOWN_MS);
+                    Ok(Decision::Counted { slow_ms: if is_known { 0 } else { slow_ms(of_all) } })
+                })
+            })
+            .await?;
+        match decision {
+            Decision::Refused { wait_ms } => {
+                let seconds = u16::try_from(wait_ms / 1000 + 1).unwrap_or(u16::MAX);
+                tracing::warn!(auth.account = email, client.address = client.ip_address, "a try of a password came too early");
+                let message = format!("Too many failed tries for this account from here. Try again in {seconds} s.");
+                Err(Error::new(Code::RateLimited, message).with_retry_after(seconds).into())
+            }
+            Decision::Counted { slow_ms } => {
+                if slow_ms > 0
+                    && let Ok(_permit) = self.tries.slowed.try_acquire()
+                {
+                    tokio::time::sleep(Duration::from_millis(slow_ms.unsigned_abs())).await;
+                }
+                Ok(attempt)
+            }
+        }
+    }
+
+    /// Logs a line for operators who watch the log for attacks.
+    pub(crate) fn log_failed_try(&self, email: &str, client: &Client, what: &str) {
+        tracing::warn!(auth.account = email, client.address = client.ip_address, "{what} failed: the password is wrong");
+    }
+
+    /// Deletes what counts no more, now and then, in a transaction of its own. The try goes on where that fails.
+    async fn clean_tries(&self, now: i64) {
+        let cleaned_at = self.tries.cleaned_at.load(Ordering::Relaxed);
+        let is_due = now - cleaned_at > CLEANED_EVERY_MS;
+        if !is_due || self.tries.cleaned_at.compare_exchange(cleaned_at, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
+        let cleaned = self
+            .store
+            .write_in_reserve(Service, move |connection| {
+                Box::pin(async move { Ok(connection.forget_sign_in_tries(now - REMEMBERED_MS, now - KNOWN_MS).await?) })
+            })
+            .await;
+        if let Err(error) = cleaned {
+            tracing::warn!(error.cause = %error, "old sign-in tries could not be deleted");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_waits_longer_with_each_failure_and_an_account_never_long() {
+        assert_eq!([9, 10, 11, 15, 16, 1000].map(wait_ms), [0, 1000, 2000, 32_000, 60_000, 60_000]);
+        assert_eq!([29, 30, 31, 1000].map(slow_ms), [0, 100, 200, 3000]);
+        let old = SignInTries { failures: 50, last_at: 1, signed_in_at: None };
+        assert_eq!((failures(old, REMEMBERED_MS), failures(old, REMEMBERED_MS + 2)), (50, 0));
+    }
+}

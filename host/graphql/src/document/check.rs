@@ -1,0 +1,289 @@
+//! What a document asks for, looked at before async-graphql validates it: variables and literals against the types of their
+//! places, fields against what the caller may know of. So an error has the code that the operation itself would have, and a
+//! variable is never taken for a type that it does not have.
+//!
+//! All that one schema can have and another not is looked at here. A document that was valid against one is therefore valid
+//! against another as well, where this finds nothing wrong with it.
+
+use std::collections::HashSet;
+
+use async_graphql::parser::types::{ExecutableDocument, Field, OperationDefinition, OperationType, Selection, SelectionSet};
+use async_graphql::{Name, Pos, Positioned};
+use blockbase_app::schema::{Code, Error, Object, Resource, pascal_case};
+use blockbase_app::{Action, Caller};
+
+use crate::document::coerce::{Arguments, Variables, write_literal};
+use crate::error::GraphqlError;
+use crate::view::View;
+use crate::view::root::Root;
+use crate::view::types::{Input, InputField, Scalar, page_name, upserted_name};
+
+/// Errors told of one document.
+pub(crate) const ERRORS_MAX: usize = 100;
+/// The message to callers who present no credential and would need one.
+pub(crate) const AUTHENTICATION_REQUIRED: &str = "Authentication required";
+
+/// What the answer to a name that is not there depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct Viewer {
+    /// Callers who may read `objects` learn that it does not exist. Others get the same error as for things that they may not
+    /// see.
+    reads_schema: bool,
+    is_known: bool,
+}
+
+impl Viewer {
+    pub(crate) fn of(caller: &Caller) -> Viewer {
+        Viewer { reads_schema: caller.holds(Resource::Objects, Action::Read), is_known: caller.is_known() }
+    }
+
+    /// The error for something that is not there, or not for the caller.
+    fn missing(self, otherwise: Error) -> Error {
+        match (self.reads_schema, self.is_known) {
+            (true, _) => otherwise,
+            (false, true) => {
+                let what = otherwise.message.trim_end_matches('.').to_owned();
+                Error::new(Code::Forbidden, format!("{what}, or you may not use it."))
+            }
+            (false, false) => Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED),
+        }
+    }
+}
+
+/// Looks through every operation.
+///
+/// # Errors
+/// What is wrong, a hundred errors at most.
+pub(crate) fn document(view: &View, viewer: Viewer, document: &ExecutableDocument) -> Result<(), Vec<GraphqlError>> {
+    let mut errors = Vec::new();
+    for (_, operation) in document.operations.iter() {
+        match Variables::declared(view, &operation.node) {
+            Ok(variables) => {
+                let ty = operation.node.ty;
+                let mut check = Check { view, viewer, document, variables, ty, seen: HashSet::new(), errors: &mut errors };
+                check.operation(&operation.node);
+            }
+            Err(error) => errors.push(error),
+        }
+    }
+    errors.truncate(ERRORS_MAX);
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(errors),
+    }
+}
+
+struct Check<'d> {
+    view: &'d View,
+    viewer: Viewer,
+    document: &'d ExecutableDocument,
+    variables: Variables,
+    ty: OperationType,
+    /// Fragments that were looked at, which is enough once: a fragment is of one type.
+    seen: HashSet<&'d Name>,
+    errors: &'d mut Vec<GraphqlError>,
+}
+
+/// What a selection is of.
+#[derive(Clone, Copy)]
+enum Of<'d> {
+    Root,
+    Page(&'d Object),
+    Upserted(&'d Object),
+    Record(&'d Object),
+    /// A type that every schema has: its leaves.
+    Leaves(&'static [&'static str]),
+    /// A leaf, of which nothing can be selected.
+    Leaf,
+    /// Introspection, which is for async-graphql.
+    Introspection,
+}
+
+const PAGINATION: [&str; 6] = ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"];
+const AGGREGATE: [&str; 4] = ["fn", "field", "value", "filteredCount"];
+const WRITTEN: [&str; 2] = ["count", "ids"];
+const EVENT: [&str; 4] = ["id", "topic", "occurredAt", "payload"];
+
+impl<'d> Check<'d> {
+    fn operation(&mut self, operation: &'d OperationDefinition) {
+        self.selections(&operation.selection_set.node, Of::Root);
+    }
+
+    fn tell(&mut self, error: Error, position: Pos) {
+        if self.errors.len() < ERRORS_MAX {
+            self.errors.push(GraphqlError::of_document(error, vec![position]));
+        }
+    }
+
+    fn selections(&mut self, set: &'d SelectionSet, of: Of<'d>) {
+        for item in &set.items {
+            for directive in item.node.directives() {
+                if let Some(value) = directive.node.get_argument("if") {
+                    let due = Input::Scalar(Scalar::Boolean).required();
+                    if let Err(error) = write_literal(&value.node, &due, &self.variables, &mut Vec::new()) {
+                        self.tell(error, value.pos);
+                    }
+                }
+            }
+            match &item.node {
+                Selection::Field(field) => self.field(field, of),
+                Selection::InlineFragment(fragment) => {
+                    let on = fragment.node.type_condition.as_ref().map(|on| on.node.on.node.as_str());
+                    if on.is_none_or(|on| self.is_type(of, on)) {
+                        self.selections(&fragment.node.selection_set.node, of);
+                    }
+                }
+                Selection::FragmentSpread(spread) => {
+                    let Some(fragment) = self.document.fragments.get(&spread.node.fragment_name.node) else { continue };
+                    let on = fragment.node.type_condition.node.on.node.as_str();
+                    if self.is_type(of, on) && self.seen.insert(&spread.node.fragment_name.node) {
+                        self.selections(&fragment.node.selection_set.node, of);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether a fragment on a type is of what is selected; that others are none is for validation to say.
+    fn is_type(&self, of: Of<'_>, name: &str) -> bool {
+        match of {
+            Of::Root => matches!(
+                (self.ty, name),
+                (OperationType::Query, "Query")
+                    | (OperationType::Mutation, "Mutation")
+                    | (OperationType::Subscription, "Subscription")
+            ),
+            Of::Page(object) => page_name(object) == name,
+            Of::Upserted(object) => upserted_name(object) == name,
+            Of::Record(object) => pascal_case(object.name()) == name,
+            Of::Leaves(_) | Of::Introspection => true,
+            Of::Leaf => false,
+        }
+    }
+
+    fn field(&mut self, field: &'d Positioned<Field>, of: Of<'d>) {
+        let name = field.node.name.node.as_str();
+        let set = &field.node.selection_set.node;
+        match of {
+            Of::Root if name.starts_with("__") => {
+                if name == "__type" {
+                    let input = Input::Scalar(Scalar::String).required();
+                    let declared = vec![InputField { name: "name".to_owned(), input, default: None, description: None }];
+                    self.arguments(declared, field);
+                }
+                self.selections(set, Of::Introspection);
+            }
+            Of::Root => self.root(name, field),
+            Of::Introspection => self.selections(set, Of::Introspection),
+            _ if name == "__typename" => self.below(field, Of::Leaf),
+            Of::Page(object) | Of::Upserted(object) if name == "data" => self.below(field, Of::Record(object)),
+            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(&PAGINATION)),
+            Of::Upserted(_) if name == "created" => self.below(field, Of::Leaf),
+            Of::Leaves(names) if names.contains(&name) => self.below(field, Of::Leaf),
+            Of::Page(_) | Of::Upserted(_) | Of::Leaves(_) | Of::Leaf => {
+                let error = Error::new(Code::UnknownField, format!("There is no field `{name}` here.")).with_field(name);
+                self.tell(error, field.pos);
+            }
+            Of::Record(object) => self.of_record(object, name, field),
+        }
+    }
+
+    /// Looks at what is selected of a field: something, or nothing where it is a leaf.
+    fn below(&mut self, field: &'d Positioned<Field>, of: Of<'d>) {
+        let set = &field.node.selection_set.node;
+        let name = &field.node.name.node;
+        match (of, set.items.is_empty()) {
+            (Of::Leaf, true) => {}
+            (Of::Leaf, false) => self.tell(Error::invalid_request(format!("Nothing can be selected of `{name}`.")), field.pos),
+            (_, true) => self.tell(Error::invalid_request(format!("What of `{name}` is wanted has to be selected.")), field.pos),
+            (_, false) => self.selections(set, of),
+        }
+    }
+
+    fn root(&mut self, name: &str, field: &'d Positioned<Field>) {
+        let Some(root) = find(self.view, self.ty, name) else {
+            let word = match self.ty {
+                OperationType::Query => "query",
+                OperationType::Mutation => "mutation",
+                OperationType::Subscription => "subscription",
+            };
+            let missing = Error::new(Code::NotFound, format!("There is no {word} `{name}`."));
+            return self.tell(self.viewer.missing(missing), field.pos);
+        };
+        self.arguments(root.arguments(), field);
+        let view = self.view;
+        let object = |object: &Object| view.registry.object(object.name()).map(|object| &**object);
+        let below = match &root {
+            Root::List(list) => object(list).map(Of::Page),
+            Root::Upsert(upserted) => object(upserted).map(Of::Upserted),
+            Root::ById(record) | Root::Create(record) | Root::Update(record) => object(record).map(Of::Record),
+            Root::Aggregate(_) => Some(Of::Leaves(&AGGREGATE)),
+            Root::UpdateMany(_) => Some(Of::Leaves(&WRITTEN)),
+            Root::Events => Some(Of::Leaves(&EVENT)),
+            Root::SchemaVersion | Root::Objects | Root::Delete(_) | Root::Links(..) | Root::Action(..) => Some(Of::Leaf),
+        };
+        if let Some(below) = below {
+            self.below(field, below);
+        }
+    }
+
+    fn arguments(&mut self, declared: Vec<InputField>, field: &'d Positioned<Field>) {
+        let is_known = |name: &str| declared.iter().any(|known| known.name == name);
+        if let Some((name, _)) = field.node.arguments.iter().find(|(name, _)| !is_known(&name.node)) {
+            let message = format!("`{}` takes no argument `{}`.", field.node.name.node, name.node);
+            return self.tell(Error::invalid_request(message), name.pos);
+        }
+        if let Err(placed) = Arguments::of(declared, &field.node.arguments, &self.variables) {
+            let (error, position) = *placed;
+            self.tell(error, if position == Pos::default() { field.pos } else { position });
+        }
+    }
+
+    fn of_record(&mut self, object: &'d Object, name: &str, field: &'d Positioned<Field>) {
+        if object.column(name).is_some() {
+            return self.below(field, Of::Leaf);
+        }
+        let view = self.view;
+        let relation = view.registry.relation(object.name(), name).filter(|relation| view.shows(&relation.related));
+        match relation.and_then(|relation| view.registry.object(&relation.related)) {
+            Some(related) => self.below(field, Of::Record(related)),
+            None => {
+                let unknown = Error::unknown_field(object.name(), name);
+                // What is selected of it says that a relation is meant, which there may be without the caller's knowing.
+                let is_relation = !field.node.selection_set.node.items.is_empty();
+                let error = if is_relation { self.viewer.missing(unknown) } else { unknown };
+                self.tell(error, field.pos);
+            }
+        }
+    }
+}
+
+/// The root field of a name.
+pub(crate) fn find(view: &View, ty: OperationType, name: &str) -> Option<Root> {
+    match ty {
+        OperationType::Query => view.query(name),
+        OperationType::Mutation => view.mutation(name),
+        OperationType::Subscription => view.subscription(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_app::PaginationAnswer;
+
+    use super::*;
+
+    #[test]
+    fn a_page_has_the_members_of_its_answer() {
+        let pagination = PaginationAnswer {
+            page: 1,
+            page_size: 25,
+            total_count: None,
+            total_pages: None,
+            has_next_page: false,
+            has_previous_page: false,
+        };
+        let answered = serde_json::to_value(pagination).expect("JSON");
+        assert_eq!(answered.as_object().expect("an object").keys().collect::<Vec<_>>(), PAGINATION);
+    }
+}

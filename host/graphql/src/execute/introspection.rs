@@ -1,0 +1,67 @@
+//! `__schema` and `__type`, answered by async-graphql.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_graphql::{Request, Value, Variables};
+use blockbase_app::schema::Error;
+use tokio::sync::Semaphore;
+
+use crate::document::collect::Selected;
+use crate::execute::Execution;
+
+/// Introspections that run at a time: one of a large schema keeps a processor busy.
+const RUNNING_MAX: usize = 2;
+
+/// Their places. One is held until its work has ended, whoever still waits for it.
+pub(crate) struct Places(Arc<Semaphore>);
+
+impl Default for Places {
+    fn default() -> Places {
+        Places(Arc::new(Semaphore::new(RUNNING_MAX)))
+    }
+}
+
+/// What the introspecting fields of an operation's root answer, by their keys.
+///
+/// # Errors
+/// `internal`.
+pub(crate) async fn answers(execution: &Execution<'_>, roots: &[Selected<'_>]) -> Result<HashMap<String, Vec<u8>>, Error> {
+    let is_introspecting = |selected: &&Selected<'_>| matches!(selected.field.name.node.as_str(), "__schema" | "__type");
+    let keys: Vec<String> = roots.iter().filter(is_introspecting).map(|selected| selected.key.to_owned()).collect();
+    match keys.is_empty() {
+        true => Ok(HashMap::new()),
+        false => run(execution, keys).await,
+    }
+}
+
+async fn run(execution: &Execution<'_>, keys: Vec<String>) -> Result<HashMap<String, Vec<u8>>, Error> {
+    let schema = execution.view.whole_schema().await?.clone();
+    let place = Arc::clone(&execution.introspecting.0).acquire_owned().await.map_err(Error::internal)?;
+    let mut request = Request::new("").only_introspection();
+    request.set_parsed_query(execution.document.as_ref().clone());
+    if let Some(name) = execution.operation_name {
+        request = request.operation_name(name);
+    }
+    let variables = execution.variables.map(|json| serde_json::from_str::<serde_json::Value>(json).unwrap_or_default());
+    request = request.variables(Variables::from_json(serde_json::Value::Object(variables.into_iter().collect())));
+    let runtime = tokio::runtime::Handle::current();
+    let response = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        runtime.block_on(schema.execute(request))
+    })
+    .await;
+    let response = response.map_err(Error::internal)?;
+    if let Some(error) = response.errors.first() {
+        return Err(Error::internal(error.message.clone()));
+    }
+    let Value::Object(mut data) = response.data else { return Err(Error::internal("introspection gave no object")) };
+    let mut found = HashMap::with_capacity(keys.len());
+    for key in keys {
+        let value = data.swap_remove(key.as_str()).unwrap_or_default();
+        let json = serde_json::to_vec(&value).map_err(Error::internal)?;
+        execution.budget.spend(json.len())?;
+        found.insert(key, json);
+    }
+    Ok(found)
+}

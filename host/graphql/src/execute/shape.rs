@@ -1,0 +1,316 @@
+//! The shape of an answer: what is selected of records, what has to be read for it, and how it is written.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_graphql::Pos;
+use async_graphql::parser::types::SelectionSet;
+use blockbase_app::Related;
+use blockbase_app::schema::{Code, Error, Object, Result, json, pascal_case};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::document::collect::Context;
+use crate::error::{GraphqlError, Step};
+use crate::view::View;
+
+/// What is selected of the records of one object.
+pub(crate) struct RecordShape<'d> {
+    fields: Vec<FieldShape<'d>>,
+}
+
+struct FieldShape<'d> {
+    key: &'d str,
+    position: Pos,
+    source: Source<'d>,
+}
+
+enum Source<'d> {
+    /// `__typename`
+    Type(String),
+    Column {
+        name: String,
+        /// Whether it cannot be null.
+        required: bool,
+    },
+    One(String, RecordShape<'d>),
+    Many(String, RecordShape<'d>),
+}
+
+/// What has to be read of an object's records.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    columns: BTreeSet<String>,
+    related: Vec<(String, Wanted)>,
+}
+
+impl Wanted {
+    pub(crate) fn columns(&self) -> Vec<String> {
+        self.columns.iter().cloned().collect()
+    }
+
+    pub(crate) fn wants_related(&self) -> bool {
+        !self.related.is_empty()
+    }
+
+    pub(crate) fn related(&self) -> Vec<Related> {
+        self.related
+            .iter()
+            .map(|(key, wanted)| Related {
+                key: key.clone(),
+                // Relations alone still need something to hang on to.
+                select: Some(wanted.columns()),
+                related: wanted.related(),
+            })
+            .collect()
+    }
+
+    fn below(&mut self, key: &str) -> &mut Wanted {
+        let place = self.related.iter().position(|(known, _)| known == key).unwrap_or_else(|| {
+            self.related.push((key.to_owned(), Wanted::default()));
+            self.related.len() - 1
+        });
+        &mut self.related[place].1
+    }
+}
+
+impl<'d> RecordShape<'d> {
+    /// Reads a selection of `object`, and adds what it wants to `wanted`.
+    ///
+    /// # Errors
+    /// `internal` where validation let something through.
+    pub(crate) fn of(
+        context: Context<'d>,
+        view: &View,
+        object: &Object,
+        sets: &[&'d SelectionSet],
+        wanted: &mut Wanted,
+    ) -> Result<RecordShape<'d>> {
+        let ty = pascal_case(object.name());
+        let mut fields = Vec::new();
+        for selected in context.collect(sets, &ty) {
+            let name = selected.field.name.node.as_str();
+            let source = if name == "__typename" {
+                Source::Type(ty.clone())
+            } else if let Some(column) = object.column(name) {
+                wanted.columns.insert(name.to_owned());
+                Source::Column { name: name.to_owned(), required: column.required }
+            } else {
+                let relation = view.registry.relation(object.name(), name);
+                let relation = relation.ok_or_else(|| Error::internal(format!("`{ty}` has no field `{name}`")))?;
+                let related = view.registry.object(&relation.related).ok_or_else(|| Error::unknown_object(&relation.related))?;
+                let below = RecordShape::of(context, view, related, &selected.sets, wanted.below(name))?;
+                match relation.shape.is_single() {
+                    true => Source::One(name.to_owned(), below),
+                    false => Source::Many(name.to_owned(), below),
+                }
+            };
+            fields.push(FieldShape { key: selected.key, position: selected.position, source });
+        }
+        Ok(RecordShape { fields })
+    }
+}
+
+/// Where a value stands in the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) above: Option<&'a Place<'a>>,
+    pub(crate) step: PlaceStep<'a>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum PlaceStep<'a> {
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Place<'a> {
+    pub(crate) fn root(key: &'a str) -> Place<'a> {
+        Place { above: None, step: PlaceStep::Key(key) }
+    }
+
+    pub(crate) fn key(&'a self, key: &'a str) -> Place<'a> {
+        Place { above: Some(self), step: PlaceStep::Key(key) }
+    }
+
+    pub(crate) fn index(&'a self, index: usize) -> Place<'a> {
+        Place { above: Some(self), step: PlaceStep::Index(index) }
+    }
+
+    pub(crate) fn path(&self) -> Vec<Step> {
+        let mut path = self.above.map(Place::path).unwrap_or_default();
+        path.push(match self.step {
+            PlaceStep::Key(key) => Step::Key(key.to_owned()),
+            PlaceStep::Index(index) => Step::Index(index),
+        });
+        path
+    }
+}
+
+/// An answer as it is written, with what went wrong on the way.
+pub(crate) struct Answer {
+    pub(crate) json: Vec<u8>,
+    pub(crate) errors: Vec<GraphqlError>,
+    /// What is left for all root fields of the operation.
+    budget: Arc<Budget>,
+}
+
+/// Bytes that an operation may still answer with. A value is written once for each alias that it is asked for under.
+pub(crate) struct Budget(AtomicUsize);
+
+impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Budget {
+        Budget(AtomicUsize::new(bytes_max))
+    }
+
+    /// # Errors
+    /// `answer_too_large` if it is spent.
+    pub(crate) fn spend(&self, bytes: usize) -> Result<()> {
+        let spent = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        spent.map(|_| ()).map_err(|_| Error::answer_too_large())
+    }
+}
+
+impl Answer {
+    pub(crate) fn new(budget: &Arc<Budget>) -> Answer {
+        Answer { json: Vec::new(), errors: Vec::new(), budget: Arc::clone(budget) }
+    }
+
+    /// Appends `"key":`, with a comma where something stands before it in the object that begins at `begun`.
+    pub(crate) fn key(&mut self, begun: usize, key: &str) {
+        if self.json.len() > begun + 1 {
+            self.json.push(b',');
+        }
+        // Keys of an answer are names of GraphQL.
+        self.json.push(b'"');
+        self.json.extend_from_slice(key.as_bytes());
+        self.json.extend_from_slice(b"\":");
+    }
+
+    pub(crate) fn string(&mut self, text: &str) {
+        json::write_string(&mut self.json, text);
+    }
+
+    /// Writes what can be null; an error below becomes null and is told.
+    pub(crate) fn nullable(&mut self, write: impl FnOnce(&mut Answer) -> Result<(), GraphqlError>) {
+        let begun = self.json.len();
+        if let Err(error) = write(self) {
+            self.json.truncate(begun);
+            self.json.shrink_to_fit();
+            self.json.extend_from_slice(b"null");
+            self.errors.push(error);
+        }
+    }
+
+    /// Appends a record in its shape.
+    ///
+    /// # Errors
+    /// What makes the record null: a field of it that cannot be null and is missing, or an answer that is too large.
+    pub(crate) fn record(
+        &mut self,
+        shape: &RecordShape<'_>,
+        record: &str,
+        position: Pos,
+        place: &Place<'_>,
+    ) -> Result<(), GraphqlError> {
+        let fail = |error: Error| GraphqlError::at(error, position, place.path());
+        let cells: Cells<'_> = serde_json::from_str(record).map_err(|error| fail(Error::internal(error)))?;
+        let begun = self.json.len();
+        self.json.push(b'{');
+        for field in &shape.fields {
+            let value = match &field.source {
+                Source::Column { name, .. } => cells.get(name),
+                Source::Type(_) | Source::One(..) | Source::Many(..) => None,
+            };
+            // Before it is written: a value stands once for each of its aliases.
+            self.budget.spend(field.key.len() + value.map_or(16, str::len)).map_err(&fail)?;
+            self.key(begun, field.key);
+            let below = place.key(field.key);
+            match &field.source {
+                Source::Type(name) => self.string(name),
+                Source::Column { name, required } => match value {
+                    Some(value) => self.json.extend_from_slice(value.as_bytes()),
+                    None => {
+                        let error = GraphqlError::at(unreadable(name), field.position, below.path());
+                        if *required {
+                            return Err(error);
+                        }
+                        self.json.extend_from_slice(b"null");
+                        self.errors.push(error);
+                    }
+                },
+                Source::One(key, shape) => match cells.get(key).filter(|value| *value != "null") {
+                    Some(value) => self.nullable(|answer| answer.record(shape, value, field.position, &below)),
+                    None => self.json.extend_from_slice(b"null"),
+                },
+                Source::Many(key, shape) => {
+                    let list = cells.get(key).unwrap_or("[]");
+                    self.records(shape, list, field.position, &below)?;
+                }
+            }
+        }
+        self.json.push(b'}');
+        Ok(())
+    }
+
+    /// Appends a list of records.
+    ///
+    /// # Errors
+    /// As for one.
+    pub(crate) fn records(
+        &mut self,
+        shape: &RecordShape<'_>,
+        list: &str,
+        position: Pos,
+        place: &Place<'_>,
+    ) -> Result<(), GraphqlError> {
+        let items: Vec<&RawValue> =
+            serde_json::from_str(list).map_err(|error| GraphqlError::at(Error::internal(error), position, place.path()))?;
+        self.json.push(b'[');
+        for (index, item) in items.iter().enumerate() {
+            if index > 0 {
+                self.json.push(b',');
+            }
+            self.record(shape, item.get(), position, &place.index(index))?;
+        }
+        self.json.push(b']');
+        Ok(())
+    }
+}
+
+fn unreadable(name: &str) -> Error {
+    Error::new(Code::Forbidden, format!("You may not read `{name}` of this record, or the schema has changed meanwhile."))
+}
+
+/// A record's cells, each still text.
+struct Cells<'r>(Vec<(&'r str, &'r RawValue)>);
+
+impl<'r> Cells<'r> {
+    fn get(&self, name: &str) -> Option<&'r str> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.get())
+    }
+}
+
+impl<'de> Deserialize<'de> for Cells<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct CellsVisitor;
+        impl<'de> Visitor<'de> for CellsVisitor {
+            type Value = Cells<'de>;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a record")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Cells<'de>, A::Error> {
+                let mut cells = Vec::with_capacity(16);
+                while let Some(cell) = map.next_entry()? {
+                    cells.push(cell);
+                }
+                Ok(Cells(cells))
+            }
+        }
+        deserializer.deserialize_map(CellsVisitor)
+    }
+}

@@ -1,0 +1,74 @@
+//! GraphiQL for browsers: the page and what it loads, all of it in the binary.
+//!
+//! `graphiql/` has the sources and says how they are built. This module must not know of schemas, callers and operations.
+
+use std::sync::LazyLock;
+
+use blockbase_embedded::{Answer, File, Files, KeptBy};
+use http::{HeaderMap, header};
+
+const PAGE: &str = include_str!("../../graphiql/built/page.html");
+
+/// Names, which change with what they name, and gzipped content, by name.
+const ASSETS: &[(&str, &[u8])] = include!("../../graphiql/built/assets.rs");
+
+/// What the page may do: load and ask this server alone. The editor styles what it draws in place.
+const PAGE_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; \
+    img-src 'self' data:; font-src 'self'; worker-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
+
+/// The page. Its address answers with JSON too, by `Accept`.
+pub(crate) fn page() -> Answer {
+    blockbase_embedded::page(
+        PAGE,
+        &[
+            (header::CONTENT_SECURITY_POLICY, PAGE_POLICY),
+            (header::CACHE_CONTROL, "private, no-cache"),
+            (header::VARY, "accept"),
+            (header::REFERRER_POLICY, "no-referrer"),
+        ],
+    )
+}
+
+/// The file of this name below `/api/v1/graphql/assets/`.
+pub(crate) fn asset(name: &str, request: &HeaderMap) -> Option<Answer> {
+    static FILES: LazyLock<Files> = LazyLock::new(|| {
+        let files = ASSETS.iter().filter_map(|(name, packed)| Some((*name, File::new(content_type(name), packed).ok()?)));
+        // The answer may have a renewed session's cookie with it.
+        Files::new(KeptBy::Browser, files)
+    });
+    FILES.answer(name, request)
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("ttf") => "font/ttf",
+        _ => "text/plain; charset=utf-8",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::{ASSETS, asset, content_type};
+
+    #[test]
+    fn assets_are_found_by_their_names_alone() {
+        for (name, content) in ASSETS {
+            assert!(asset(name, &HeaderMap::new()).is_some(), "{name}");
+            // The magic number of gzip.
+            assert!(content.starts_with(&[0x1f, 0x8b]), "{name}");
+        }
+        for name in ["", "main.js", "../page.html", "assets.rs"] {
+            assert!(asset(name, &HeaderMap::new()).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn plain_text_is_the_licences_alone() {
+        let plain = ASSETS.iter().filter(|(name, _)| content_type(name).starts_with("text/plain"));
+        assert!(plain.map(|(name, _)| name).all(|name| name.starts_with("licences-")));
+    }
+}

@@ -1,0 +1,200 @@
+//! Operations over Server-Sent Events, by the protocol of `graphql-sse`: a connection for each, or one for all.
+
+mod single;
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use async_graphql::parser::types::OperationType;
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_app::{Frames as Queue, StreamForm, StreamRequest};
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use http::{HeaderValue, Response, header};
+use http_body::Frame;
+use http_body_util::{BodyExt, StreamBody};
+use serde_json::value::RawValue;
+
+use crate::Graphql;
+use crate::document::coerce::Arguments;
+use crate::error::{GraphqlError, refused};
+use crate::http::accept::{Form, Refusal};
+use crate::http::{Body, Operation, refuse};
+use crate::view::root::Root;
+
+pub(crate) use single::Connections;
+
+/// The comment that tells a client that its stream is open.
+const OPENING: Bytes = Bytes::from_static(b":\n\n");
+const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
+
+/// How results are framed: alone on their connection, or with the id of their operation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Framing(Option<String>);
+
+impl Framing {
+    fn of_operation(id: String) -> Framing {
+        Framing(Some(id))
+    }
+
+    /// One result.
+    fn next(&self, result: &[u8]) -> Bytes {
+        let mut frame = Vec::with_capacity(result.len() + 64);
+        frame.extend_from_slice(b"event: next\ndata: ");
+        match &self.0 {
+            None => frame.extend_from_slice(result),
+            Some(id) => {
+                frame.extend_from_slice(b"{\"id\":");
+                blockbase_app::schema::json::write_string(&mut frame, id);
+                frame.extend_from_slice(b",\"payload\":");
+                frame.extend_from_slice(result);
+                frame.push(b'}');
+            }
+        }
+        frame.extend_from_slice(b"\n\n");
+        frame.into()
+    }
+
+    /// No further result comes.
+    fn complete(&self) -> Bytes {
+        let mut frame = b"event: complete\ndata: ".to_vec();
+        if let Some(id) = &self.0 {
+            frame.extend_from_slice(b"{\"id\":");
+            blockbase_app::schema::json::write_string(&mut frame, id);
+            frame.push(b'}');
+        }
+        frame.extend_from_slice(b"\n\n");
+        frame.into()
+    }
+}
+
+type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send + Sync>>;
+
+fn event_stream(frames: Frames) -> Response<Body> {
+    let frames = frames.map(|frame| Ok::<_, Infallible>(Frame::data(frame)));
+    let mut response = Response::new(BodyExt::boxed(StreamBody::new(frames)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(Form::Events.content_type()));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+fn of_queue(mut queue: Queue) -> Frames {
+    Box::pin(stream::poll_fn(move |context| queue.poll_next(context)))
+}
+
+/// A stream of one result.
+pub(crate) fn only_result(result: &[u8]) -> Response<Body> {
+    let framing = Framing::default();
+    event_stream(Box::pin(stream::iter([OPENING, framing.next(result), framing.complete()])))
+}
+
+impl Graphql {
+    /// Answers an operation with a stream of its own.
+    pub(crate) async fn stream(&self, operation: Operation) -> Response<Body> {
+        let framing = Framing::default();
+        if operation.ty() != OperationType::Subscription {
+            return only_result(&operation.run().await);
+        }
+        match self.subscribe(&operation, &framing, true).await {
+            // A stream that the server ends is cut without a word, so that its client comes back.
+            Ok(frames) => event_stream(of_queue(frames)),
+            // There is no room for it now, which its client sees by the status.
+            Err(error) if matches!(error.code, Code::RateLimited | Code::Unavailable) => {
+                refuse(Form::Events, Refusal::Malformed(error))
+            }
+            Err(error) => only_result(&refused(&[error.into()])),
+        }
+    }
+
+    /// Opens a subscription: its frames.
+    ///
+    /// # Errors
+    /// As for a stream of the feed.
+    async fn subscribe(&self, operation: &Operation, framing: &Framing, alone: bool) -> Result<Queue> {
+        let execution = operation.with().ok_or_else(|| Error::internal("an operation is gone that was prepared"))?;
+        let roots = execution.roots();
+        let Some(root) = roots.first() else { return Err(Error::invalid_request("The subscription selects nothing.")) };
+        if root.field.name.node == "__typename" {
+            return Err(Error::invalid_request("A subscription selects one of its fields."));
+        }
+        let arguments = Arguments::of(Root::Events.arguments(), &root.field.arguments, execution.variables);
+        let arguments = arguments.map_err(|placed| placed.0)?;
+        let selected = execution.context().collect(&root.sets, "Event");
+        let selected = selected.iter().map(|field| (field.key.to_owned(), field.field.name.node.to_string())).collect();
+        let shown = EventShape { key: root.key.to_owned(), selected };
+        let framing = framing.clone();
+        let request = StreamRequest {
+            topics: arguments.read("topics")?.unwrap_or_default(),
+            since: None,
+            needs_platform: true,
+            draining: self.draining.clone(),
+            form: StreamForm {
+                opening: alone.then_some(OPENING),
+                heartbeat: alone.then_some(HEARTBEAT),
+                frame: Box::new(move |event| framing.next(&shown.write(event.envelope()))),
+            },
+        };
+        self.app.open_stream(operation.asked.caller.clone(), &operation.asked.credentials, request).await
+    }
+}
+
+/// The fields that a subscription selects from its events.
+struct EventShape {
+    key: String,
+    /// Keys of the answer, each with the member of the event that it shows.
+    selected: Vec<(String, String)>,
+}
+
+impl EventShape {
+    /// Makes the result for the envelope of one event.
+    fn write(&self, envelope: &str) -> Vec<u8> {
+        let members: std::collections::HashMap<&str, &RawValue> = match serde_json::from_str(envelope) {
+            Ok(members) => members,
+            Err(error) => return refused(&[GraphqlError::from(Error::internal(error))]),
+        };
+        let mut out = Vec::with_capacity(envelope.len() + 64);
+        out.extend_from_slice(b"{\"data\":{\"");
+        out.extend_from_slice(self.key.as_bytes());
+        out.extend_from_slice(b"\":{");
+        for (index, (key, name)) in self.selected.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.push(b'"');
+            out.extend_from_slice(key.as_bytes());
+            out.extend_from_slice(b"\":");
+            match (name.as_str(), members.get(name.as_str())) {
+                ("__typename", _) => out.extend_from_slice(b"\"Event\""),
+                (_, value) => out.extend_from_slice(value.map_or("null", |value| value.get()).as_bytes()),
+            }
+        }
+        out.extend_from_slice(b"}}}");
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_name_their_operation_where_they_share_a_connection() {
+        let alone = Framing::default();
+        assert_eq!(alone.next(b"{}"), "event: next\ndata: {}\n\n");
+        assert_eq!(alone.complete(), "event: complete\ndata: \n\n");
+        let shared = Framing::of_operation("a\"b".to_owned());
+        assert_eq!(shared.next(b"{}"), "event: next\ndata: {\"id\":\"a\\\"b\",\"payload\":{}}\n\n");
+        assert_eq!(shared.complete(), "event: complete\ndata: {\"id\":\"a\\\"b\"}\n\n");
+    }
+
+    #[test]
+    fn events_show_what_is_selected() {
+        let selected = vec![("t".to_owned(), "topic".to_owned()), ("payload".to_owned(), "payload".to_owned())];
+        let shape = EventShape { key: "events".to_owned(), selected };
+        let written = shape.write(r#"{"id":"1","topic":"data.task.created","payload":{"n":1.50},"occurredAt":"x"}"#);
+        let expected = r#"{"data":{"events":{"t":"data.task.created","payload":{"n":1.50}}}}"#;
+        assert_eq!(String::from_utf8_lossy(&written), expected);
+    }
+}

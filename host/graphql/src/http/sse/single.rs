@@ -1,0 +1,438 @@
+//! One connection for all operations of a client: reserved with PUT, opened with GET, fed with POST, each operation ended with
+//! DELETE.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_graphql::parser::types::OperationType;
+use blockbase_app::schema::{BUSY_RETRY_AFTER_S, Code, Error, Result};
+use blockbase_app::{Caller, FrameSender, Frames, HEARTBEAT as HEARTBEAT_PERIOD, Standing, StreamPlace};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::AbortHandle;
+
+use super::{Framing, HEARTBEAT, OPENING, event_stream, of_queue};
+use crate::Graphql;
+use crate::document::request::GraphqlRequest;
+use crate::http::accept::{Form, Refusal};
+use crate::http::{Asked, Body, Operation, answer, refuse};
+
+/// Reserved connections, open or not.
+const CONNECTIONS_MAX: usize = 10_000;
+/// How long a reservation waits to be opened.
+const RESERVED_MAX: Duration = Duration::from_secs(60);
+/// Connections of one owner.
+const CONNECTIONS_OF_ONE_MAX: usize = 20;
+/// Operations under way on one connection, and on one that is not open yet.
+const OPERATIONS_MAX: usize = 100;
+const OPERATIONS_BEFORE_MAX: usize = 10;
+/// Results of one connection that are made at a time. What a result takes of the caller's share is known only when it is there.
+const RESULTS_AT_ONCE: usize = 2;
+/// How long an operation waits for its turn to make a result.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(5);
+/// Bytes of the variables of all operations under way on one connection; one operation alone may have more.
+const VARIABLE_BYTES_MAX: usize = 10 * 1024 * 1024;
+/// Frames made before the client has taken them.
+const FRAMES_AHEAD: usize = 64;
+/// How often the caller is looked at again.
+const RECHECK: Duration = Duration::from_secs(1);
+const TOKEN_HEADER: &str = "x-graphql-event-stream-token";
+
+/// The connections of this instance, by their tokens.
+#[derive(Default)]
+pub(crate) struct Connections {
+    by_token: Mutex<HashMap<String, Connection>>,
+    operations: AtomicU64,
+}
+
+struct Connection {
+    /// Whose it is: nobody else may use it, whoever learns the token.
+    owner: Owner,
+    frames: FrameSender,
+    /// Turns of its operations to make a result.
+    results: Arc<Semaphore>,
+    /// Until it is opened.
+    waiting: Option<Frames>,
+    /// Its place among the open streams.
+    _place: StreamPlace,
+    operations: HashMap<String, Slot>,
+}
+
+/// An operation's place on its connection. Its number tells it from another one that takes the same id later.
+enum Slot {
+    /// Its document is looked at.
+    Starting(u64),
+    /// With the bytes of its variables.
+    Running(u64, AbortHandle, usize),
+}
+
+impl Slot {
+    fn number(&self) -> u64 {
+        match self {
+            Slot::Starting(number) | Slot::Running(number, ..) => *number,
+        }
+    }
+
+    fn variable_bytes(&self) -> usize {
+        match self {
+            Slot::Starting(_) => 0,
+            Slot::Running(_, _, bytes) => *bytes,
+        }
+    }
+
+    fn end(&self) {
+        if let Slot::Running(_, handle, _) = self {
+            handle.abort();
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.operations.values().for_each(Slot::end);
+    }
+}
+
+/// A user, and the key that they use, if any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Owner(Option<(Option<String>, Option<String>)>);
+
+impl Owner {
+    fn of(caller: &Caller) -> Owner {
+        Owner(caller.principal.actor().map(|actor| (actor.user_id.clone(), actor.api_key_id.clone())))
+    }
+}
+
+impl Connections {
+    /// The token that a request names its connection by.
+    pub(crate) fn token(&self, headers: &HeaderMap, query: &str) -> Option<String> {
+        let of_header = headers.get(TOKEN_HEADER).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        of_header.or_else(|| parameter(query, "token")).filter(|token| !token.is_empty())
+    }
+
+    fn reserve(&self, owner: Owner, place: StreamPlace, (frames, waiting): (FrameSender, Frames)) -> Result<String> {
+        let mut by_token = self.by_token.lock();
+        if by_token.values().filter(|known| known.owner == owner).count() >= CONNECTIONS_OF_ONE_MAX {
+            let message = format!("One caller has {CONNECTIONS_OF_ONE_MAX} event streams of this kind at most.");
+            return Err(Error::new(Code::RateLimited, message).with_retry_after(BUSY_RETRY_AFTER_S));
+        }
+        if by_token.len() >= CONNECTIONS_MAX {
+            let message = "This server has as many event streams open as it allows. Try again later.";
+            return Err(Error::busy(message));
+        }
+        let token = uuid::Uuid::new_v4().to_string();
+        let waiting = Some(waiting);
+        let (results, operations) = (Arc::new(Semaphore::new(RESULTS_AT_ONCE)), HashMap::new());
+        by_token.insert(token.clone(), Connection { owner, frames, results, waiting, _place: place, operations });
+        Ok(token)
+    }
+
+    /// Does something with a connection of the caller's; `None` if there is none.
+    fn with<T>(&self, token: &str, owner: &Owner, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        let mut by_token = self.by_token.lock();
+        let connection = by_token.get_mut(token)?;
+        (connection.owner == *owner).then(|| act(connection))
+    }
+
+    /// Closes a reservation that nobody has opened.
+    fn lapse(&self, token: &str) {
+        let mut by_token = self.by_token.lock();
+        let lapsed = by_token.get(token).is_some_and(|connection| connection.waiting.is_some());
+        let connection = if lapsed { by_token.remove(token) } else { None };
+        drop(by_token);
+        drop(connection);
+    }
+
+    /// Takes an operation's place away, where it is still its own.
+    fn release(&self, token: &str, id: &str, number: u64) {
+        if let Some(connection) = self.by_token.lock().get_mut(token)
+            && connection.operations.get(id).is_some_and(|slot| slot.number() == number)
+        {
+            connection.operations.remove(id);
+        }
+    }
+
+    fn close(&self, token: &str) {
+        let closed = self.by_token.lock().remove(token);
+        drop(closed);
+    }
+}
+
+fn parameter(query: &str, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query.as_bytes()).find(|(known, _)| known == name).map(|(_, value)| value.into_owned())
+}
+
+/// An answer that is about the connection, and so has the code's own status.
+fn told(code: Code, message: &str) -> Response<Body> {
+    let mut response = refuse(Form::Events, Refusal::Malformed(Error::new(code, message)));
+    *response.status_mut() = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::BAD_REQUEST);
+    response
+}
+
+fn no_connection() -> Response<Body> {
+    told(Code::NotFound, "There is no such event stream. Reserve one with PUT.")
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Full::new(Bytes::from(text)).boxed());
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+impl Graphql {
+    /// Reserves a connection: its token.
+    pub(crate) fn reserve(self: &Arc<Self>, asked: &Asked) -> Response<Body> {
+        let allowed = self.app.may_stream(&asked.caller).and_then(|()| asked.caller.require_platform());
+        let place = allowed.and_then(|()| self.app.stream_place(asked.caller.quota_owner()));
+        let reserve = |place| {
+            let frames = self.app.frames(FRAMES_AHEAD, asked.caller.quota_owner());
+            self.sse.reserve(Owner::of(&asked.caller), place, frames)
+        };
+        match place.and_then(reserve) {
+            Ok(token) => {
+                let (graphql, reserved) = (Arc::downgrade(self), token.clone());
+                tokio::spawn(async move {
+                    tokio::time::sleep(RESERVED_MAX).await;
+                    if let Some(graphql) = graphql.upgrade() {
+                        graphql.sse.lapse(&reserved);
+                    }
+                });
+                plain(StatusCode::CREATED, token)
+            }
+            Err(error) => refuse(Form::Events, Refusal::Malformed(error)),
+        }
+    }
+
+    /// Opens a reserved connection.
+    pub(crate) fn connect(self: &Arc<Self>, asked: &Asked, token: &str) -> Response<Body> {
+        let owner = Owner::of(&asked.caller);
+        let Some(waiting) = self.sse.with(token, &owner, |connection| connection.waiting.take()) else { return no_connection() };
+        let Some(waiting) = waiting else {
+            return told(Code::Conflict, "This event stream is open already.");
+        };
+        let (sender, receiver) = self.app.frames(1, asked.caller.quota_owner());
+        let open = Open {
+            graphql: Arc::clone(self),
+            token: token.to_owned(),
+            owner,
+            standing: Standing::new(&self.app, asked.caller.clone(), &asked.credentials),
+            waiting,
+        };
+        tokio::spawn(open.run(sender, self.draining.clone()));
+        event_stream(of_queue(receiver))
+    }
+
+    /// Begins an operation whose results go to a connection.
+    pub(crate) async fn begin(self: &Arc<Self>, asked: Asked, token: &str, request: GraphqlRequest) -> Response<Body> {
+        let Some(id) = request.operation_id.clone().filter(|id| !id.is_empty()) else {
+            return told(Code::InvalidRequest, "`extensions.operationId` is missing.");
+        };
+        let owner = Owner::of(&asked.caller);
+        let number = self.sse.operations.fetch_add(1, Ordering::Relaxed);
+        let taken = self.sse.with(token, &owner, |connection| {
+            let most = if connection.waiting.is_some() { OPERATIONS_BEFORE_MAX } else { OPERATIONS_MAX };
+            if connection.operations.contains_key(&id) {
+                return Err("An operation with this id is under way already.");
+            }
+            if connection.operations.len() >= most {
+                return Err("An event stream has as many operations under way as it may.");
+            }
+            connection.operations.insert(id.clone(), Slot::Starting(number));
+            Ok(())
+        });
+        match taken {
+            None => return no_connection(),
+            Some(Err(message)) => return told(Code::Conflict, message),
+            Some(Ok(())) => {}
+        }
+        // Whatever becomes of this request, the place is free again unless the operation runs.
+        let mut place = StartingPlace { graphql: self, token, id: &id, number, is_kept: false };
+        let form = asked.form;
+        let operation = match Operation::prepare(self, asked, request, false).await {
+            Ok(operation) => operation,
+            Err(refusal) => return refuse(if form == Form::Json { Form::Graphql } else { form }, refusal),
+        };
+        let (graphql, whose, key) = (Arc::clone(self), token.to_owned(), id.clone());
+        // A subscription lets go of them once it has begun.
+        let bytes = if operation.ty() == OperationType::Subscription { 0 } else { operation.variable_bytes() };
+        let begun = self.sse.with(token, &owner, |connection| {
+            // One that was stopped meanwhile has no place any more, and does not begin.
+            connection.operations.get(&id).filter(|slot| slot.number() == number)?;
+            if !has_room(connection.operations.values().map(Slot::variable_bytes).sum(), bytes) {
+                return Some(false);
+            }
+            let (frames, results) = (connection.frames.clone(), Arc::clone(&connection.results));
+            let running = tokio::spawn(async move {
+                graphql.feed(operation, &key, &frames, &results).await;
+                graphql.sse.release(&whose, &key, number);
+            });
+            connection.operations.insert(id.clone(), Slot::Running(number, running.abort_handle(), bytes));
+            Some(true)
+        });
+        match begun {
+            None => return no_connection(),
+            Some(Some(false)) => {
+                return told(
+                    Code::Conflict,
+                    "The operations under way on this event stream have as many bytes of variables as they may.",
+                );
+            }
+            Some(begun) => place.is_kept = begun.is_some(),
+        }
+        answer(StatusCode::ACCEPTED, Form::Json, b"null".to_vec())
+    }
+
+    /// Sends an operation's results to its connection.
+    async fn feed(&self, operation: Operation, id: &str, frames: &FrameSender, results: &Semaphore) {
+        let framing = Framing::of_operation(id.to_owned());
+        if operation.ty() == OperationType::Subscription {
+            match self.subscribe(&operation, &framing, false).await {
+                Ok(mut events) => {
+                    // The schema that it was validated against goes when others do.
+                    drop(operation);
+                    while let Some(frame) = events.next().await {
+                        if !frames.send(frame).await {
+                            return;
+                        }
+                    }
+                }
+                Err(error) => {
+                    let _ = frames.send(framing.next(&crate::error::refused(&[error.into()]))).await;
+                }
+            }
+        } else {
+            // A result is made when those before it have been read, as far as the caller's share goes.
+            let turn = tokio::time::timeout(TURN_WAIT_MAX, results.acquire()).await;
+            let room = match &turn {
+                Ok(_) => self.app.response_room(operation.asked.caller.quota_owner()).await,
+                Err(_) => Err(no_turn()),
+            };
+            let result = match room {
+                Ok(()) => operation.run().await,
+                Err(error) => crate::error::refused(&[error.into()]),
+            };
+            let frame = framing.next(&result);
+            drop((operation, result, turn));
+            let _ = frames.send(frame).await;
+        }
+        let _ = frames.send(framing.complete()).await;
+    }
+
+    /// Ends an operation of a connection.
+    pub(crate) fn stop(&self, asked: &Asked, token: &str, query: &str) -> Response<Body> {
+        let Some(id) = parameter(query, "operationId").filter(|id| !id.is_empty()) else {
+            return told(Code::InvalidRequest, "The parameter `operationId` is missing.");
+        };
+        let owner = Owner::of(&asked.caller);
+        match self.sse.with(token, &owner, |connection| connection.operations.remove(&id)) {
+            None => no_connection(),
+            Some(ended) => {
+                if let Some(slot) = ended {
+                    slot.end();
+                }
+                plain(StatusCode::OK, String::new())
+            }
+        }
+    }
+}
+
+/// Whether an operation with so many bytes of variables may begin beside others that have `under_way`.
+fn has_room(under_way: usize, more: usize) -> bool {
+    under_way == 0 || under_way.saturating_add(more) <= VARIABLE_BYTES_MAX
+}
+
+fn no_turn() -> Error {
+    let message = "Earlier operations of this event stream took too long, so this one was not run. Send it again.";
+    Error::new(Code::Unavailable, message).with_retry_after(BUSY_RETRY_AFTER_S)
+}
+
+/// The place of an operation whose document is looked at.
+struct StartingPlace<'g> {
+    graphql: &'g Graphql,
+    token: &'g str,
+    id: &'g str,
+    number: u64,
+    is_kept: bool,
+}
+
+impl Drop for StartingPlace<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.graphql.sse.release(self.token, self.id, self.number);
+        }
+    }
+}
+
+/// A connection that a client reads.
+struct Open {
+    graphql: Arc<Graphql>,
+    token: String,
+    owner: Owner,
+    standing: Standing,
+    waiting: Frames,
+}
+
+impl Open {
+    async fn run(mut self, sender: FrameSender, mut draining: watch::Receiver<bool>) {
+        self.pass_on(&sender, &mut draining).await;
+        // What is under way for it ends with it.
+        self.graphql.sse.close(&self.token);
+    }
+
+    /// Whether what opened the connection still holds, for the same owner.
+    async fn look_again(&mut self) -> Option<()> {
+        self.standing.renew().await?;
+        let caller = self.standing.caller();
+        let may =
+            Owner::of(caller) == self.owner && self.graphql.app.may_stream(caller).is_ok() && caller.require_platform().is_ok();
+        may.then_some(())
+    }
+
+    async fn pass_on(&mut self, sender: &FrameSender, draining: &mut watch::Receiver<bool>) {
+        if !sender.send(OPENING).await {
+            return;
+        }
+        let mut recheck = tokio::time::interval(RECHECK);
+        recheck.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut heartbeat = tokio::time::interval(HEARTBEAT_PERIOD);
+        heartbeat.reset();
+        loop {
+            let frame = tokio::select! {
+                biased;
+                () = sender.closed() => return,
+                () = drained(draining) => return,
+                _ = recheck.tick() => {
+                    if self.look_again().await.is_none() {
+                        return;
+                    }
+                    continue;
+                }
+                frame = self.waiting.next() => frame,
+                _ = heartbeat.tick() => Some(HEARTBEAT),
+            };
+            let Some(frame) = frame else { return };
+            if !self.standing.is_current() && self.look_again().await.is_none() {
+                return;
+            }
+            tokio::select! {
+                sent = sender.send(frame) => if !sent { return },
+                () = drained(draining) => return,
+                () = tokio::time::sleep(STALLED_MAX) => return,
+            }
+        }
+    }
+}
+
+/// Waits until the server drains, or is gone.
+async fn drained(draining: &mut watch::Receiver<bool>) {
+    let _ = draining.wait_for(|draining| *draining).await;
+}
+
+/// How long a client may take no frame.
+const STALLED_MAX: Duration = Duration::from_secs(30);

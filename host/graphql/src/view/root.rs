@@ -1,0 +1,145 @@
+//! Root fields: what they are called, what they take, which operation they are.
+
+use std::sync::Arc;
+
+use blockbase_app::schema::Object;
+use blockbase_app::{LinkChange, ListParameter};
+
+use crate::view::types::{Input, InputField, Scalar, is_numeric};
+
+/// The operation behind a root field.
+#[derive(Clone, Debug)]
+pub(crate) enum Root {
+    SchemaVersion,
+    Objects,
+    List(Arc<Object>),
+    ById(Arc<Object>),
+    Aggregate(Arc<Object>),
+    Create(Arc<Object>),
+    Update(Arc<Object>),
+    Upsert(Arc<Object>),
+    Delete(Arc<Object>),
+    UpdateMany(Arc<Object>),
+    /// A many_to_many relation key of an object.
+    Links(Arc<Object>, String, LinkChange),
+    /// A block and its action.
+    Action(String, String),
+    /// The subscription.
+    Events,
+}
+
+pub(crate) const SCHEMA_VERSION: &str = "svc_schema_version";
+pub(crate) const OBJECTS: &str = "svc_objects";
+pub(crate) const EVENTS: &str = "events";
+
+impl Root {
+    /// The queries of an object.
+    pub(crate) fn queries(object: &Arc<Object>) -> [Root; 3] {
+        [Root::List(Arc::clone(object)), Root::ById(Arc::clone(object)), Root::Aggregate(Arc::clone(object))]
+    }
+
+    /// The mutations of an object, those of its links aside.
+    pub(crate) fn mutations(object: &Arc<Object>) -> [Root; 5] {
+        let object = || Arc::clone(object);
+        [
+            Root::Create(object()),
+            Root::Update(object()),
+            Root::Upsert(object()),
+            Root::Delete(object()),
+            Root::UpdateMany(object()),
+        ]
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Root::SchemaVersion => SCHEMA_VERSION.to_owned(),
+            Root::Objects => OBJECTS.to_owned(),
+            Root::Events => EVENTS.to_owned(),
+            Root::List(object) => object.name().to_owned(),
+            Root::ById(object) => format!("{}_by_id", object.name()),
+            Root::Aggregate(object) => format!("{}_aggregate", object.name()),
+            Root::Create(object) => format!("create_{}", object.name()),
+            Root::Update(object) => format!("update_{}", object.name()),
+            Root::Upsert(object) => format!("upsert_{}", object.name()),
+            Root::Delete(object) => format!("delete_{}", object.name()),
+            Root::UpdateMany(object) => format!("update_{}_many", object.name()),
+            Root::Links(object, key, LinkChange::Add) => format!("link_{}_{key}", object.name()),
+            Root::Links(object, key, LinkChange::Remove) => format!("unlink_{}_{key}", object.name()),
+            Root::Action(block, action) => format!("{}_{action}", block.replace('-', "_")),
+        }
+    }
+
+    pub(crate) fn description(&self) -> String {
+        match self {
+            Root::SchemaVersion => "The version of the schema; it goes up by one with each change.".to_owned(),
+            Root::Objects => "The names of the objects that the caller may know of.".to_owned(),
+            Root::Events => {
+                "What happens from now on, as far as the caller may read it. Topics are patterns; the default is `data.#`."
+                    .to_owned()
+            }
+            Root::List(object) => format!("A page of `{}`: searched, filtered, sorted.", object.name()),
+            Root::ById(object) => format!("One record of `{}`, or null.", object.name()),
+            Root::Aggregate(object) => format!("A function over the records of `{}` that match.", object.name()),
+            Root::Create(object) => format!("Creates a record of `{}`.", object.name()),
+            Root::Update(object) => format!("Changes what is given of a record of `{}`.", object.name()),
+            Root::Upsert(object) => {
+                format!("Creates a record of `{}`, or updates the one that has the same values in `onConflict`.", object.name())
+            }
+            Root::Delete(object) => format!("Deletes a record of `{}`: whether it was there.", object.name()),
+            Root::UpdateMany(object) => {
+                format!(
+                    "Changes records of `{}`, all in the same way, or none of them. Ids that are not there are passed over.",
+                    object.name()
+                )
+            }
+            Root::Links(object, key, LinkChange::Add) => {
+                format!("Links a record of `{}` under `{key}`: the number of new links.", object.name())
+            }
+            Root::Links(object, key, LinkChange::Remove) => {
+                format!("Removes links of a record of `{}` under `{key}`: how many there were.", object.name())
+            }
+            Root::Action(block, action) => format!("The action `{action}` of the block `{block}`."),
+        }
+    }
+
+    pub(crate) fn arguments(&self) -> Vec<InputField> {
+        let field = |name: &str, input: Input| InputField { name: name.to_owned(), input, default: None, description: None };
+        let selection = || [field("filter", Input::Filter.required().list()), field("search", Input::Scalar(Scalar::String))];
+        let id = || field("id", Input::Scalar(Scalar::Id).required());
+        let ids = || field("ids", Input::Scalar(Scalar::Id).required().list().required());
+        let changes = |object: &Arc<Object>| {
+            let input = Input::Update(Arc::clone(object));
+            match object.columns.iter().any(is_numeric) {
+                true => vec![field("input", input), field("increment", Input::Increment(Arc::clone(object)))],
+                false => vec![field("input", input.required())],
+            }
+        };
+        match self {
+            Root::SchemaVersion | Root::Objects => Vec::new(),
+            Root::Events => vec![field("topics", Input::Scalar(Scalar::String).required().list())],
+            Root::List(_) => {
+                let mut arguments = Vec::from(selection());
+                arguments.push(field("sort", Input::Sort.required().list()));
+                let window = ListParameter::of_window();
+                arguments.extend(window.map(|parameter| field(parameter.name(), Input::Scalar(Scalar::Int))));
+                arguments
+            }
+            Root::Aggregate(_) => {
+                let mut arguments =
+                    vec![field("fn", Input::aggregate_function().required()), field("field", Input::Scalar(Scalar::String))];
+                arguments.extend(selection());
+                arguments
+            }
+            Root::ById(_) | Root::Delete(_) => vec![id()],
+            Root::Create(object) => vec![field("input", Input::Create(Arc::clone(object)).required())],
+            Root::Update(object) => [vec![id()], changes(object)].concat(),
+            Root::UpdateMany(object) => [vec![ids()], changes(object)].concat(),
+            Root::Upsert(object) => vec![
+                field("input", Input::Create(Arc::clone(object)).required()),
+                field("onConflict", Input::Scalar(Scalar::String).required().list().required()),
+            ],
+            Root::Links(..) => vec![id(), ids()],
+            Root::Action(..) => vec![field("input", Input::Scalar(Scalar::Json))],
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The schema of a view, as async-graphql validates documents against it and answers introspection from it.
+//!
+//! Fields have no resolvers of their own: `execute` runs what was validated, a whole tree of records in one operation.
+
+use std::sync::Arc;
+
+use async_graphql::dynamic::{
+    Enum, Field, FieldFuture, FieldValue, InputObject, InputValue, Object as ObjectType, Scalar as ScalarType, Schema,
+    SchemaBuilder, Subscription, SubscriptionField, SubscriptionFieldFuture, TypeRef,
+};
+use async_graphql::extensions::{Extension, ExtensionContext, ExtensionFactory, NextExecute};
+use async_graphql::{Name, Response, Value};
+use blockbase_app::schema::{Error, FieldType, Object, RelationShape, Result, pascal_case};
+use blockbase_app::{AggregateFunction, LinkChange, Operator};
+
+use crate::view::View;
+use crate::view::root::Root;
+use crate::view::types::{
+    Input, InputField, SORT_DIRECTIONS, Scalar, WRITTEN_NAME, description_of, enum_name, enum_values, is_numeric, page_name,
+    scalar_of, upserted_name,
+};
+
+/// Selection sets within each other that async-graphql looks into; a document within our own bounds has fewer.
+const RECURSION_MAX: usize = 200;
+
+/// Says of a request that its document is validated and not executed.
+pub(crate) struct ValidateOnly;
+
+struct Validation;
+
+impl ExtensionFactory for Validation {
+    fn create(&self) -> Arc<dyn Extension> {
+        Arc::new(Validation)
+    }
+}
+
+#[async_trait::async_trait]
+impl Extension for Validation {
+    async fn execute(&self, context: &ExtensionContext<'_>, operation_name: Option<&str>, next: NextExecute<'_>) -> Response {
+        match context.data_opt::<ValidateOnly>() {
+            Some(_) => Response::new(Value::Null),
+            None => next.run(context, operation_name).await,
+        }
+    }
+}
+
+/// The schema of those objects of a view that `includes` names; relations to others are left out.
+///
+/// # Errors
+/// `internal`: names were checked when the objects were made.
+pub(crate) fn build(view: &View, includes: &dyn Fn(&str) -> bool) -> Result<Schema> {
+    let objects: Vec<&Arc<Object>> = view.objects().filter(|object| includes(object.name())).collect();
+    let mut query = ObjectType::new("Query");
+    let mut mutation = ObjectType::new("Mutation");
+    let mut has_mutations = false;
+    query = query.field(root_field(&Root::SchemaVersion, TypeRef::named_nn(TypeRef::INT)));
+    query = query.field(root_field(&Root::Objects, TypeRef::named_nn_list_nn(TypeRef::STRING)));
+    for object in &objects {
+        for root in Root::queries(object) {
+            query = query.field(root_field(&root, TypeRef::named(result_name(&root))));
+        }
+        for root in Root::mutations(object).into_iter().filter(|root| view.has_mutation(root)) {
+            mutation = mutation.field(root_field(&root, TypeRef::named(result_name(&root))));
+            has_mutations = true;
+        }
+        for relation in view.registry.relations_of(object.name()) {
+            if matches!(relation.shape, RelationShape::Linked { .. }) && view.shows(&relation.related) {
+                for change in [LinkChange::Add, LinkChange::Remove] {
+                    let root = Root::Links(Arc::clone(object), relation.key.clone(), change);
+                    mutation = mutation.field(root_field(&root, TypeRef::named(TypeRef::INT)));
+                }
+            }
+        }
+    }
+    for (root, described) in view.actions() {
+        let field = root_field(root, TypeRef::named(Scalar::Json.name()));
+        mutation = mutation.field(if described.is_empty() { field } else { field.description(described) });
+        has_mutations = true;
+    }
+    let subscription = view.has_events.then_some("Subscription");
+    let mut builder = Schema::build("Query", has_mutations.then_some("Mutation"), subscription)
+        .limit_recursive_depth(RECURSION_MAX)
+        // They compare each unknown name with every known one.
+        .disable_suggestions()
+        .extension(Validation)
+        .register(query);
+    if has_mutations {
+        builder = builder.register(mutation);
+    }
+    builder = shared_types(builder, view.has_events);
+    if !objects.is_empty() {
+        builder = builder.register(
+            ObjectType::new(WRITTEN_NAME)
+                .description("What a call for many records wrote.")
+                .field(leaf("count", TypeRef::named_nn(TypeRef::INT)))
+                .field(leaf("ids", TypeRef::named_nn_list_nn(TypeRef::ID))),
+        );
+    }
+    for object in objects {
+        builder = object_types(builder, view, object, includes);
+    }
+    builder.finish().map_err(Error::internal)
+}
+
+/// The name of what a root field of an object answers with.
+fn result_name(root: &Root) -> String {
+    match root {
+        Root::List(object) => page_name(object),
+        Root::ById(object) | Root::Create(object) | Root::Update(object) => pascal_case(object.name()),
+        Root::Aggregate(_) => "AggregateResult".to_owned(),
+        Root::Upsert(object) => upserted_name(object),
+        Root::Delete(_) => TypeRef::BOOLEAN.to_owned(),
+        Root::UpdateMany(_) => WRITTEN_NAME.to_owned(),
+        Root::Links(..) | Root::SchemaVersion => TypeRef::INT.to_owned(),
+        Root::Action(..) => Scalar::Json.name().to_owned(),
+        Root::Objects => TypeRef::STRING.to_owned(),
+        Root::Events => "Event".to_owned(),
+    }
+}
+
+fn leaf(name: &str, ty: TypeRef) -> Field {
+    Field::new(name, ty, |_| FieldFuture::Value(None::<FieldValue<'_>>))
+}
+
+fn root_field(root: &Root, ty: TypeRef) -> Field {
+    let field = leaf(&root.name(), ty).description(root.description());
+    root.arguments().iter().fold(field, |field, argument| field.argument(input_value(argument)))
+}
+
+/// The reference to an input type.
+fn type_ref(input: &Input) -> TypeRef {
+    match input {
+        Input::List(inner) => TypeRef::List(Box::new(type_ref(inner))),
+        Input::Required(inner) => TypeRef::NonNull(Box::new(type_ref(inner))),
+        named => TypeRef::named(named.name()),
+    }
+}
+
+fn input_value(field: &InputField) -> InputValue {
+    let mut value = InputValue::new(&field.name, type_ref(&field.input));
+    if let Some(default) = field.default {
+        value = value.default_value(Value::Enum(Name::new(default)));
+    }
+    match &field.description {
+        Some(description) => value.description(description),
+        None => value,
+    }
+}
+
+fn input_object(input: &Input) -> InputObject {
+    input
+        .fields()
+        .unwrap_or_default()
+        .iter()
+        .fold(InputObject::new(input.name()), |object, field| object.field(input_value(field)))
+}
+
+/// What every schema has.
+fn shared_types(builder: SchemaBuilder, has_events: bool) -> SchemaBuilder {
+    let non_null = |name: &'static str| TypeRef::named_nn(name);
+    let fixed = |name: &str, values: &[&str]| Enum::new(name).items(values.iter().copied());
+    let builder = builder
+        .register(
+            ScalarType::new(Scalar::DateTime.name())
+                .description("ISO 8601: a date, a time, or a date with its time in UTC.")
+                .validator(|value| matches!(value, Value::String(_))),
+        )
+        .register(ScalarType::new(Scalar::Json.name()).description("Any JSON value."))
+        .register(fixed("FilterOperator", &Operator::names()))
+        .register(fixed("SortDirection", &SORT_DIRECTIONS))
+        .register(fixed("AggregateFunction", &AggregateFunction::names()))
+        .register(input_object(&Input::Filter))
+        .register(input_object(&Input::Sort))
+        .register(
+            ["page", "pageSize", "totalCount", "totalPages"]
+                .iter()
+                .fold(ObjectType::new("PaginationMeta"), |meta, name| meta.field(leaf(name, non_null(TypeRef::INT))))
+                .field(leaf("hasNextPage", non_null(TypeRef::BOOLEAN)))
+                .field(leaf("hasPreviousPage", non_null(TypeRef::BOOLEAN))),
+        )
+        .register(
+            ObjectType::new("AggregateResult")
+                .field(leaf("fn", non_null("AggregateFunction")))
+                .field(leaf("field", TypeRef::named(TypeRef::STRING)))
+                .field(leaf("value", TypeRef::named(TypeRef::FLOAT)))
+                .field(leaf("filteredCount", non_null(TypeRef::INT))),
+        );
+    if !has_events {
+        return builder;
+    }
+    let event = ObjectType::new("Event")
+        .field(leaf("id", non_null(TypeRef::ID)))
+        .field(leaf("topic", non_null(TypeRef::STRING)))
+        .field(leaf("occurredAt", non_null(Scalar::DateTime.name())))
+        .field(leaf("payload", non_null(Scalar::Json.name())));
+    let events = SubscriptionField::new(Root::Events.name(), non_null("Event"), |_| {
+        SubscriptionFieldFuture::new(async { Ok(futures_util::stream::empty::<async_graphql::Result<FieldValue<'_>>>()) })
+    });
+    let events = Root::Events.arguments().iter().fold(events, |field, argument| field.argument(input_value(argument)));
+    builder.register(event).register(Subscription::new("Subscription").field(events.description(Root::Events.description())))
+}
+
+/// The types of one object: its records, their enums, pages and outcomes, and what is sent of it.
+fn object_types(mut builder: SchemaBuilder, view: &View, object: &Arc<Object>, includes: &dyn Fn(&str) -> bool) -> SchemaBuilder {
+    let ty = pascal_case(object.name());
+    let mut record = ObjectType::new(&ty);
+    if let Some(description) = object.definition.description.as_ref().or(object.definition.label.as_ref()) {
+        record = record.description(description);
+    }
+    for column in &object.columns {
+        let name = match enum_values(column) {
+            Some(values) => {
+                let name = enum_name(object, column);
+                builder = builder.register(Enum::new(&name).items(values.iter().map(String::as_str)));
+                name
+            }
+            None => scalar_of(column).name().to_owned(),
+        };
+        let shown = match column.kind {
+            FieldType::MultiEnum => TypeRef::List(Box::new(TypeRef::named_nn(name))),
+            _ => TypeRef::named(name),
+        };
+        let shown = if column.required { TypeRef::NonNull(Box::new(shown)) } else { shown };
+        let field = leaf(&column.name, shown);
+        record = record.field(match description_of(object, column) {
+            Some(description) => field.description(description),
+            None => field,
+        });
+    }
+    for relation in view.registry.relations_of(object.name()) {
+        if !view.shows(&relation.related) || !includes(&relation.related) {
+            continue;
+        }
+        let related = pascal_case(&relation.related);
+        let shown = match relation.shape.is_single() {
+            true => TypeRef::named(related),
+            false => TypeRef::named_nn_list_nn(related),
+        };
+        record = record.field(leaf(&relation.key, shown));
+    }
+    let page = ObjectType::new(page_name(object))
+        .field(leaf("data", TypeRef::named_nn_list_nn(&ty)))
+        .field(leaf("pagination", TypeRef::named_nn("PaginationMeta")));
+    let upserted = ObjectType::new(upserted_name(object))
+        .field(leaf("created", TypeRef::named_nn(TypeRef::BOOLEAN)))
+        .field(leaf("data", TypeRef::named(&ty)));
+    builder = builder
+        .register(record)
+        .register(page)
+        .register(upserted)
+        .register(input_object(&Input::Create(Arc::clone(object))))
+        .register(input_object(&Input::Update(Arc::clone(object))));
+    if object.columns.iter().any(is_numeric) {
+        builder = builder.register(input_object(&Input::Increment(Arc::clone(object))));
+    }
+    builder
+}

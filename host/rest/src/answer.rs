@@ -1,0 +1,6 @@
+//! From the result of an operation to an HTTP response.
+
+pub(crate) mod auth;
+pub(crate) mod error;
+pub(crate) mod hints;
+pub(crate) mod render;

@@ -1,0 +1,105 @@
+//! Answers in the form of better-auth's protocol.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::AuthProblem;
+use blockbase_app::schema::{Code, Error};
+use serde_json::json;
+
+use crate::answer::error::{ApiError, status};
+use crate::answer::hints;
+
+/// A refusal in the protocol's form: `{ code, error, message }`.
+pub(crate) enum AuthError {
+    Problem(AuthProblem),
+    /// `callbackURL` leads to where the configuration does not trust.
+    InvalidCallbackUrl,
+}
+
+impl From<AuthProblem> for AuthError {
+    fn from(problem: AuthProblem) -> Self {
+        AuthError::Problem(problem)
+    }
+}
+
+impl From<ApiError> for AuthError {
+    fn from(error: ApiError) -> Self {
+        AuthError::Problem(AuthProblem::Other(error.0))
+    }
+}
+
+impl From<Error> for AuthError {
+    fn from(error: Error) -> Self {
+        AuthError::Problem(AuthProblem::Other(error))
+    }
+}
+
+fn refusal(status: StatusCode, code: &str, message: &str) -> Response {
+    let mut response = (status, axum::Json(json!({ "code": code, "error": code, "message": message }))).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}
+
+impl IntoResponse for AuthError {
+    fn into_response(self) -> Response {
+        let bad = |code: &str, message: &str| refusal(StatusCode::BAD_REQUEST, code, message);
+        let problem = match self {
+            AuthError::Problem(problem) => problem,
+            AuthError::InvalidCallbackUrl => {
+                return refusal(StatusCode::FORBIDDEN, "INVALID_CALLBACK_URL", "Invalid callbackURL");
+            }
+        };
+        match problem {
+            AuthProblem::UserExists => refusal(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL",
+                "User already exists. Use another email.",
+            ),
+            AuthProblem::PasswordTooShort => bad("PASSWORD_TOO_SHORT", "Password too short: 8 characters at least."),
+            AuthProblem::PasswordTooLong => bad("PASSWORD_TOO_LONG", "Password too long: 128 characters at most."),
+            AuthProblem::PasswordIsEmail => bad("PASSWORD_COMPROMISED", "The password must not be the address itself."),
+            AuthProblem::PasswordIsCommon => {
+                bad("PASSWORD_COMPROMISED", "The password is among the commonest. Choose another one.")
+            }
+            AuthProblem::InvalidEmail => bad("INVALID_EMAIL", "Invalid email"),
+            AuthProblem::Validation(message) => bad("VALIDATION_ERROR", &message),
+            AuthProblem::SignUpDisabled => bad("EMAIL_PASSWORD_SIGN_UP_DISABLED", "Email and password sign up is not enabled"),
+            AuthProblem::InvalidEmailOrPassword => {
+                refusal(StatusCode::UNAUTHORIZED, "INVALID_EMAIL_OR_PASSWORD", "Invalid email or password")
+            }
+            AuthProblem::NoSession => refusal(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized: a session is needed."),
+            AuthProblem::InvalidPassword => bad("INVALID_PASSWORD", "Invalid password"),
+            AuthProblem::NoCredential => bad("CREDENTIAL_ACCOUNT_NOT_FOUND", "Credential account not found"),
+            AuthProblem::EmailCannotChange => bad("EMAIL_CAN_NOT_BE_UPDATED", "Email can not be updated"),
+            AuthProblem::NothingToChange => bad("NO_FIELDS_TO_UPDATE", "No fields to update"),
+            AuthProblem::GuestAlready => {
+                bad("ANONYMOUS_USERS_CANNOT_SIGN_IN_AGAIN_ANONYMOUSLY", "Anonymous users cannot sign in again anonymously")
+            }
+            AuthProblem::NoGuest => refusal(StatusCode::FORBIDDEN, "USER_IS_NOT_ANONYMOUS", "User is not anonymous"),
+            AuthProblem::GuestsOff => {
+                let code = Code::NotFound.as_str();
+                refusal(StatusCode::NOT_FOUND, code, "Guest sign-in is off (SVC_ANONYMOUS_AUTH).")
+            }
+            AuthProblem::Other(error) => {
+                blockbase_app::log_cause(&error);
+                let mut response = refusal(status(error.code), error.code.as_str(), &error.message_for(hints::words));
+                if let Some(seconds) = error.retry_after_s {
+                    // The protocol's client reads the second one.
+                    for name in [header::RETRY_AFTER, HeaderName::from_static("x-retry-after")] {
+                        response.headers_mut().insert(name, HeaderValue::from(seconds.get()));
+                    }
+                }
+                response
+            }
+        }
+    }
+}
+
+/// Shows a session's token to those who have no cookie jar; scripts of other origins may read it.
+pub(crate) fn show_token(headers: &mut HeaderMap, token: &str) {
+    if let Ok(token) = HeaderValue::from_str(token) {
+        headers.insert("set-auth-token", token);
+    }
+}

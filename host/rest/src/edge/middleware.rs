@@ -1,0 +1,332 @@
+//! Around every request: its id, its address, rate limits, the origin check, one log line.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroU32;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::extract::{ConnectInfo, MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{PrincipalSlot, RenewalSlot, Renewed, network_of};
+use futures_util::FutureExt;
+use governor::clock::{Clock, DefaultClock};
+use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
+use serde_json::json;
+use tower_http::cors::{AllowHeaders, CorsLayer};
+use tracing::Instrument;
+
+use crate::answer::auth::show_token;
+use crate::answer::error::{is_auth, unhandled};
+use crate::edge::drain_body::lingering;
+use crate::edge::host::{HostProblem, NamedHost};
+use crate::edge::observe::Observed;
+use crate::edge::origin::{OriginProblem, TrustedOrigins};
+use crate::edge::responses::counted;
+use crate::edge::security_headers;
+use crate::request::extract::{RequestInfo, VIEW_AS};
+use crate::{AppState, Settings};
+
+/// The rate limiters.
+pub(crate) struct Limits {
+    all: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    auth: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    /// Pages and files from the binary: a page loads dozens of them, and none costs more than its bytes.
+    files: Option<Arc<DefaultKeyedRateLimiter<IpAddr>>>,
+    begun: Instant,
+    /// Seconds after `begun`.
+    swept_at: AtomicU64,
+}
+
+/// Headers of answers that scripts of other origins may read.
+const EXPOSED: [&str; 7] =
+    ["set-auth-token", "x-request-id", "retry-after", "x-retry-after", "etag", "mcp-session-id", "content-disposition"];
+/// How long a browser may keep the answer to a preflight.
+const PREFLIGHT_KEPT: Duration = Duration::from_secs(600);
+
+/// The lowest limit of pages and files per minute and address. A low limit of requests should not keep a page from loading.
+const FILES_PER_MINUTE_MIN: u32 = 600;
+/// Addresses that a limiter remembers before it forgets those without recent requests.
+const ADDRESSES_MAX: usize = 50_000;
+
+impl Limits {
+    pub(crate) fn new(settings: &Settings) -> Limits {
+        let limiter =
+            |per_minute: u32| NonZeroU32::new(per_minute).map(|rate| Arc::new(RateLimiter::dashmap(Quota::per_minute(rate))));
+        Limits {
+            all: limiter(settings.requests_per_minute),
+            auth: limiter(settings.auth_requests_per_minute),
+            files: limiter(match settings.requests_per_minute {
+                0 => 0,
+                rate => rate.max(FILES_PER_MINUTE_MIN),
+            }),
+            begun: Instant::now(),
+            swept_at: AtomicU64::default(),
+        }
+    }
+
+    /// Counts a request of `address`, or answers that there were too many.
+    fn admit(&self, address: IpAddr, path: &str) -> Result<(), Box<Response>> {
+        if is_probe(path) {
+            return Ok(());
+        }
+        let limiters = match path {
+            path if is_file(path) => [&self.files, &None],
+            path if is_auth(path) => [&self.all, &self.auth],
+            _ => [&self.all, &None],
+        };
+        for limiter in limiters.into_iter().flatten() {
+            self.sweep(limiter);
+            let counted = limiter.check_key(&network_of(address));
+            counted.map_err(|not_until| {
+                let seconds = not_until.wait_time_from(DefaultClock::default().now()).as_secs() + 1;
+                Box::new(too_many(path, seconds))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Drops the addresses at rest where there are many: once a second at most, because it looks at all of them.
+    fn sweep(&self, limiter: &DefaultKeyedRateLimiter<IpAddr>) {
+        if limiter.len() <= ADDRESSES_MAX {
+            return;
+        }
+        let now = self.begun.elapsed().as_secs();
+        if self.swept_at.swap(now, Ordering::Relaxed) != now {
+            limiter.retain_recent();
+        }
+    }
+}
+
+/// Outermost: the request's id and address, the session's renewal, one log line.
+pub(crate) async fn around(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    let begun = Instant::now();
+    request = request.map(lingering);
+    let request_id = sane_request_id(request.headers()).unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
+    let socket = request
+        .extensions()
+        .get::<ConnectInfo<SocketAddr>>()
+        .map_or(SocketAddr::from(([127, 0, 0, 1], 0)), |ConnectInfo(address)| *address);
+    let address = state.settings.trusted_proxies.client(socket, request.headers());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let info = RequestInfo {
+        request_id,
+        address,
+        renewal: RenewalSlot::listening(),
+        quota: Arc::default(),
+        principal: if state.settings.log_requests { PrincipalSlot::listening() } else { PrincipalSlot::default() },
+    };
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    request.extensions_mut().insert(info.clone());
+    let observed = Observed::begin(&request, &info);
+    let span = observed.span().in_scope(|| tracing::info_span!("request", request.id = %info.request_id));
+    let answered = async {
+        // Preflights are answered before they get to where the others are counted.
+        if method == Method::OPTIONS
+            && let Err(refused) = state.limits.admit(address, &path)
+        {
+            return *refused;
+        }
+        // A defect in one handler is that request's 500 and nobody else's.
+        AssertUnwindSafe(next.run(request))
+            .catch_unwind()
+            .await
+            .unwrap_or_else(|_| unhandled(&path, Error::internal("a handler panicked")))
+    };
+    let mut response = answered.instrument(span.clone()).instrument(observed.span().clone()).await;
+    if let Some(renewed) = info.renewal.renewed() {
+        tell_of_renewal(&state, response.headers_mut(), renewed);
+    }
+    if let Ok(value) = HeaderValue::from_str(&info.request_id) {
+        response.headers_mut().insert("x-request-id", value);
+    }
+    if *state.leaving.borrow() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    security_headers::add_headers(&path, state.settings.is_https, response.headers_mut());
+    if state.settings.log_requests && !is_probe(&path) {
+        let route = route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str);
+        let (status, time) = (response.status().as_u16(), begun.elapsed());
+        span.in_scope(|| log_request(&method, route, status, time, &info));
+    }
+    if path.starts_with("/api/") {
+        state.app.count_answer(response.status().is_server_error());
+    }
+    observed.answered(&response, begun.elapsed());
+    // The console's files are in memory once, whoever reads them.
+    match is_file(&path) {
+        true => response,
+        false => counted(response, state.app.response_bytes(), || info.quota_owner()),
+    }
+}
+
+/// What the log shows as the route of a path that no route has. The path itself may hold anything.
+const NO_ROUTE: &str = "none";
+
+/// Whether a path is asked for every few seconds by machines, and never of interest.
+fn is_probe(path: &str) -> bool {
+    is_health(path) || path == "/metrics"
+}
+
+fn is_health(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
+/// Whether a path is a page of the console or a file from the binary, which has a limit of its own.
+fn is_file(path: &str) -> bool {
+    path == "/admin" || path.starts_with("/admin/") || path.starts_with("/api/v1/graphql/assets/")
+}
+
+/// One line for one request: the route's pattern and never the path, because paths and queries hold what people wrote.
+fn log_request(method: &Method, route: &str, status: u16, time: Duration, info: &RequestInfo) {
+    // A method may be any word that a client made up.
+    let method = if method.as_str().len() > METHOD_CHARS_MAX { "other" } else { method.as_str() };
+    tracing::info!(
+        http.method = method,
+        http.route = route,
+        http.status = status,
+        http.time_ms = time.as_micros() as f64 / 1000.0,
+        principal = info.principal.shown(),
+        "answered"
+    );
+}
+
+/// Longest method that the log shows, in characters.
+const METHOD_CHARS_MAX: usize = 16;
+
+/// A session that was extended lives on in the client too, unless the answer has a word of its own about it.
+fn tell_of_renewal(state: &AppState, headers: &mut HeaderMap, renewed: &Renewed) {
+    if headers.contains_key(header::SET_COOKIE) {
+        return;
+    }
+    if renewed.by_cookie
+        && let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_cookie(&renewed.token, true))
+    {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    show_token(headers, &renewed.token);
+}
+
+/// Innermost: lets the request in, or answers why not.
+pub(crate) async fn admit(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let info = request.extensions().get::<RequestInfo>();
+    let address = info.map_or(IpAddr::from([127, 0, 0, 1]), |info| info.address);
+    match check(&state, address, &request) {
+        Ok(()) => next.run(request).await,
+        Err(refused) => *refused,
+    }
+}
+
+/// What scripts of trusted origins may do from a browser.
+pub(crate) fn cors(origins: &TrustedOrigins) -> CorsLayer {
+    let origins: Vec<HeaderValue> = origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()).collect();
+    CorsLayer::new()
+        .allow_origin(origins)
+        .allow_credentials(true)
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE])
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(EXPOSED.map(HeaderName::from_static))
+        .max_age(PREFLIGHT_KEPT)
+}
+
+/// Rate limits, the host and the origin, before anything is read or looked up. The same for every surface.
+fn check(state: &AppState, address: IpAddr, request: &Request) -> Result<(), Box<Response>> {
+    let (path, headers) = (request.uri().path(), request.headers());
+    if *request.method() != Method::OPTIONS {
+        state.limits.admit(address, path)?;
+    }
+    // Balancers ask for these by whatever name they have, or by none: HTTP/1.0 knows no Host.
+    if is_health(path) {
+        return Ok(());
+    }
+    let host = NamedHost::of(request.uri(), headers).map_err(|problem| refused_host(path, problem))?;
+    // A scrape has its own rule.
+    if is_probe(path) {
+        return Ok(());
+    }
+    state.settings.hosts.check(&host).map_err(|problem| refused_host(path, problem))?;
+    check_view_as(request.method(), path, headers).map_err(|error| Box::new(unhandled(path, error)))?;
+    // A hook looks at no session, so that no browser can be made to lend it one; pages of third parties may call it.
+    if path.starts_with("/api/v1/hooks/") {
+        return Ok(());
+    }
+    state.settings.trusted_origins.check(request.method(), &host, headers).map_err(|problem| {
+        let (code, message) = match problem {
+            OriginProblem::Untrusted(origin) => (
+                "INVALID_ORIGIN",
+                format!(
+                    "The request comes from {origin:?}, an origin that is not trusted. SVC_TRUSTED_ORIGINS lists further ones."
+                ),
+            ),
+            OriginProblem::Missing => {
+                ("MISSING_OR_NULL_ORIGIN", "A write with a cookie needs an Origin or Referer header.".to_owned())
+            }
+        };
+        let body = json!({ "code": code, "error": code, "message": message });
+        Box::new((StatusCode::FORBIDDEN, axum::Json(body)).into_response())
+    })
+}
+
+/// Checks the header for viewing as a role. It is only for reads of the API. Hooks, whose requests belong to blocks, and sign-in
+/// ignore it.
+fn check_view_as(method: &Method, path: &str, headers: &HeaderMap) -> Result<(), Error> {
+    let is_known = path.starts_with("/api/v1/") && !path.starts_with("/api/v1/hooks/");
+    let mut values = headers.get_all(VIEW_AS).iter().filter(|_| is_known);
+    let Some(value) = values.next() else { return Ok(()) };
+    // No route has another method: it gets 405, with or without the header.
+    if ![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS].contains(method) {
+        return Ok(());
+    }
+    if *method != Method::GET {
+        return Err(Error::invalid_request("`x-svc-view-as` is for GET requests: leave it out to change something."));
+    }
+    if path == "/api/v1/mcp" {
+        return Err(Error::invalid_request("`x-svc-view-as` is for REST and GraphQL by GET; MCP does not know it."));
+    }
+    let is_role = value.to_str().is_ok_and(|role| !role.trim().is_empty());
+    match is_role && values.next().is_none() {
+        true => Ok(()),
+        false => Err(Error::invalid_request("`x-svc-view-as` names one role, by its id.")),
+    }
+}
+
+fn refused_host(path: &str, problem: HostProblem) -> Box<Response> {
+    let error = match problem {
+        HostProblem::Malformed => {
+            Error::invalid_request("The request needs one Host header: a name or an address, and a port where there is one.")
+        }
+        HostProblem::Unknown(host) => Error::new(
+            Code::Forbidden,
+            format!(
+                "The header Host is {host:?}, which is not a name of this server. SVC_PUBLIC_URL says under which name it is \
+                 reached, SVC_TRUSTED_ORIGINS lists further ones."
+            ),
+        ),
+    };
+    Box::new(unhandled(path, error))
+}
+
+fn too_many(path: &str, seconds: u64) -> Response {
+    let message = format!("Too many requests from this address. Try again in {seconds} s.");
+    let mut response = unhandled(path, Error::new(Code::RateLimited, message));
+    let seconds = HeaderValue::from(seconds);
+    response.headers_mut().insert("x-retry-after", seconds.clone());
+    response.headers_mut().insert("retry-after", seconds);
+    response
+}
+
+/// Longest request id taken from a caller, in characters.
+const REQUEST_ID_CHARS_MAX: usize = 128;
+
+/// The caller's own id, if it holds nothing that could disturb a log.
+fn sane_request_id(headers: &HeaderMap) -> Option<String> {
+    let id = headers.get("x-request-id")?.to_str().ok()?;
+    let sane = !id.is_empty()
+        && id.len() <= REQUEST_ID_CHARS_MAX
+        && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b':'));
+    sane.then(|| id.to_owned())
+}

@@ -1,0 +1,7 @@
+//! From an HTTP request to the arguments of an operation: the caller, the query, the body, preconditions.
+
+pub(crate) mod admission;
+pub(crate) mod bodies;
+pub(crate) mod body;
+pub(crate) mod extract;
+pub(crate) mod precondition;

@@ -1,0 +1,284 @@
+//! Who may have an operation, found out before its parameters and its body are looked at: credential (401), permission (403),
+//! then the rest of the request.
+//!
+//! A handler names what it demands in its first extractor. Bodies are read for admitted requests alone, within what the demand
+//! allows: a handler that forgets to demand anything cannot read one.
+
+use std::marker::PhantomData;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use axum::http::request::Parts;
+use blockbase_app::schema::{Error, Resource};
+use blockbase_app::{Action, Caller, Credentials, QuotaOwner};
+
+use crate::AppState;
+use crate::answer::auth::AuthError;
+use crate::answer::error::ApiError;
+use crate::request::extract::{Authenticated, QueryPairs, RequestInfo, credentials};
+use crate::request::precondition::refuse_if_match;
+
+/// Largest body of an operation that administers, in bytes.
+pub(crate) const ADMINISTRATIVE_BODY_BYTES_MAX: usize = 256 * 1024;
+
+/// The right to have a body read, which [`crate::request::body`] asks for.
+#[derive(Clone)]
+pub(crate) struct Admitted {
+    /// Whose share the body uses.
+    pub(crate) owner: QuotaOwner,
+    pub(crate) body_bytes_max: usize,
+}
+
+/// What an operation demands of its caller.
+pub(crate) trait Demand {
+    /// Whether its body is bounded as those of operations that administer.
+    const IS_ADMINISTRATIVE: bool = true;
+    /// Whether `If-Match` is refused: on records, where it could be taken for a condition.
+    const REFUSES_IF_MATCH: bool = false;
+
+    /// # Errors
+    /// What the caller is refused with.
+    fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> impl Future<Output = Result<(), ApiError>> + Send;
+}
+
+/// A caller who has what `D` demands.
+pub(crate) struct Granted<D>(pub(crate) Caller, pub(crate) PhantomData<fn() -> D>);
+
+impl<D: Demand> FromRequestParts<AppState> for Granted<D> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let Authenticated(caller) = Authenticated::from_request_parts(parts, state).await?;
+        D::check(&caller, parts, state).await?;
+        if D::REFUSES_IF_MATCH {
+            refuse_if_match(&parts.headers)?;
+        }
+        let most = if D::IS_ADMINISTRATIVE { ADMINISTRATIVE_BODY_BYTES_MAX } else { usize::MAX };
+        admit(parts, state, caller.quota_owner().clone(), most);
+        Ok(Granted(caller, PhantomData))
+    }
+}
+
+/// Lets a body of at most `bytes_max` bytes be read, and never more than the configuration allows.
+pub(crate) fn admit(parts: &mut Parts, state: &AppState, owner: QuotaOwner, bytes_max: usize) {
+    let body_bytes_max = bytes_max.min(state.settings.body_bytes_max);
+    parts.extensions.insert(Admitted { owner, body_bytes_max });
+}
+
+/// What the caller presents, on operations that are for everybody: sign-up, hooks.
+pub(crate) struct Anyone(pub(crate) Credentials);
+
+impl FromRequestParts<AppState> for Anyone {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let address = parts.extensions.get::<RequestInfo>().map(|info| info.address);
+        admit(parts, state, QuotaOwner::of_address(address), usize::MAX);
+        Ok(Anyone(credentials(parts)))
+    }
+}
+
+/// What the caller presents, on operations of `/api/auth` that need a session.
+pub(crate) struct WithSession(pub(crate) Credentials);
+
+impl FromRequestParts<AppState> for WithSession {
+    type Rejection = AuthError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, AuthError> {
+        let credentials = credentials(parts);
+        let caller = state.app.admit_session(&credentials).await?;
+        admit(parts, state, caller.quota_owner().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
+        Ok(WithSession(credentials))
+    }
+}
+
+/// What the caller presents, on the claim of the account that was made at boot.
+pub(crate) struct Claiming(pub(crate) Credentials);
+
+impl FromRequestParts<AppState> for Claiming {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let credentials = credentials(parts);
+        let caller = state.app.admit_claim(&credentials).await?;
+        admit(parts, state, caller.quota_owner().clone(), ADMINISTRATIVE_BODY_BYTES_MAX);
+        Ok(Claiming(credentials))
+    }
+}
+
+/// What an operation is about: a resource of the platform.
+pub(crate) trait Gated {
+    const RESOURCE: Resource;
+    /// Whether a grant for own rows is enough.
+    const ADMITS_OWN_ROWS: bool = Self::RESOURCE.has_own_rows();
+}
+
+/// One of the actions on it.
+pub(crate) trait Right {
+    const ACTION: Action;
+}
+
+macro_rules! resources {
+    ($($marker:ident)+) => {$(
+        pub(crate) struct $marker;
+        impl Gated for $marker {
+            const RESOURCE: Resource = Resource::$marker;
+        }
+    )+};
+}
+
+resources! { Objects Events Blocks Roles Users ApiKeys Webhooks Tasks Settings }
+
+/// Nobody gives roles to themselves by a grant for their own row.
+pub(crate) struct RolesOfUsers;
+
+impl Gated for RolesOfUsers {
+    const RESOURCE: Resource = Resource::Users;
+    const ADMITS_OWN_ROWS: bool = false;
+}
+
+macro_rules! rights {
+    ($($marker:ident)+) => {$(
+        pub(crate) struct $marker;
+        impl Right for $marker {
+            const ACTION: Action = Action::$marker;
+        }
+    )+};
+}
+
+rights! { Create Read Update Delete Manage }
+
+/// An action on a resource of the platform.
+impl<S: Gated, R: Right> Demand for (S, R) {
+    async fn check(caller: &Caller, _parts: &mut Parts, _state: &AppState) -> Result<(), ApiError> {
+        match S::ADMITS_OWN_ROWS {
+            true => caller.access(S::RESOURCE, R::ACTION).map(drop)?,
+            false => caller.require(S::RESOURCE, R::ACTION)?,
+        }
+        Ok(())
+    }
+}
+
+/// One part of the path, decoded; empty where it is not valid, which the handler's own extractor refuses.
+async fn path_part(parts: &mut Parts, state: &AppState, name: &str) -> String {
+    match RawPathParams::from_request_parts(parts, state).await {
+        Ok(params) => params.iter().find(|(known, _)| *known == name).map(|(_, value)| value.to_owned()).unwrap_or_default(),
+        Err(_) => String::new(),
+    }
+}
+
+async fn admit_to_object(caller: &Caller, parts: &mut Parts, state: &AppState, actions: &[Action]) -> Result<(), ApiError> {
+    let object = path_part(parts, state, "object").await;
+    if object.is_empty() || object.contains('\0') {
+        // No object has such a name, so only a grant for all of them reaches it.
+        for action in actions {
+            caller.access("", *action)?;
+        }
+        return Ok(());
+    }
+    Ok(state.app.admit_to_object(caller, &object, actions).await?)
+}
+
+/// An action on the records of the object that the path names.
+pub(crate) struct Records<R>(PhantomData<R>);
+
+impl<R: Right> Demand for Records<R> {
+    const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
+
+    async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        admit_to_object(caller, parts, state, &[R::ACTION]).await
+    }
+}
+
+/// The same on one record, on a condition where `If-Match` names one.
+pub(crate) struct OneRecord<R>(PhantomData<R>);
+
+impl<R: Right> Demand for OneRecord<R> {
+    const IS_ADMINISTRATIVE: bool = false;
+
+    async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        admit_to_object(caller, parts, state, &[R::ACTION]).await
+    }
+}
+
+/// A new record, or with `on_conflict` one that may be changed instead.
+pub(crate) struct NewRecord;
+
+impl Demand for NewRecord {
+    const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
+
+    async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        // A query that cannot be decoded names nothing; it is refused later.
+        let query = QueryPairs::from_request_parts(parts, state).await;
+        let is_upsert = query.is_ok_and(|query| query.get("on_conflict").is_some());
+        let actions: &[Action] = if is_upsert { &[Action::Create, Action::Update] } else { &[Action::Create] };
+        admit_to_object(caller, parts, state, actions).await
+    }
+}
+
+/// The links of the relation that the path names.
+pub(crate) struct Links;
+
+impl Demand for Links {
+    const IS_ADMINISTRATIVE: bool = false;
+    const REFUSES_IF_MATCH: bool = true;
+
+    async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        let relation = path_part(parts, state, "relation").await;
+        if relation.is_empty() || relation.contains('\0') {
+            return admit_to_object(caller, parts, state, &[Action::Update]).await;
+        }
+        let object = path_part(parts, state, "object").await;
+        Ok(state.app.admit_to_links(caller, &object, &relation).await?)
+    }
+}
+
+/// The action of a block that the path names.
+pub(crate) struct CalledAction;
+
+impl Demand for CalledAction {
+    const IS_ADMINISTRATIVE: bool = false;
+
+    async fn check(caller: &Caller, parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        let block = path_part(parts, state, "block").await;
+        let action = path_part(parts, state, "action").await;
+        Ok(state.app.admit_to_action(caller, &block, &action).await?)
+    }
+}
+
+/// A recorded event handed to a block's handler once more.
+pub(crate) struct Replay;
+
+impl Demand for Replay {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        Ok(state.app.may_replay(caller)?)
+    }
+}
+
+/// A session: what belongs to its user belongs to no key.
+pub(crate) struct Person;
+
+impl Demand for Person {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        state.app.require_person(caller)?;
+        Ok(())
+    }
+}
+
+/// An event stream.
+pub(crate) struct Stream;
+
+impl Demand for Stream {
+    async fn check(caller: &Caller, _parts: &mut Parts, state: &AppState) -> Result<(), ApiError> {
+        Ok(state.app.may_stream(caller)?)
+    }
+}
+
+/// The right to read a body, of a request that was admitted.
+///
+/// # Errors
+/// A handler demanded nothing of its caller, which is a defect.
+pub(crate) fn admitted(parts: &axum::http::Extensions) -> Result<Admitted, ApiError> {
+    parts.get::<Admitted>().cloned().ok_or_else(|| Error::internal("a body is read of a request that nobody admitted").into())
+}

@@ -1,0 +1,199 @@
+//! What handlers take out of a request: the caller, the path's parts, the query's pairs.
+
+use std::borrow::Cow;
+use std::convert::Infallible;
+use std::sync::{Arc, OnceLock};
+
+use axum::extract::{FromRequestParts, Path};
+use axum::http::header;
+use axum::http::request::Parts;
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{Caller, Credentials, ListParameter, ListRequest, Paging, PrincipalSlot, QuotaOwner, RenewalSlot};
+use parking_lot::Mutex;
+use serde::de::DeserializeOwned;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::request::bodies::BodyPlace;
+
+/// The header that names the role to look at the service as. The middleware lets it through on reads alone.
+pub(crate) const VIEW_AS: &str = "x-svc-view-as";
+
+/// What the middleware knows of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestInfo {
+    pub(crate) request_id: String,
+    /// Who is at the other end, by socket or by a trusted proxy's word.
+    pub(crate) address: std::net::IpAddr,
+    /// Learns that the request's session was extended.
+    pub(crate) renewal: RenewalSlot,
+    /// Learns who the caller is, for the log.
+    pub(crate) principal: PrincipalSlot,
+    /// The share that the request uses.
+    pub(crate) quota: Arc<RequestQuota>,
+}
+
+/// The share that a request uses: its owner, and the place of its body.
+#[derive(Debug, Default)]
+pub(crate) struct RequestQuota {
+    /// The caller's, once it is known; else that of the address.
+    owner: OnceLock<QuotaOwner>,
+    /// The place of the request's body among those in flight, for as long as the request is under way.
+    pub(crate) body_place: Mutex<Option<BodyPlace>>,
+}
+
+impl RequestInfo {
+    /// The owner of the share that the response uses.
+    pub(crate) fn quota_owner(&self) -> QuotaOwner {
+        self.quota.owner.get().cloned().unwrap_or_else(|| QuotaOwner::at(self.address))
+    }
+}
+
+/// Lets a caller's request go on when there is room for a response: before anything is done for it.
+///
+/// # Errors
+/// `unavailable` if the caller's responses are not read.
+pub(crate) async fn response_room(parts: &Parts, state: &AppState, caller: &Caller) -> Result<(), Error> {
+    let owner = caller.quota_owner();
+    if let Some(info) = parts.extensions.get::<RequestInfo>() {
+        let _ = info.quota.owner.set(owner.clone());
+    }
+    state.app.response_room(owner).await
+}
+
+/// The caller, authenticated.
+pub(crate) struct Authenticated(pub(crate) Caller);
+
+impl FromRequestParts<AppState> for Authenticated {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let caller = state.app.authenticate(&credentials(parts)).await?;
+        response_room(parts, state, &caller).await?;
+        // It may have waited for room.
+        state.app.recheck(&caller).await?;
+        Ok(Authenticated(caller))
+    }
+}
+
+/// What a request presents, for operations that look at it themselves.
+pub(crate) struct Presented(pub(crate) Credentials);
+
+impl FromRequestParts<AppState> for Presented {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &AppState) -> Result<Self, Infallible> {
+        Ok(Presented(credentials(parts)))
+    }
+}
+
+/// What a request presents. An `Authorization` of another scheme than Bearer is none of ours; bytes of other cookies that are no
+/// text do not hide ours.
+pub(crate) fn credentials(parts: &Parts) -> Credentials {
+    let text = |name: &str| parts.headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    let bearer = text(header::AUTHORIZATION.as_str()).and_then(|value| {
+        let (scheme, value) = value.split_once(' ')?;
+        scheme.eq_ignore_ascii_case("bearer").then(|| value.trim().to_owned())
+    });
+    let cookies: Vec<_> =
+        parts.headers.get_all(header::COOKIE).iter().map(|value| String::from_utf8_lossy(value.as_bytes())).collect();
+    let info = parts.extensions.get::<RequestInfo>();
+    Credentials {
+        bearer,
+        api_key: text("x-api-key"),
+        cookies: (!cookies.is_empty()).then(|| cookies.join("; ")),
+        view_as: text(VIEW_AS),
+        renewal: info.map(|info| info.renewal.clone()).unwrap_or_default(),
+        principal: info.map(|info| info.principal.clone()).unwrap_or_default(),
+        address: info.map(|info| info.address),
+    }
+}
+
+/// The variable parts of the path.
+pub(crate) struct PathParts<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParts<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            // No id or name holds one, and Postgres' text cannot.
+            Ok(_) if parts.uri.path().contains("%00") => Err(Error::invalid_request("The path holds a NUL character.").into()),
+            Ok(Path(value)) => Ok(PathParts(value)),
+            Err(_) => Err(Error::invalid_request("The path is not valid UTF-8 after percent-decoding.").into()),
+        }
+    }
+}
+
+/// The query's pairs, decoded as forms are.
+pub(crate) struct QueryPairs(Vec<(String, String)>);
+
+impl FromRequestParts<AppState> for QueryPairs {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &AppState) -> Result<Self, ApiError> {
+        let query = parts.uri.query().unwrap_or_default();
+        let mut pairs = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            // The decoder puts U+FFFD where bytes are no UTF-8; a literal one is not worth keeping apart.
+            if [&name, &value].iter().any(|text| text.contains('\u{fffd}')) {
+                return Err(Error::invalid_request("The query is not valid UTF-8 after percent-decoding.").into());
+            }
+            pairs.push((Cow::into_owned(name), Cow::into_owned(value)));
+        }
+        Ok(QueryPairs(pairs))
+    }
+}
+
+impl QueryPairs {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The last value of a parameter.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.iter().filter(|(known, _)| *known == name).map(|(_, value)| value).last()
+    }
+
+    /// A parameter that is `true` or `false`, and `false` if it is left out. A repeated parameter is refused, because some
+    /// readers take the first value and others the last one (`dryRun=true&dryRun=false`).
+    pub(crate) fn flag(&self, name: &str) -> Result<bool, ApiError> {
+        if self.iter().filter(|(known, _)| *known == name).count() > 1 {
+            return Err(Error::invalid_request(format!("`{name}` stands in the query more than once.")).into());
+        }
+        match self.get(name) {
+            None | Some("false") => Ok(false),
+            Some("true" | "") => Ok(true),
+            Some(other) => Err(Error::invalid_request(format!("`{name}` is true or false; it is {other:?}.")).into()),
+        }
+    }
+
+    /// Nothing but these parameters.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+        match self.iter().find(|(name, _)| !known.contains(name)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message = format!("There is no parameter `{name}` here; there are {}.", known.join(", "));
+                Err(Error::new(Code::InvalidRequest, message).into())
+            }
+        }
+    }
+
+    /// `page`, `pageSize`, `limit`, `offset` and `search`, beside parameters of the handler's own.
+    pub(crate) fn search_page_beside(&self, own: &[&str]) -> Result<(Option<String>, Paging), ApiError> {
+        let searched = ListParameter::of_window().chain([ListParameter::Search]);
+        let mut known: Vec<&str> = searched.flat_map(ListParameter::names).collect();
+        known.extend(own);
+        self.only(&known)?;
+        let request = ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?;
+        Ok((request.search, request.paging))
+    }
+
+    /// `page`, `pageSize`, `limit` and `offset`, beside parameters of the handler's own.
+    pub(crate) fn page_beside(&self, own: &[&str]) -> Result<Paging, ApiError> {
+        let mut known: Vec<&str> = ListParameter::of_window().map(ListParameter::name).collect();
+        known.extend(own);
+        self.only(&known)?;
+        Ok(ListRequest::from_parameters(self.iter().filter(|(name, _)| !own.contains(name)))?.paging)
+    }
+}

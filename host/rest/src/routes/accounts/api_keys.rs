@@ -1,0 +1,66 @@
+//! `/api/v1/api-keys`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use blockbase_app::NewKey;
+use blockbase_app::schema::{Code, Error, time};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{ApiKeys, Create, Delete, Granted, Read, Update};
+use crate::request::body::JsonBody;
+use crate::request::extract::PathParts;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct KeyBody {
+    name: String,
+    role_id: String,
+    user_id: Option<String>,
+    expires_at: Option<String>,
+}
+
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(ApiKeys, Read)>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.list_api_keys(&caller).await?))
+}
+
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(ApiKeys, Create)>,
+    JsonBody(body): JsonBody<KeyBody>,
+) -> Result<Response, ApiError> {
+    let instant = |text: String| {
+        time::parse_datetime(&text).ok_or_else(|| {
+            let message = format!("`expiresAt` needs an RFC 3339 date and time; it is {text:?}.");
+            Error::new(Code::InvalidValue, message).with_field("expiresAt")
+        })
+    };
+    let expires_at = body.expires_at.map(instant).transpose()?;
+    let new = NewKey { name: body.name, role: body.role_id, user_id: body.user_id, expires_at };
+    let (row, key) = state.app.create_api_key(&caller, new).await?;
+    Ok((StatusCode::CREATED, axum::Json(json!({ "data": row, "key": key.as_str() }))).into_response())
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(ApiKeys, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_api_key(&caller, &id).await?))
+}
+
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(ApiKeys, Delete)>,
+    PathParts(id): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_api_key(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,231 @@
+//! Roles, users, API keys.
+
+use blockbase_app::schema::Resource;
+use blockbase_app::{ApiKeyAnswer, Grant, ManagedUserAnswer, RoleAnswer, RolePermissions, UserSessionAnswer};
+use serde_json::{Value, json};
+
+use crate::openapi::answers::of;
+use crate::openapi::components::{exact_object, list_of, schema};
+use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
+use crate::routes::data::filters_document::paging_parameters;
+
+pub(crate) fn schemas() -> Value {
+    let role_members = json!({
+        "name": { "type": "string", "pattern": "^[A-Za-z]([A-Za-z0-9_. \\-]*[A-Za-z0-9_.\\-])?$", "maxLength": 64 },
+        "description": { "type": ["string", "null"], "maxLength": 1000 },
+        "permissions": { "type": "array", "maxItems": 1000, "items": of::<Grant>() },
+    });
+    let optional = |schema: &Value| {
+        let mut optional = schema.clone();
+        optional["type"] = json!([schema["type"], "null"]);
+        optional
+    };
+    json!({
+        "SvcNewRole": {
+            "type": "object",
+            "properties": {
+                "name": role_members["name"],
+                "description": role_members["description"],
+                "permissions": optional(&role_members["permissions"]),
+            },
+            "required": ["name"],
+            "additionalProperties": false,
+        },
+        "SvcRoleChanges": {
+            "type": "object",
+            "properties": {
+                "name": role_members["name"],
+                "description": role_members["description"],
+                "permissions": role_members["permissions"],
+            },
+            "additionalProperties": false,
+        },
+    })
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    roles(paths);
+    users(paths);
+    api_keys(paths);
+}
+
+fn roles(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::Roles, "roles", verb, summary);
+    let role = || path_parameter("id", "The role's id, or its name.", json!({ "type": "string" }));
+    let base = "/api/v1/roles";
+    let list = operation("list", "List the roles").problems(&[400]).answers_data(200, "The roles.", list_of(of::<RoleAnswer>()));
+    paths.add("get", base, list);
+    let create = operation("create", "Make a role")
+        .describe(
+            "A grant that the caller does not hold is 403: nobody gives more than they hold. There are 1000 roles at most: 409.",
+        )
+        .json_body(schema("SvcNewRole"))
+        .problems(&[409])
+        .answers_data(201, "The new role.", of::<RoleAnswer>());
+    paths.add("post", base, create);
+    let base = "/api/v1/roles/{id}";
+    let get = operation("get", "Get a role").parameter(role()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The role.", of::<RoleAnswer>()));
+    let permissions = operation("getPermissions", "Get what a role gives in effect")
+        .describe(
+            "What a session of somebody who has the role may do: its own grants, those on `*`, and those of the role `public`. Objects that \
+             the caller may not know of are left out. Needs read on `roles`.",
+        )
+        .parameter(role())
+        .problems(&[400, 404])
+        .answers_data(200, "The rights by resource and action.", of::<RolePermissions>());
+    paths.add("get", "/api/v1/roles/{id}/permissions", permissions);
+    let update = operation("update", "Change a role")
+        .describe(
+            "`permissions` replaces the list. The caller has to hold what the role gives before and after, and what the users hold who have it: else 403.",
+        )
+        .parameter(role())
+        .json_body(schema("SvcRoleChanges"))
+        .problems(&[404, 409])
+        .answers_data(200, "The role as it is now.", of::<RoleAnswer>());
+    paths.add("patch", base, update);
+    let delete = operation("delete", "Delete a role")
+        .describe(
+            "Nobody has it any more, and its API keys are gone. The roles that come with the service stay: 409. A role that gives more than the caller holds, or that somebody has who holds more, stays: 403.",
+        )
+        .parameter(role())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The role is gone.");
+    paths.add("delete", base, delete);
+}
+
+fn users(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::Users, "users", verb, summary);
+    let user = || path_parameter("id", "The user's id.", json!({ "type": "string" }));
+    let search = query_parameter(
+        "search",
+        "Only users whose address or name contains this, whatever its case.",
+        json!({ "type": "string" }),
+    );
+    let list = operation("list", "List the users, newest first")
+        .parameter(search)
+        .parameter(query_parameter("role", "Only users who have the role of this id or name.", json!({ "type": "string" })))
+        .parameters(paging_parameters())
+        .problems(&[400])
+        .answers_page("A page of users.", of::<ManagedUserAnswer>());
+    paths.add("get", "/api/v1/users", list);
+    let base = "/api/v1/users/{id}";
+    let get = operation("get", "Get a user").parameter(user()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The user.", of::<ManagedUserAnswer>()));
+    let changes = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "maxLength": 200 },
+            "banned": { "type": "boolean", "description": "A ban ends the user's sessions, and their keys do not hold while it lasts." },
+        },
+        "additionalProperties": false,
+    });
+    let update = operation("update", "Change or ban a user")
+        .describe("A user who holds more than the caller, also by an API key that acts as them, is 403. What a banned user made is suspended.")
+        .parameter(user())
+        .json_body(changes)
+        .problems(&[404, 409])
+        .answers_data(200, "The user as they are now.", of::<ManagedUserAnswer>());
+    paths.add("patch", base, update);
+    let delete = operation("delete", "Delete a user")
+        .describe(
+            "Their sessions, roles and the keys that act as them go along; records keep their stamps. The last admin stays: 409. A user who made API keys, webhooks, subscriptions, tasks or blocks is 409 `owns_things`, with the list as `things`, unless a parameter says what becomes of them. A user who holds more than the caller is 403.",
+        )
+        .parameter(user())
+        .parameter(query_parameter(
+            "handOverTo",
+            "The id of the user who becomes the maker of what the deleted one made. They and the caller have to hold the rights that it carries. \
+             A caller who names somebody else needs `update` on `users`, and every right that the named user holds.",
+            json!({ "type": "string" }),
+        ))
+        .parameter(query_parameter(
+            "suspend",
+            "Suspends what the deleted user made, until somebody adopts it. Not together with `handOverTo`.",
+            json!({ "type": "boolean", "default": false }),
+        ))
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The user is gone.");
+    paths.add("delete", base, delete);
+    let sessions = "/api/v1/users/{id}/sessions";
+    let list = operation("listSessions", "List a user's sessions, newest first")
+        .parameter(user())
+        .parameters(paging_parameters())
+        .problems(&[400, 404])
+        .answers_page("A page of the sessions that have not expired. A user has 100 at most.", of::<UserSessionAnswer>());
+    paths.add("get", sessions, list);
+    let end_all = operation("endSessions", "End all sessions of a user")
+        .describe(
+            "The caller's own too, where it is one of them. Open streams end with them. Needs update on `users`; a user who holds more than \
+             the caller is 403.",
+        )
+        .parameter(user())
+        .problems(&[400, 404])
+        .answers_data(200, "How many ended.", exact_object(json!({ "count": { "type": "integer", "format": "int64" } })));
+    paths.add("delete", sessions, end_all);
+    let end = operation("endSession", "End a session of a user")
+        .describe("Open streams end with it. Needs update on `users`; a user who holds more than the caller is 403.")
+        .parameters([user(), path_parameter("session", "The session's id.", json!({ "type": "string" }))])
+        .problems(&[400, 404])
+        .answers_nothing(204, "The session has ended.");
+    paths.add("delete", "/api/v1/users/{id}/sessions/{session}", end);
+    let role_id = json!({ "type": "string", "description": "The role's id, or its name." });
+    let give = operation("giveRole", "Give a user a role")
+        .describe("Needs update on `users`, every right that the role gives, and every right that the user holds. A user has 100 roles at most: 409.")
+        .parameter(user())
+        .json_body(exact_object(json!({ "roleId": role_id })))
+        .problems(&[404, 409])
+        .answers_data(200, "The user with their roles.", of::<ManagedUserAnswer>());
+    paths.add("post", "/api/v1/users/{id}/roles", give);
+    let role = path_parameter("role", "The role's id, or its name.", json!({ "type": "string" }));
+    let take = operation("takeRole", "Take a role away from a user")
+        .describe("Needs update on `users`, and every right that the user holds.")
+        .parameters([user(), role])
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The user does not have it any more.");
+    paths.add("delete", "/api/v1/users/{id}/roles/{role}", take);
+}
+
+fn api_keys(paths: &mut Paths) {
+    let operation = |verb: &str, summary: &str| Operation::gated(Resource::ApiKeys, "apiKeys", verb, summary);
+    let base = "/api/v1/api-keys";
+    let list = operation("list", "List the API keys, newest first").problems(&[400]);
+    paths.add("get", base, list.answers_data(200, "The keys.", list_of(of::<ApiKeyAnswer>())));
+    let body = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "minLength": 1, "maxLength": 200 },
+            "roleId": { "type": "string", "description": "The id, or the name, of the role whose rights it has." },
+            "userId": { "type": ["string", "null"], "description": "Whom it acts as; the caller where it is left out." },
+            "expiresAt": { "type": ["string", "null"], "format": "date-time", "description": "Never where it is left out." },
+        },
+        "required": ["name", "roleId"],
+        "additionalProperties": false,
+    });
+    let made = exact_object(json!({
+        "data": of::<ApiKeyAnswer>(),
+        "key": { "type": "string", "description": "The key itself, shown this once.", "pattern": "^svc_[0-9A-Za-z]{43}$" },
+    }));
+    let create = operation("create", "Make an API key")
+        .describe(
+            "It acts as its user with the rights of its role alone, cut to what its maker, the caller, holds at each use. A role that gives more than the caller holds is 403. A key for another user needs update on `users`, and every right that the user holds. A user has 1000 keys at most: 409.",
+        )
+        .json_body(body)
+        .problems(&[409])
+        .answers(201, "The new key.", made);
+    paths.add("post", base, create);
+    let key = || path_parameter("id", "The key's id.", json!({ "type": "string" }));
+    let adopt = operation("adopt", "Become the maker of an API key")
+        .describe(
+            "The key is cut to what the caller holds from then on, and is suspended no more. Needs update on `api_keys` and every right that the key carries: else 403, and nothing changes. A key that acts as another user needs what making it would need.",
+        )
+        .parameter(key())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The key as it is now.", of::<ApiKeyAnswer>());
+    paths.add("post", "/api/v1/api-keys/{id}/adopt", adopt);
+    let delete = operation("delete", "Delete an API key")
+        .describe("A key that may do more than the caller is 403, unless it acts as the caller.")
+        .parameter(key())
+        .problems(&[400, 404])
+        .answers_nothing(204, "The key holds no more.");
+    paths.add("delete", "/api/v1/api-keys/{id}", delete);
+}

@@ -1,0 +1,80 @@
+//! `/api/v1/roles`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::{Grant, RoleChanges};
+use serde::Deserialize;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{Create, Delete, Granted, Read, Roles, Update};
+use crate::request::body::{JsonBody, given, present};
+use crate::request::extract::PathParts;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RoleBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    description: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    permissions: Option<Vec<Grant>>,
+}
+
+impl From<RoleBody> for RoleChanges {
+    fn from(body: RoleBody) -> Self {
+        RoleChanges { name: body.name, description: body.description, permissions: body.permissions }
+    }
+}
+
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Read)>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.list_roles(&caller).await?))
+}
+
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Create)>,
+    JsonBody(body): JsonBody<RoleBody>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::CREATED, &state.app.create_role(&caller, body.into()).await?))
+}
+
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.role(&caller, &id).await?))
+}
+
+pub(crate) async fn permissions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.role_permissions(&caller, &id).await?))
+}
+
+pub(crate) async fn update(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Update)>,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<RoleBody>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.update_role(&caller, &id, body.into()).await?))
+}
+
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Roles, Delete)>,
+    PathParts(id): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_role(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

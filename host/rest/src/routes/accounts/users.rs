@@ -1,0 +1,128 @@
+//! `/api/v1/users`, and the roles of each.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::schema::Error;
+use blockbase_app::{OnDeletion, UserChanges, UserSearch};
+use serde::Deserialize;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{Delete, Granted, Read, RolesOfUsers, Update, Users};
+use crate::request::body::{JsonBody, given};
+use crate::request::extract::{PathParts, QueryPairs};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UserBody {
+    #[serde(default, deserialize_with = "given")]
+    name: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    banned: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RoleBody {
+    role_id: String,
+}
+
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Read)>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let (text, paging) = query.search_page_beside(&["role"])?;
+    let role = query.get("role").filter(|role| !role.is_empty()).map(str::to_owned);
+    if role.as_ref().is_some_and(|role| role.contains('\0')) {
+        return Err(Error::invalid_request("`role` holds a NUL character.").into());
+    }
+    let search = UserSearch { text, role };
+    Ok(render::json_bytes(StatusCode::OK, state.app.list_users(&caller, search, paging).await?.into_bytes()))
+}
+
+pub(crate) async fn sessions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Read)>,
+    PathParts(id): PathParts<String>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let paging = query.page_beside(&[])?;
+    Ok(render::json_bytes(StatusCode::OK, state.app.user_sessions(&caller, &id, paging).await?.into_bytes()))
+}
+
+pub(crate) async fn end_sessions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    let count = state.app.end_user_sessions(&caller, &id).await?;
+    Ok(render::data(StatusCode::OK, &serde_json::json!({ "count": count })))
+}
+
+pub(crate) async fn end_session(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Update)>,
+    PathParts((id, session)): PathParts<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    state.app.end_user_session(&caller, &id, &session).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.user(&caller, &id).await?))
+}
+
+pub(crate) async fn update(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Update)>,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<UserBody>,
+) -> Result<Response, ApiError> {
+    let changes = UserChanges { name: body.name, banned: body.banned };
+    Ok(render::data(StatusCode::OK, &state.app.update_user(&caller, &id, changes).await?))
+}
+
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Users, Delete)>,
+    PathParts(id): PathParts<String>,
+    query: QueryPairs,
+) -> Result<StatusCode, ApiError> {
+    query.only(&["handOverTo", "suspend"])?;
+    let on_deletion = match (query.get("handOverTo"), query.flag("suspend")?) {
+        (None, false) => OnDeletion::Refuse,
+        (None, true) => OnDeletion::Suspend,
+        (Some(heir), _) if heir.contains('\0') => {
+            return Err(Error::invalid_request("`handOverTo` holds a NUL character.").into());
+        }
+        (Some(heir), false) => OnDeletion::HandOver(heir.to_owned()),
+        (Some(_), true) => return Err(Error::invalid_request("Send `handOverTo` or `suspend`, not both.").into()),
+    };
+    state.app.delete_user(&caller, &id, on_deletion).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn give_role(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(RolesOfUsers, Update)>,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<RoleBody>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.give_role(&caller, &id, &body.role_id).await?))
+}
+
+pub(crate) async fn take_role(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(RolesOfUsers, Update)>,
+    PathParts((id, role)): PathParts<(String, String)>,
+) -> Result<StatusCode, ApiError> {
+    state.app.take_role(&caller, &id, &role).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,136 @@
+//! `/api/auth` in better-auth's wire form.
+
+pub(crate) mod document;
+mod profile;
+mod sessions;
+mod sign;
+
+use axum::extract::{FromRequest, Request};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::{Router, routing};
+use blockbase_app::schema::json::{parse_members, strict_from_value};
+use blockbase_app::schema::{Code, Error};
+use blockbase_app::{AuthProblem, Client, Credentials, SignedIn};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+pub(crate) use profile::{change_password, delete_guest, update_user};
+pub(crate) use sessions::{get, list, revoke, revoke_all, revoke_others};
+pub(crate) use sign::{guest, sign_in, sign_out, sign_up};
+
+use crate::AppState;
+use crate::answer::auth::{AuthError, show_token};
+use crate::request::body::{media_type, read_within};
+use crate::request::extract::RequestInfo;
+
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/auth/sign-up/email", routing::post(sign_up))
+        .route("/api/auth/sign-in/email", routing::post(sign_in))
+        .route("/api/auth/sign-in/anonymous", routing::post(guest))
+        .route("/api/auth/sign-out", routing::post(sign_out))
+        .route("/api/auth/get-session", routing::get(get))
+        .route("/api/auth/list-sessions", routing::get(list))
+        .route("/api/auth/revoke-session", routing::post(revoke))
+        .route("/api/auth/revoke-sessions", routing::post(revoke_all))
+        .route("/api/auth/revoke-other-sessions", routing::post(revoke_others))
+        .route("/api/auth/change-password", routing::post(change_password))
+        .route("/api/auth/update-user", routing::post(update_user))
+        .route("/api/auth/delete-anonymous-user", routing::post(delete_guest))
+}
+
+/// A body of the protocol: JSON, a form, or none. Members that are not known are ignored, as the protocol has it.
+pub(crate) struct AuthBody(Map<String, Value>);
+
+impl FromRequest<AppState> for AuthBody {
+    type Rejection = AuthError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, AuthError> {
+        let kind = media_type(request.headers()).unwrap_or_default().to_ascii_lowercase();
+        let bytes = read_within(request, state, state.settings.body_bytes_max.min(BODY_BYTES_MAX)).await?;
+        let invalid = || Error::invalid_request("The body is not valid UTF-8.");
+        let text = std::str::from_utf8(&bytes).map_err(|_| invalid())?;
+        let members = members_of(&kind, text)?;
+        let holds = |character: char| members.values().any(|value| value.as_str().is_some_and(|text| text.contains(character)));
+        // The decoder of forms puts U+FFFD where bytes are no UTF-8.
+        if kind != "application/json" && holds('\u{fffd}') {
+            return Err(invalid().into());
+        }
+        // No account has one, and Postgres' text cannot.
+        if holds('\0') {
+            return Err(AuthProblem::Validation("A member holds a NUL character.".to_owned()).into());
+        }
+        Ok(AuthBody(members))
+    }
+}
+
+fn members_of(kind: &str, text: &str) -> Result<Map<String, Value>, AuthError> {
+    match kind {
+        "" | "application/json" if text.is_empty() => Ok(Map::new()),
+        "application/json" => {
+            let members = parse_members(text)?.0.into_iter();
+            Ok(members.map(|(name, raw)| (name, serde_json::from_str(raw.get()).unwrap_or_default())).collect())
+        }
+        "application/x-www-form-urlencoded" => {
+            Ok(form_urlencoded::parse(text.as_bytes()).map(|(name, value)| form_member(&name, &value)).collect())
+        }
+        _ => Err(Error::new(
+            Code::UnsupportedMediaType,
+            "Send the body with `Content-Type: application/json` or `application/x-www-form-urlencoded`.",
+        )
+        .into()),
+    }
+}
+
+/// Largest body here in bytes: many may wait for the password that they hold to be checked.
+const BODY_BYTES_MAX: usize = 65_536;
+
+/// A pair of a form; those that are flags become what JSON has for them.
+fn form_member(name: &str, value: &str) -> (String, Value) {
+    let value = match (name, value) {
+        ("rememberMe" | "revokeOtherSessions", "true" | "on") => Value::Bool(true),
+        ("rememberMe" | "revokeOtherSessions", "false" | "") => Value::Bool(false),
+        (_, text) => Value::String(text.to_owned()),
+    };
+    (name.to_owned(), value)
+}
+
+impl AuthBody {
+    fn parse<T: DeserializeOwned>(self) -> Result<T, AuthError> {
+        strict_from_value(Value::Object(self.0)).map_err(|misfit| AuthProblem::Validation(misfit.to_string()).into())
+    }
+}
+
+/// Where the request comes from, and what it presents.
+fn client(credentials: Credentials, headers: &HeaderMap, info: &RequestInfo) -> Client {
+    Client {
+        ip_address: Some(info.address.to_string()),
+        user_agent: headers.get(header::USER_AGENT).and_then(|value| value.to_str().ok()).map(str::to_owned),
+        credentials,
+    }
+}
+
+/// An answer that hands out a session.
+fn signed_in(state: &AppState, answer: &SignedIn, body: &Value) -> Response {
+    let mut response = (StatusCode::OK, axum::Json(body)).into_response();
+    hand_out(state, &mut response, answer.token.as_str(), answer.remember);
+    response
+}
+
+/// Puts a session's cookie and token into the headers.
+fn hand_out(state: &AppState, response: &mut Response, token: &str, remember: bool) {
+    if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().set_cookie(token, remember)) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    show_token(response.headers_mut(), token);
+}
+
+/// `{ "success": true }`, and the session's cookie taken back.
+fn session_gone(state: &AppState) -> Response {
+    let mut response = axum::Json(json!({ "success": true })).into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&state.app.cookies().clear_cookie()) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}

@@ -1,0 +1,75 @@
+//! What users change about themselves.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{AuthProblem, ProfileChanges};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{AuthBody, client, session_gone, signed_in};
+use crate::AppState;
+use crate::answer::auth::AuthError;
+use crate::request::admission::WithSession;
+use crate::request::body::present;
+use crate::request::extract::RequestInfo;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PasswordBody {
+    current_password: String,
+    new_password: String,
+    revoke_other_sessions: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct UserBody {
+    email: Option<Value>,
+    name: Option<String>,
+    #[serde(default, deserialize_with = "present")]
+    image: Option<Option<String>>,
+}
+
+pub(crate) async fn change_password(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    WithSession(credentials): WithSession,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: PasswordBody = body.parse()?;
+    let revokes = body.revoke_other_sessions.unwrap_or(false);
+    let client = client(credentials, &headers, &info);
+    let (user, session) = state.app.change_password(client, body.current_password, body.new_password, revokes).await?;
+    Ok(match session {
+        Some(session) => {
+            let body = json!({ "token": session.token.as_str(), "user": user });
+            signed_in(&state, &session, &body)
+        }
+        None => axum::Json(json!({ "token": null, "user": user })).into_response(),
+    })
+}
+
+pub(crate) async fn update_user(
+    State(state): State<AppState>,
+    WithSession(credentials): WithSession,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: UserBody = body.parse()?;
+    let changes = ProfileChanges { name: body.name, image: body.image };
+    if body.email.is_some() {
+        return Err(AuthProblem::EmailCannotChange.into());
+    }
+    state.app.update_profile(&credentials, changes).await?;
+    Ok(axum::Json(json!({ "status": true })).into_response())
+}
+
+pub(crate) async fn delete_guest(
+    State(state): State<AppState>,
+    WithSession(credentials): WithSession,
+    _body: AuthBody,
+) -> Result<Response, AuthError> {
+    state.app.delete_guest(&credentials).await?;
+    Ok(session_gone(&state))
+}

@@ -1,0 +1,63 @@
+//! The sessions of the caller's user.
+
+use axum::extract::State;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::AuthBody;
+use crate::AppState;
+use crate::answer::auth::AuthError;
+use crate::request::admission::WithSession;
+use crate::request::extract::Presented;
+
+#[derive(Deserialize)]
+struct RevokeBody {
+    id: Option<String>,
+    token: Option<String>,
+}
+
+fn done() -> Response {
+    axum::Json(json!({ "status": true })).into_response()
+}
+
+/// The session and its user, or null.
+pub(crate) async fn get(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, AuthError> {
+    let answer = state.app.current_session(&credentials).await?;
+    let mut response = axum::Json(answer).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Ok(response)
+}
+
+pub(crate) async fn list(State(state): State<AppState>, WithSession(credentials): WithSession) -> Result<Response, AuthError> {
+    Ok(axum::Json(state.app.list_sessions(&credentials).await?).into_response())
+}
+
+pub(crate) async fn revoke(
+    State(state): State<AppState>,
+    WithSession(credentials): WithSession,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: RevokeBody = body.parse()?;
+    state.app.revoke_session(&credentials, body.id.as_deref(), body.token.as_deref()).await?;
+    Ok(done())
+}
+
+pub(crate) async fn revoke_others(
+    State(state): State<AppState>,
+    WithSession(credentials): WithSession,
+    _body: AuthBody,
+) -> Result<Response, AuthError> {
+    state.app.revoke_sessions(&credentials, true).await?;
+    Ok(done())
+}
+
+pub(crate) async fn revoke_all(
+    State(state): State<AppState>,
+    WithSession(credentials): WithSession,
+    _body: AuthBody,
+) -> Result<Response, AuthError> {
+    state.app.revoke_sessions(&credentials, false).await?;
+    Ok(done())
+}

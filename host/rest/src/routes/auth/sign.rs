@@ -1,0 +1,120 @@
+//! Sign-up, sign-in, sign-out.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::Response;
+use blockbase_app::{SignIn, SignUp};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{AuthBody, client, session_gone, signed_in};
+use crate::AppState;
+use crate::answer::auth::AuthError;
+use crate::request::admission::Anyone;
+use crate::request::extract::RequestInfo;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SignUpBody {
+    name: String,
+    email: String,
+    password: String,
+    image: Option<String>,
+    remember_me: Option<bool>,
+    #[serde(rename = "callbackURL")]
+    callback_url: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SignInBody {
+    email: String,
+    password: String,
+    remember_me: Option<bool>,
+    #[serde(rename = "callbackURL")]
+    callback_url: Option<String>,
+}
+
+/// Where the client goes afterwards; empty is the same as none.
+///
+/// # Errors
+/// The configuration does not trust it.
+fn callback(state: &AppState, url: Option<String>) -> Result<Option<String>, AuthError> {
+    let url = url.filter(|url| !url.is_empty());
+    match url.as_deref().is_none_or(|url| state.settings.trusted_origins.may_lead_to(url)) {
+        true => Ok(url),
+        false => Err(AuthError::InvalidCallbackUrl),
+    }
+}
+
+pub(crate) async fn sign_up(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: SignUpBody = body.parse()?;
+    callback(&state, body.callback_url)?;
+    let request = SignUp {
+        name: body.name,
+        email: body.email,
+        password: body.password,
+        image: body.image,
+        remember: body.remember_me.unwrap_or(true),
+        setup_token: headers.get("x-setup-token").map(|token| String::from_utf8_lossy(token.as_bytes()).into_owned()),
+        client: client(credentials, &headers, &info),
+    };
+    let answer = state.app.sign_up(request).await?;
+    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+    Ok(signed_in(&state, &answer, &body))
+}
+
+pub(crate) async fn sign_in(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
+    headers: HeaderMap,
+    body: AuthBody,
+) -> Result<Response, AuthError> {
+    let body: SignInBody = body.parse()?;
+    let callback = callback(&state, body.callback_url)?;
+    let request = SignIn {
+        email: body.email,
+        password: body.password,
+        remember: body.remember_me.unwrap_or(true),
+        client: client(credentials, &headers, &info),
+    };
+    let answer = state.app.sign_in(request).await?;
+    let mut json = json!({ "redirect": callback.is_some(), "token": answer.token.as_str(), "user": answer.user });
+    let Some(url) = callback else { return Ok(signed_in(&state, &answer, &json)) };
+    // The client goes there by itself.
+    json["url"] = json!(url);
+    let mut response = signed_in(&state, &answer, &json);
+    if let Ok(location) = HeaderValue::from_str(&url) {
+        response.headers_mut().insert(header::LOCATION, location);
+    }
+    Ok(response)
+}
+
+pub(crate) async fn guest(
+    State(state): State<AppState>,
+    Extension(info): Extension<RequestInfo>,
+    Anyone(credentials): Anyone,
+    headers: HeaderMap,
+    _body: AuthBody,
+) -> Result<Response, AuthError> {
+    let answer = state.app.sign_in_as_guest(client(credentials, &headers, &info)).await?;
+    let body = json!({ "token": answer.token.as_str(), "user": answer.user });
+    Ok(signed_in(&state, &answer, &body))
+}
+
+pub(crate) async fn sign_out(
+    State(state): State<AppState>,
+    Anyone(credentials): Anyone,
+    _body: AuthBody,
+) -> Result<Response, AuthError> {
+    state.app.sign_out(&credentials).await?;
+    Ok(session_gone(&state))
+}

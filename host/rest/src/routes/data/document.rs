@@ -1,0 +1,288 @@
+//! The paths of one object's records.
+
+use blockbase_app::schema::{Object, Registry, RelationShape, pascal_case};
+use blockbase_app::{PaginationAnswer, Visible, WrittenAnswer};
+use serde_json::{Value, json};
+
+use crate::openapi::answers::of;
+use crate::openapi::components::{Components, exact_object, schema};
+use crate::openapi::operation::{
+    Caller, Operation, Paths, data_with_warnings, header_parameter, headers, path_parameter, query_parameter,
+};
+use crate::routes::data::filters_document;
+use crate::routes::data::records_document;
+
+/// The object's tag, under which documentation gathers its operations.
+pub(crate) fn object_tag(object: &Object) -> Value {
+    let definition = &object.definition;
+    let about = definition.description.as_ref().or(definition.label.as_ref());
+    let about = about.cloned().unwrap_or_else(|| format!("Records of `{}`.", object.name()));
+    json!({ "name": tag(object), "description": about })
+}
+
+fn tag(object: &Object) -> String {
+    format!("data.{}", object.name())
+}
+
+/// `GET /api/v1/data`.
+pub(crate) fn discovery(paths: &mut Paths) {
+    let endpoint = exact_object(json!({ "method": { "type": "string" }, "path": { "type": "string" } }));
+    let object = exact_object(json!({ "name": { "type": "string" }, "endpoints": { "type": "array", "items": endpoint } }));
+    let operation = Operation::new("data.discover", "data", "List the objects to read")
+        .describe("The objects whose records the caller may read, with their endpoints.")
+        .called_by(Caller::Granted)
+        .answers_data(200, "The objects.", json!({ "type": "array", "items": object }));
+    paths.add("get", "/api/v1/data", operation);
+}
+
+/// One object's operations as they are described: what each begins with.
+struct Described<'a> {
+    object: &'a Object,
+    tag: String,
+    type_name: String,
+    bulk_records_max: usize,
+}
+
+impl Described<'_> {
+    fn operation(&self, verb: &str, summary: String) -> Operation {
+        let id = format!("data.{}.{verb}", self.object.name());
+        Operation::new(id, &self.tag, summary).called_by(Caller::Granted).problems(&[400, 404])
+    }
+
+    fn ids(&self) -> Value {
+        let ids = json!({ "type": "array", "items": { "type": "string", "format": "uuid" }, "maxItems": self.bulk_records_max });
+        exact_object(json!({ "ids": ids }))
+    }
+
+    fn record(&self) -> Value {
+        schema(&self.type_name)
+    }
+
+    fn updates(&self) -> Value {
+        schema(&format!("{}UpdateInput", self.type_name))
+    }
+}
+
+/// The paths and schemas of an object.
+pub(crate) fn object(
+    paths: &mut Paths,
+    components: &mut Components,
+    visible: &Visible,
+    object: &Object,
+    bulk_records_max: usize,
+) {
+    let name = object.name();
+    let type_name = pascal_case(name);
+    let readable = |related: &str| visible.objects.iter().any(|(known, readable)| known == related && *readable);
+    let relations = records_document::relations(&visible.registry, name, readable);
+    let keys: Vec<&str> = relations.iter().map(|related| related.key).collect();
+    let is_visible = |other: &str| visible.objects.iter().any(|(known, _)| known == other);
+    records_document::describe(components, object, &type_name, &relations, is_visible);
+    let described = Described { object, tag: tag(object), type_name, bulk_records_max };
+    let base = format!("/api/v1/data/{name}");
+    collection(paths, components, &described, &base, &keys);
+    let names = record_names(&visible.registry, name, readable);
+    paths.add("get", format!("{base}/export"), export(components, &described, &names));
+    bulk(paths, &described, &base);
+    one(paths, &described, &base, &keys);
+    let linked = visible
+        .registry
+        .relations_of(name)
+        .iter()
+        .filter(|relation| matches!(relation.shape, RelationShape::Linked { .. }) && readable(&relation.related));
+    for relation in linked {
+        links(paths, &described, &base, &relation.key, &relation.related);
+    }
+}
+
+fn collection(paths: &mut Paths, components: &mut Components, described: &Described<'_>, base: &str, keys: &[&str]) {
+    let Described { object, type_name, .. } = described;
+    let name = object.name();
+    let mut page = exact_object(json!({
+        "data": { "type": "array", "items": schema(&format!("{type_name}_Selected")) },
+        "pagination": of::<PaginationAnswer>(),
+    }));
+    page["properties"]["warnings"] = schema("SvcWarnings");
+    let list = described
+        .operation("list", format!("List records of {name}"))
+        .describe("Searched, filtered, sorted and paged. Filters may be repeated; they all have to hold.")
+        .parameters(filters_document::of_list(components, object, type_name, keys))
+        .answers(200, "A page of records.", page);
+    paths.add("get", base, list);
+    let aggregate = exact_object(json!({
+        "fn": { "type": "string", "enum": ["count", "sum", "avg", "min", "max"] },
+        "field": { "type": ["string", "null"] },
+        "value": { "type": ["number", "null"], "description": "Null where no value is among the records." },
+        "filteredCount": { "type": "integer", "format": "int64", "minimum": 0 },
+    }));
+    let aggregate = described
+        .operation("aggregate", format!("Compute over records of {name}"))
+        .describe("One function over the records that a list with the same search and filters counts.")
+        .parameters(filters_document::of_aggregate(components, object, type_name))
+        .answers_data(200, "The value.", aggregate);
+    paths.add("get", format!("{base}/aggregate"), aggregate);
+    paths.add("post", base, create(described, keys));
+}
+
+/// What an export can write instead of the ids of related records: `company.name`.
+fn record_names(registry: &Registry, object: &str, readable: impl Fn(&str) -> bool) -> Vec<String> {
+    let relations = registry.relations_of(object).iter();
+    let forward =
+        relations.filter(|relation| matches!(relation.shape, RelationShape::Forward { .. }) && readable(&relation.related));
+    forward
+        .filter_map(|relation| Some((&relation.key, registry.object(&relation.related)?)))
+        .flat_map(|(key, object)| {
+            object.columns.iter().filter(|column| column.names_record()).map(move |column| format!("{key}.{}", column.name))
+        })
+        .collect()
+}
+
+fn export(components: &mut Components, described: &Described<'_>, names: &[String]) -> Operation {
+    let Described { object, type_name, .. } = described;
+    let format = "`csv`: RFC 4180 with a header; null is an empty cell, an empty text `\"\"`, and a text that begins with `=`, `+`, `-` or `@` gets an apostrophe in front. `ndjson`: one record a line, in the bytes of the list.";
+    let mut format = query_parameter("format", format, json!({ "type": "string", "enum": ["csv", "ndjson"] }));
+    format["required"] = json!(true);
+    let content = json!({
+        "text/csv": { "schema": { "type": "string", "description": "A header, and a line for each record." } },
+        "application/x-ndjson": { "schema": { "type": "string", "description": "A line for each record." } },
+    });
+    let headers = headers(&[("content-disposition", "ContentDisposition")]);
+    described
+        .operation("export", format!("Export records of {}", object.name()))
+        .describe("All records that a list with the same search and filters has, in its order, or those that `limit` and `offset` cut out. They are of one moment. A response that is cut off in the middle is not complete: its connection ends without the last chunk.")
+        .parameter(format)
+        .parameters(filters_document::of_export(components, object, type_name, names))
+        .response(200, json!({ "description": "The file.", "headers": headers, "content": content }))
+}
+
+fn create(described: &Described<'_>, keys: &[&str]) -> Operation {
+    let Described { object, type_name, .. } = described;
+    let targets = object.unique_target_names();
+    let text = format!(
+        "Columns of a unique target, separated by commas in any order: {}. Where a record has the same values of them, it is changed \
+         instead; the body has to hold them.",
+        targets.join(" or ")
+    );
+    let columns: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
+    let pattern = format!("^ *({0}) *(, *({0}) *)*$", columns.join("|"));
+    let on_conflict = query_parameter("on_conflict", &text, json!({ "type": "string", "pattern": pattern, "examples": targets }));
+    let upserted = |created: &Value| {
+        json!({
+            "type": "object",
+            "properties": { "data": described.record(), "created": created, "warnings": schema("SvcWarnings") },
+            "required": ["data"],
+            "additionalProperties": false,
+        })
+    };
+    let created = json!({ "type": "boolean", "const": true, "description": "There with `on_conflict`." });
+    let changed = json!({ "type": "boolean", "const": false });
+    described
+        .operation("create", format!("Create a record of {}", object.name()))
+        .describe("Creates a record; with `on_conflict` it changes the one that it would duplicate, in one statement.")
+        .parameters([on_conflict, filters_document::expand(keys)])
+        .json_body(schema(&format!("{type_name}CreateInput")))
+        .problems(&[409])
+        .answers_tagged(200, "With `on_conflict`: the record that was changed.", upserted(&changed))
+        .answers_tagged(201, "The new record.", upserted(&created))
+}
+
+fn bulk(paths: &mut Paths, described: &Described<'_>, base: &str) {
+    let path = format!("{base}/bulk");
+    let (name, type_name, most) = (described.object.name(), &described.type_name, described.bulk_records_max);
+    let records = json!({ "type": "array", "items": schema(&format!("{type_name}CreateInput")), "maxItems": most });
+    let create = described
+        .operation("bulkCreate", format!("Create many records of {name}"))
+        .describe("All of them or none; the message of an error names the index of the record at fault.")
+        .json_body(exact_object(json!({ "data": records })))
+        .problems(&[409])
+        .answers(201, "The new records' ids, in the order of the body.", of::<WrittenAnswer<'_>>());
+    paths.add("post", path.clone(), create);
+    let dry_run = || {
+        let text = "Answers what would be written, and writes nothing. Only the values themselves are checked.";
+        query_parameter("dryRun", text, json!({ "type": "boolean", "default": false }))
+    };
+    let mut changes = described.ids();
+    changes["properties"]["values"] = described.updates();
+    changes["required"] = json!(["ids", "values"]);
+    let update = described
+        .operation("bulkUpdate", format!("Change many records of {name}"))
+        .describe("Gives all of them the same values, or none. Ids that are not there are passed over.")
+        .parameter(dry_run())
+        .json_body(changes)
+        .problems(&[409])
+        .answers(200, "Ids of the records that were changed, in the order of the body.", of::<WrittenAnswer<'_>>());
+    paths.add("patch", path.clone(), update);
+    let delete = described
+        .operation("bulkDelete", format!("Delete many records of {name}"))
+        .describe("Ids that are not there are passed over. Where one is still referenced, none is deleted.")
+        .parameter(dry_run())
+        .json_body(described.ids())
+        .problems(&[409])
+        .answers(200, "Ids of the records that were deleted.", of::<WrittenAnswer<'_>>());
+    paths.add("delete", path, delete);
+}
+
+/// The id of a record in the path. Every usual spelling is taken; what is none is the id of no record.
+fn id_parameter() -> Value {
+    path_parameter("id", "The record's id.", json!({ "type": "string", "format": "uuid" }))
+}
+
+/// The condition of a change.
+fn if_match() -> Value {
+    let text = "One `ETag` of an answer with this record, quotes included, or `*`. Where the record is in another state, nothing \
+                is written and the answer is 412.";
+    header_parameter(
+        "If-Match",
+        text,
+        json!({ "type": "string", "pattern": IF_MATCH, "examples": ["\"hZ3bUxVfKq0p1yQm7dEw2A\"", "*"] }),
+    )
+}
+
+/// One strong ETag, or `*`.
+const IF_MATCH: &str = "^(\\*|\"[^\"\\s]+\")$";
+
+fn one(paths: &mut Paths, described: &Described<'_>, base: &str, keys: &[&str]) {
+    let path = format!("{base}/{{id}}");
+    let name = described.object.name();
+    let known = "An `ETag` of this record. Where it is in that state still, the answer is 304; with `expand` it is always 200.";
+    let known = header_parameter("If-None-Match", known, json!({ "type": "string" }));
+    let get = described
+        .operation("get", format!("Get a record of {name}"))
+        .parameters([id_parameter(), filters_document::expand(keys), known])
+        .describe("With `expand` its related records come along. The `ETag` is of the record alone.")
+        .problems(&[304])
+        .answers_tagged(200, "The record.", data_with_warnings(described.record()));
+    paths.add("get", path.clone(), get);
+    let update = described
+        .operation("update", format!("Change a record of {name}"))
+        .describe("Changes the fields that the body names. Numbers may also be changed by an amount, in the statement itself.")
+        .parameters([id_parameter(), filters_document::expand(keys), if_match()])
+        .json_body(described.updates())
+        .problems(&[409, 412])
+        .answers_tagged(200, "The record as it is now.", data_with_warnings(described.record()));
+    paths.add("patch", path.clone(), update);
+    let delete = described
+        .operation("delete", format!("Delete a record of {name}"))
+        .describe("Records that refer to it stand against it, go with it or lose their reference, as each relationship says.")
+        .parameters([id_parameter(), if_match()])
+        .problems(&[409, 412])
+        .answers_nothing(204, "The record is deleted.");
+    paths.add("delete", path, delete);
+}
+
+fn links(paths: &mut Paths, described: &Described<'_>, base: &str, key: &str, related: &str) {
+    let path = format!("{base}/{{id}}/links/{key}");
+    let name = described.object.name();
+    for (method, verb, what, counted) in [("post", "link", "Link", "added"), ("delete", "unlink", "Unlink", "removed")] {
+        let operation = described
+            .operation(&format!("{verb}.{key}"), format!("{what} records of {related} by {key}"))
+            .describe(format!(
+                "Changes the links of a record of `{name}` with records of `{related}`; what is so already stays so."
+            ))
+            .parameter(id_parameter())
+            .json_body(described.ids())
+            .problems(&[409])
+            .answers_data(200, "How many links changed.", exact_object(json!({ counted: { "type": "integer", "minimum": 0 } })));
+        paths.add(method, path.clone(), operation);
+    }
+}

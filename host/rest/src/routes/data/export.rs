@@ -1,0 +1,60 @@
+//! `GET /api/v1/data/:object/export`: all rows of a list as a file.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Method, header};
+use axum::response::Response;
+use blockbase_app::schema::Error;
+use blockbase_app::{Export, ExportForm, Incomplete, ListRequest};
+use bytes::Bytes;
+use futures_util::stream;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::request::admission::{Granted, Read, Records};
+use crate::request::extract::{PathParts, QueryPairs};
+
+pub(crate) async fn handle(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Records<Read>>,
+    PathParts(object): PathParts<String>,
+    query: QueryPairs,
+    method: Method,
+) -> Result<Response, ApiError> {
+    let form = match query.get("format") {
+        Some(name) => ExportForm::parse(name)?,
+        None => return Err(Error::invalid_request("`format` is missing: it is csv or ndjson.").into()),
+    };
+    let request = ListRequest::export_from_parameters(query.iter().filter(|(name, _)| *name != "format"))?;
+    if method == Method::HEAD {
+        // Nobody would read the rows, so none are.
+        let file_name = state.app.check_export(&caller, &object, &request, form).await?;
+        return Ok(file(form, &file_name, Body::from_stream(stream::empty::<Result<Bytes, Incomplete>>())));
+    }
+    let Export { rows, file_name } = state.app.export(&caller, &object, &request, form).await?;
+    // A failure in the middle ends the connection: a response that ended like any other would look whole.
+    let rows = stream::unfold(Some(rows), |rows| async {
+        let mut rows = rows?;
+        let next: Result<Bytes, Incomplete> = rows.next().await?;
+        Some(match next {
+            Ok(bytes) => (Ok(bytes), Some(rows)),
+            Err(incomplete) => (Err(incomplete), None),
+        })
+    });
+    Ok(file(form, &file_name, Body::from_stream(rows)))
+}
+
+/// A file to be kept, under its name.
+fn file(form: ExportForm, name: &str, body: Body) -> Response {
+    let media_type = match form {
+        ExportForm::Csv => "text/csv; charset=utf-8",
+        ExportForm::Ndjson => "application/x-ndjson",
+    };
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    if let Ok(disposition) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")) {
+        headers.insert(header::CONTENT_DISPOSITION, disposition);
+    }
+    response
+}

@@ -1,0 +1,255 @@
+//! The parameters of lists and aggregates: search, sort, page, and each filter that a column takes.
+
+use blockbase_app::limits::{OFFSET_MAX, PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX, SEARCH_CHARACTERS_MAX};
+use blockbase_app::schema::{Column, ColumnType, FieldType, Object, enumerated};
+use blockbase_app::{AggregateFunction, ListParameter, Operand, Operator};
+use serde_json::{Value, json};
+
+use crate::openapi::components::{Components, NUMERIC_TEXT, reference, schema};
+use crate::openapi::operation::query_parameter;
+
+/// What aggregates have beside the parameters of lists.
+const AGGREGATE_NAMES: [&str; 2] = ["fn", "field"];
+
+/// Names that no field can be filtered by without an operator: parameters of lists, and those of the operation's own.
+fn taken(own: &[&'static str]) -> Vec<&'static str> {
+    ListParameter::ALL.iter().flat_map(|parameter| parameter.names()).chain(own.iter().copied()).collect()
+}
+
+/// The schemas of filter values, one a kind of column.
+pub(crate) fn schemas() -> Value {
+    let or_null = |value: Value| json!({ "anyOf": [value, { "type": "string", "const": "null" }] });
+    let date = json!({ "type": "string", "format": "date" });
+    let instant = json!({
+        "type": "string",
+        "format": "date-time",
+        "description": "RFC 3339 with any offset; without one it is UTC.",
+    });
+    let time = json!({ "type": "string", "pattern": "^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?$" });
+    let uuid = json!({ "type": "string", "format": "uuid" });
+    // Numbers may be written like `+1` and `007` in a query, which no JSON number is.
+    let digits = json!({ "type": "string", "pattern": NUMERIC_TEXT });
+    let integer = json!({ "anyOf": [{ "type": "integer" }, digits] });
+    let numeric = json!({ "anyOf": [{ "type": "number" }, digits] });
+    let boolean = json!({ "type": "boolean" });
+    json!({
+        "SvcFilterText": { "type": "string" },
+        "SvcFilterInteger": integer,
+        "SvcFilterIntegerOrNull": or_null(integer),
+        "SvcFilterNumber": numeric,
+        "SvcFilterNumberOrNull": or_null(numeric),
+        "SvcFilterBoolean": boolean,
+        "SvcFilterBooleanOrNull": or_null(boolean),
+        "SvcFilterDate": date,
+        "SvcFilterDateOrNull": or_null(date),
+        "SvcFilterDatetime": instant,
+        "SvcFilterDatetimeOrNull": or_null(instant),
+        "SvcFilterTime": time,
+        "SvcFilterTimeOrNull": or_null(time),
+        "SvcFilterUuid": uuid,
+        "SvcFilterUuidOrNull": or_null(uuid),
+    })
+}
+
+fn value_schema(column: &Column, operator: Operator) -> Value {
+    let kind = match column.ty {
+        ColumnType::Integer | ColumnType::BigInteger => "SvcFilterInteger",
+        ColumnType::Decimal { .. } | ColumnType::Float => "SvcFilterNumber",
+        ColumnType::Boolean => "SvcFilterBoolean",
+        ColumnType::Date => "SvcFilterDate",
+        ColumnType::Datetime => "SvcFilterDatetime",
+        ColumnType::Time => "SvcFilterTime",
+        ColumnType::Uuid => "SvcFilterUuid",
+        ColumnType::Text | ColumnType::TextList | ColumnType::Json => "SvcFilterText",
+    };
+    match operator.operand() {
+        Operand::Ordered => schema(kind),
+        Operand::Value if kind != "SvcFilterText" => schema(&format!("{kind}OrNull")),
+        Operand::Value | Operand::Text | Operand::List | Operand::Nothing => schema("SvcFilterText"),
+    }
+}
+
+/// The filters of an object, as references; `taken` are names that mean something else there.
+///
+/// The parameters themselves go into the components, because lists and aggregates have the same.
+fn filters(components: &mut Components, object: &Object, type_name: &str, taken: &[&str]) -> Vec<Value> {
+    let mut references = Vec::new();
+    for column in &object.columns {
+        let mut add = |key: String, name: String, text: &str, operator: Operator| {
+            let parameter = || query_parameter(&name, text, value_schema(column, operator));
+            components.parameters.entry(key.clone()).or_insert_with(parameter);
+            references.push(reference("parameters", &key));
+        };
+        let name = &column.name;
+        if Operator::DEFAULT.applies_to(column.ty) && !taken.contains(&name.as_str()) {
+            add(format!("{type_name}.{name}"), name.clone(), "Equals; short for `[eq]`.", Operator::DEFAULT);
+        }
+        for operator in Operator::ALL.iter().filter(|operator| operator.applies_to(column.ty)) {
+            let of = operator.name();
+            add(format!("{type_name}.{name}.{of}"), format!("{name}[{of}]"), operator.sentence(), *operator);
+        }
+    }
+    references
+}
+
+fn search_parameters(object: &Object) -> [Value; 2] {
+    let columns: Vec<&str> =
+        object.columns.iter().filter(|column| column.is_searchable()).map(|column| column.name.as_str()).collect();
+    let text = match columns.is_empty() {
+        true => "Text that a record contains. This object has no field to search in, so that nothing is found.".to_owned(),
+        false => format!("Text that one of {} contains, whatever the case.", columns.join(", ")),
+    };
+    let schema = json!({ "type": "string", "maxLength": SEARCH_CHARACTERS_MAX });
+    [query_parameter("search", &text, schema.clone()), query_parameter("q", "Another name of `search`.", schema)]
+}
+
+/// A comma-separated list of names.
+fn names_pattern(names: &[&str], prefix: &str) -> String {
+    let name = format!("{prefix}({})", names.join("|"));
+    format!("^({name}(,{name})*)?$")
+}
+
+/// The window into a list.
+pub(crate) fn paging_parameters() -> [Value; 4] {
+    // Past 64 bits a number is refused, whatever it is for; what is less is clamped.
+    let size = json!({ "type": "integer", "minimum": 1 });
+    [
+        query_parameter(
+            "page",
+            "The page, from 1. 1 by default.",
+            json!({ "type": "integer", "minimum": 1, "maximum": OFFSET_MAX + 1 }),
+        ),
+        query_parameter(
+            "pageSize",
+            &format!("Records a page; {PAGE_SIZE_DEFAULT} by default, and never more than {PAGE_SIZE_MAX}."),
+            size.clone(),
+        ),
+        query_parameter(
+            "limit",
+            &format!("Records at most, instead of `pageSize`; never more than {PAGE_SIZE_MAX}."),
+            size.clone(),
+        ),
+        query_parameter(
+            "offset",
+            "Records to leave out, instead of `page`.",
+            json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
+        ),
+    ]
+}
+
+/// The order and the columns of records.
+fn sort_and_select(object: &Object) -> [Value; 2] {
+    let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
+    let ordered = object.columns.iter().filter(|column| !matches!(column.kind, FieldType::Json | FieldType::MultiEnum));
+    let ordered: Vec<&str> = ordered.map(|column| column.name.as_str()).collect();
+    [
+        query_parameter(
+            "sort",
+            "Fields to sort by, separated by commas; `-` in front means descending. The newest come first by default.",
+            json!({ "type": "string", "pattern": names_pattern(&ordered, "-?"), "examples": ["-created_at"] }),
+        ),
+        query_parameter(
+            "select",
+            "Fields to show, separated by commas; `id` always is. All by default.",
+            json!({ "type": "string", "pattern": names_pattern(&all, "") }),
+        ),
+    ]
+}
+
+/// The parameters of an export, but for its format.
+///
+/// `names` are the paths that there are.
+pub(crate) fn of_export(components: &mut Components, object: &Object, type_name: &str, names: &[String]) -> Vec<Value> {
+    let mut parameters = search_parameters(object).to_vec();
+    parameters.extend(sort_and_select(object));
+    parameters.push(query_parameter("limit", "Records at most. All by default.", json!({ "type": "integer", "minimum": 1 })));
+    parameters.push(query_parameter(
+        "offset",
+        "Records to leave out.",
+        json!({ "type": "integer", "minimum": 0, "maximum": OFFSET_MAX }),
+    ));
+    parameters.push(export_names(names));
+    parameters.extend(filters(components, object, type_name, &taken(&["format", "names"])));
+    parameters
+}
+
+fn export_names(names: &[String]) -> Value {
+    let known = match names.is_empty() {
+        true => "This object has none.".to_owned(),
+        false => format!("Here: {}.", names.join(", ")),
+    };
+    let text = format!(
+        "Relation keys with a unique field of the related object, separated by commas. The file has a column of that name instead of the one of ids, with the field's value. The id stays where the caller may not see the related record, and where that has no value. It takes read on the related object. {known}"
+    );
+    let escaped: Vec<String> = names.iter().map(|name| name.replace('.', "\\.")).collect();
+    let escaped: Vec<&str> = escaped.iter().map(String::as_str).collect();
+    // An empty text names nothing.
+    let pattern = if names.is_empty() { "^$".to_owned() } else { names_pattern(&escaped, "") };
+    query_parameter("names", &text, json!({ "type": "string", "pattern": pattern, "examples": names }))
+}
+
+/// The parameters of a list.
+pub(crate) fn of_list(components: &mut Components, object: &Object, type_name: &str, relations: &[&str]) -> Vec<Value> {
+    let [page, page_size, limit, offset] = paging_parameters();
+    let [sort, select] = sort_and_select(object);
+    let [search, alias] = search_parameters(object);
+    let mut parameters = Vec::new();
+    for parameter in ListParameter::ALL {
+        match parameter {
+            ListParameter::Search => parameters.extend([search.clone(), alias.clone()]),
+            ListParameter::Sort => parameters.push(sort.clone()),
+            ListParameter::Page => parameters.push(page.clone()),
+            ListParameter::PageSize => parameters.push(page_size.clone()),
+            ListParameter::Limit => parameters.push(limit.clone()),
+            ListParameter::Offset => parameters.push(offset.clone()),
+            ListParameter::Select => parameters.push(select.clone()),
+            ListParameter::Expand => parameters.push(expand(relations)),
+            ListParameter::Count => parameters.push(query_parameter(
+                "count",
+                "Whether the total is counted; `exact` by default.",
+                json!({ "type": "string", "enum": ["exact", "none"] }),
+            )),
+        }
+    }
+    parameters.extend(filters(components, object, type_name, &taken(&[])));
+    parameters
+}
+
+/// `expand`, with the relation keys that there are.
+pub(crate) fn expand(relations: &[&str]) -> Value {
+    let keys = match relations.is_empty() {
+        true => "This object has none.".to_owned(),
+        false => format!("Here: {}.", relations.join(", ")),
+    };
+    let text = format!(
+        "Relation keys whose records come along, separated by commas; dots lead up to three levels deep. Unknown keys are left out, and `warnings` says so. {keys}"
+    );
+    query_parameter("expand", &text, json!({ "type": "string", "pattern": "^[^.,]*(\\.[^.,]*){0,2}(,[^.,]*(\\.[^.,]*){0,2})*$" }))
+}
+
+/// The parameters of an aggregate.
+pub(crate) fn of_aggregate(components: &mut Components, object: &Object, type_name: &str) -> Vec<Value> {
+    let all: Vec<&str> = object.columns.iter().map(|column| column.name.as_str()).collect();
+    let needing = AggregateFunction::ALL.iter().filter(|function| function.needs_field());
+    let needing = enumerated(needing.map(|function| format!("`{}`", function.name())), "and");
+    let mut function = query_parameter(
+        "fn",
+        &format!("What is computed. {needing} need `field`."),
+        json!({ "type": "string", "enum": AggregateFunction::names() }),
+    );
+    function["required"] = json!(true);
+    let numeric: Vec<&str> =
+        object.columns.iter().filter(|column| column.kind.is_numeric()).map(|column| column.name.as_str()).collect();
+    let text = format!(
+        "The field. `count` then counts the values that are not null. {}",
+        match numeric.is_empty() {
+            true => "No field here is numeric, as the other functions need it.".to_owned(),
+            false => format!("The other functions take {}.", numeric.join(", ")),
+        }
+    );
+    let field = query_parameter("field", &text, json!({ "type": "string", "enum": all }));
+    let mut parameters = vec![function, field];
+    parameters.extend(search_parameters(object));
+    parameters.extend(filters(components, object, type_name, &taken(&AGGREGATE_NAMES)));
+    parameters
+}

@@ -1,0 +1,41 @@
+//! `POST` and `DELETE /api/v1/data/:object/:id/links/:rel`: links of a many_to_many relationship.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::LinkChange;
+use blockbase_app::schema::Error;
+use serde_json::json;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{Granted, Links};
+use crate::request::body::Ids;
+use crate::request::extract::PathParts;
+
+type LinkPath = PathParts<(String, String, String)>;
+
+/// `{ "ids": [uuid] }` → `{ "data": { "added": n } }`.
+pub(crate) async fn add(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Links>,
+    PathParts((object, id, key)): LinkPath,
+    Ids(ids): Ids,
+) -> Result<Response, ApiError> {
+    let added = state.app.change_links(&caller, &object, &id, &key, &ids, LinkChange::Add).await?;
+    let added = added.ok_or_else(|| Error::not_found("record"))?;
+    Ok(render::data(StatusCode::OK, &json!({ "added": added })))
+}
+
+/// `{ "ids": [uuid] }` → `{ "data": { "removed": n } }`.
+pub(crate) async fn remove(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Links>,
+    PathParts((object, id, key)): LinkPath,
+    Ids(ids): Ids,
+) -> Result<Response, ApiError> {
+    let removed = state.app.change_links(&caller, &object, &id, &key, &ids, LinkChange::Remove).await?;
+    let removed = removed.ok_or_else(|| Error::not_found("record"))?;
+    Ok(render::data(StatusCode::OK, &json!({ "removed": removed })))
+}

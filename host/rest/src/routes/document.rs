@@ -1,0 +1,135 @@
+//! The document as a whole: what stands around the paths, and only those components that something refers to.
+
+use std::collections::HashSet;
+
+use blockbase_app::Visible;
+use serde_json::{Map, Value, json};
+
+use crate::openapi::components;
+use crate::openapi::operation::Paths;
+use crate::routes::{accounts, auth, blocks, data, events, me, schema, service as of_service, surfaces, tasks};
+
+/// What the document tells of the service's settings.
+pub(crate) struct Service {
+    pub(crate) require_auth: bool,
+    pub(crate) cookie_name: &'static str,
+    pub(crate) bulk_records_max: usize,
+}
+
+const DESCRIPTION: &str = "\
+Data objects that are defined at run time, with accounts, permissions, events and blocks. This document follows the live schema: it \
+shows the objects and actions that its caller may know of.
+
+Every answer carries `x-request-id`; the server's log has the same id. Every error is `{ error, message, field?, issues? }` with a \
+stable code in `error`. A method that a path does not have is 405 `method_not_allowed` with the header `Allow`; a path that does not \
+exist is 404 `not_found`. Bodies are UTF-8; text holds no NUL character. A key that stands twice in a body is refused.
+
+Records are read with `GET`, and changed with `PATCH` alone: there is no full replacement by `PUT`.";
+
+/// Tags in the order in which documentation shows them.
+const TAGS: [(&str, &str); 15] = [
+    ("data", "What objects there are to read and write."),
+    ("actions", "Actions that installed blocks declare."),
+    ("schema", "Objects, fields and relationships, defined at run time."),
+    ("events", "What happens, as it happens, and who gets to know of it."),
+    ("webhooks", "Events sent to other services, signed."),
+    ("blocks", "Sandboxed extensions, installed at run time."),
+    ("hooks", "What blocks receive from other services."),
+    ("graphql", "The same data as a graph, by one endpoint."),
+    ("mcp", "Tools for agents, over the Model Context Protocol."),
+    ("auth", "Sign-up, sign-in, guests and sessions."),
+    ("roles", "Roles: named lists of what their holders may do."),
+    ("users", "Users as those see them who look after them."),
+    ("apiKeys", "Keys for programs, with the rights of one role."),
+    ("tasks", "What the service does by itself, on a schedule."),
+    ("service", "This document, how the server is configured, and how it is."),
+];
+
+/// The document of what is visible.
+pub(crate) fn build(visible: &Visible, service: &Service) -> Value {
+    let mut paths = Paths::new(service.require_auth);
+    let mut components = components::shared(service.cookie_name);
+    for of_area in [
+        data::filters_document::schemas(),
+        schema::document::schemas(),
+        auth::document::schemas(),
+        accounts::document::schemas(),
+        events::document::schemas(),
+    ] {
+        components.schemas.extend(of_area.as_object().cloned().unwrap_or_default());
+    }
+    let mut tags: Vec<Value> = Vec::new();
+    data::document::discovery(&mut paths);
+    for (name, _) in &visible.objects {
+        let Some(object) = visible.registry.object(name) else { continue };
+        tags.push(data::document::object_tag(object));
+        data::document::object(&mut paths, &mut components, visible, object, service.bulk_records_max);
+    }
+    blocks::actions_document::describe(&mut paths, &mut components, &visible.actions);
+    schema::document::describe(&mut paths);
+    of_service::probes_document::describe(&mut paths);
+    of_service::document::describe(&mut paths);
+    blocks::document::describe(&mut paths);
+    blocks::document::describe_hooks(&mut paths);
+    surfaces::graphql_document::describe(&mut paths);
+    surfaces::mcp_document::describe(&mut paths);
+    auth::document::describe(&mut paths);
+    me::document::describe(&mut paths);
+    accounts::document::describe(&mut paths);
+    events::document::describe(&mut paths);
+    tasks::document::describe(&mut paths);
+    let fixed = TAGS.iter().map(|(name, description)| json!({ "name": name, "description": description }));
+    let tags: Vec<Value> = fixed.chain(tags).collect();
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Blockbase",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": DESCRIPTION,
+            "contact": { "name": "Blockbase" },
+            "license": { "name": "Apache License 2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/", "description": "The server that gave this document." }],
+        "tags": tags,
+        "paths": paths.into_value(),
+        "components": components.into_value(),
+    });
+    keep_referenced(&mut document);
+    document
+}
+
+/// Drops the components that nothing refers to. A document that shows few objects needs few of them.
+fn keep_referenced(document: &mut Value) {
+    let mut known = HashSet::new();
+    let mut waiting = Vec::new();
+    collect_references(&document["paths"], &mut waiting);
+    while let Some(reference) = waiting.pop() {
+        let Some(pointer) = reference.strip_prefix("#/components/") else { continue };
+        let mut parts = pointer.split('/');
+        let (Some(kind), Some(name)) = (parts.next(), parts.next()) else { continue };
+        // A reference may point into a component.
+        if known.insert((kind.to_owned(), name.to_owned())) {
+            collect_references(&document["components"][kind][name], &mut waiting);
+        }
+    }
+    let Some(components) = document["components"].as_object_mut() else { return };
+    for (kind, members) in components.iter_mut().filter(|(kind, _)| *kind != "securitySchemes") {
+        if let Some(members) = members.as_object_mut() {
+            members.retain(|name, _| known.contains(&(kind.clone(), name.clone())));
+        }
+    }
+    components.retain(|_, members| members != &Value::Object(Map::new()));
+}
+
+fn collect_references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get("$ref") {
+                found.push(reference.clone());
+            }
+            members.values().for_each(|member| collect_references(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, found)),
+        _ => {}
+    }
+}

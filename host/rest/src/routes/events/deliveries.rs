@@ -1,0 +1,216 @@
+//! `/api/v1/events` but for the stream: recent events, deliveries, subscriptions.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::schema::{Code, Error, time};
+use blockbase_app::{EventsRequest, LedgerRequest, NewSubscription, TopicFilter};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{Create, Delete, Events, Granted, Read, Update};
+use crate::request::body::JsonBody;
+use crate::request::extract::{PathParts, QueryPairs};
+
+const EVENTS_DEFAULT: usize = 50;
+const EVENTS_MAX: usize = 500;
+
+/// One delivery, by `eventId` and `consumer`; or with `dead` all dead ones that the rest finds.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct RetryBody {
+    event_id: Option<String>,
+    consumer: Option<String>,
+    dead: Option<bool>,
+    topic: Option<String>,
+    since: Option<String>,
+    until: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct SubscriptionBody {
+    event: String,
+    consumer: String,
+    handler: String,
+    config: Option<Map<String, Value>>,
+    per_instance: Option<bool>,
+}
+
+/// `GET /api/v1/events`.
+pub(crate) async fn events(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Read)>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    query.only(&["topic", "object", "record", "before", "limit"])?;
+    let request = EventsRequest {
+        topic: given(&query, "topic")?.as_deref().map(TopicFilter::parse).transpose()?,
+        object: given(&query, "object")?,
+        record: given(&query, "record")?,
+        before: given(&query, "before")?,
+    };
+    let limit = match query.get("limit") {
+        None => EVENTS_DEFAULT,
+        Some(text) => text
+            .parse::<usize>()
+            .ok()
+            .filter(|limit| *limit > 0)
+            .ok_or_else(|| Error::invalid_request(format!("`limit` is a whole number of at least 1; it is {text:?}.")))?,
+    };
+    let events = state.app.recent_events(&caller, request, limit.min(EVENTS_MAX)).await?;
+    Ok(render::data_bytes(StatusCode::OK, events.as_bytes()))
+}
+
+/// `GET /api/v1/events/{id}`.
+pub(crate) async fn event(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    let event = state.app.event(&caller, &id).await?;
+    let event = event.ok_or_else(|| Error::not_found("event"))?;
+    Ok(render::data_bytes(StatusCode::OK, event.as_bytes()))
+}
+
+/// `GET /api/v1/events/deliveries`.
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Read)>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let paging = query.page_beside(&LEDGER_PARAMETERS)?;
+    let request = ledger_request(&query)?;
+    let page = state.app.list_deliveries(&caller, request, paging).await?;
+    Ok(render::json_bytes(StatusCode::OK, page.into_bytes()))
+}
+
+/// `GET /api/v1/events/deliveries/{eventId}/{consumer}`.
+pub(crate) async fn one(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Read)>,
+    PathParts((event_id, consumer)): PathParts<(String, String)>,
+) -> Result<Response, ApiError> {
+    let delivery = state.app.delivery(&caller, &event_id, &consumer).await?;
+    let delivery = delivery.ok_or_else(|| Error::not_found("delivery"))?;
+    Ok(render::data(StatusCode::OK, &delivery))
+}
+
+/// `GET /api/v1/events/deliveries/counts`.
+pub(crate) async fn counts(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Read)>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    query.only(&LEDGER_PARAMETERS)?;
+    let counts = state.app.count_deliveries(&caller, ledger_request(&query)?).await?;
+    Ok(render::data(StatusCode::OK, &counts))
+}
+
+/// `POST /api/v1/events/deliveries/retry`.
+pub(crate) async fn retry(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Update)>,
+    JsonBody(body): JsonBody<RetryBody>,
+) -> Result<Response, ApiError> {
+    let RetryBody { event_id, consumer, dead, topic, since, until } = body;
+    if dead.is_none() && topic.is_none() && since.is_none() && until.is_none() {
+        let (Some(event_id), Some(consumer)) = (event_id, consumer) else { return Err(no_retry()) };
+        return Ok(render::data(StatusCode::OK, &state.app.retry_delivery(&caller, &event_id, &consumer).await?));
+    }
+    if dead != Some(true) || event_id.is_some() {
+        return Err(no_retry());
+    }
+    let request = LedgerRequest {
+        consumer: without_nul("consumer", consumer)?,
+        topic: without_nul("topic", topic)?.as_deref().map(TopicFilter::parse).transpose()?,
+        since: since.as_deref().map(|text| instant("since", text)).transpose()?,
+        until: until.as_deref().map(|text| instant("until", text)).transpose()?,
+        ..LedgerRequest::default()
+    };
+    let count = state.app.retry_dead_deliveries(&caller, request).await?;
+    Ok(render::data(StatusCode::ACCEPTED, &json!({ "count": count })))
+}
+
+fn no_retry() -> ApiError {
+    let message = "Send `eventId` and `consumer` for one delivery, or `\"dead\": true` for all dead ones, with `consumer`, `topic`, `since` \
+                   and `until` to narrow them down.";
+    Error::invalid_request(message).into()
+}
+
+/// What both the list and the counts take.
+const LEDGER_PARAMETERS: [&str; 7] = ["status", "consumer", "dead", "eventId", "topic", "since", "until"];
+
+fn ledger_request(query: &QueryPairs) -> Result<LedgerRequest, ApiError> {
+    Ok(LedgerRequest {
+        status: given(query, "status")?,
+        consumer: given(query, "consumer")?,
+        is_dead: query.get("dead").map(|_| query.flag("dead")).transpose()?,
+        event_id: given(query, "eventId")?,
+        topic: given(query, "topic")?.as_deref().map(TopicFilter::parse).transpose()?,
+        since: given(query, "since")?.map(|text| instant("since", &text)).transpose()?,
+        until: given(query, "until")?.map(|text| instant("until", &text)).transpose()?,
+    })
+}
+
+/// A parameter that is not empty.
+fn given(query: &QueryPairs, name: &str) -> Result<Option<String>, ApiError> {
+    without_nul(name, query.get(name).filter(|text| !text.is_empty()).map(str::to_owned))
+}
+
+/// Text that every engine takes.
+fn without_nul(name: &str, text: Option<String>) -> Result<Option<String>, ApiError> {
+    match text.as_ref().is_some_and(|text| text.contains('\0')) {
+        true => Err(Error::new(Code::InvalidRequest, format!("`{name}` holds a NUL character.")).into()),
+        false => Ok(text),
+    }
+}
+
+/// Milliseconds since the epoch.
+fn instant(name: &str, text: &str) -> Result<i64, ApiError> {
+    time::parse_datetime(text).ok_or_else(|| {
+        let message = format!("`{name}` is a datetime like 2026-01-31T08:00:00Z; it is {text:?}. Write `+` as %2B in a query.");
+        Error::invalid_request(message).into()
+    })
+}
+
+/// `GET /api/v1/events/subscriptions`.
+pub(crate) async fn subscriptions(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Read)>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.list_subscriptions(&caller).await?))
+}
+
+/// `POST /api/v1/events/subscriptions`.
+pub(crate) async fn subscribe(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Create)>,
+    JsonBody(body): JsonBody<SubscriptionBody>,
+) -> Result<Response, ApiError> {
+    let SubscriptionBody { event, consumer, handler, config, per_instance } = body;
+    let (config, per_instance) = (config.unwrap_or_default(), per_instance.unwrap_or(false));
+    let new = NewSubscription { event, consumer, handler, config, per_instance };
+    Ok(render::answered(StatusCode::CREATED, &state.app.create_subscription(&caller, new).await?))
+}
+
+/// `DELETE /api/v1/events/subscriptions/{consumer}`.
+pub(crate) async fn unsubscribe(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Delete)>,
+    PathParts(consumer): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_subscription(&caller, &consumer).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Events, Update)>,
+    PathParts(consumer): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_subscription(&caller, &consumer).await?))
+}

@@ -1,0 +1,114 @@
+//! `/api/v1/webhooks`.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{Answered, NewWebhook, WebhookChanges};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{Create, Delete, Granted, Read, Update, Webhooks};
+use crate::request::body::{JsonBody, given, present};
+use crate::request::extract::PathParts;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewBody {
+    name: Option<String>,
+    url: String,
+    topics: Vec<String>,
+    headers: Option<Map<String, Value>>,
+    enabled: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangesBody {
+    #[serde(default, deserialize_with = "present")]
+    name: Option<Option<String>>,
+    #[serde(default, deserialize_with = "given")]
+    url: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    topics: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "given")]
+    headers: Option<Map<String, Value>>,
+    #[serde(default, deserialize_with = "given")]
+    enabled: Option<bool>,
+}
+
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Read)>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.list_webhooks(&caller).await?))
+}
+
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Create)>,
+    JsonBody(body): JsonBody<NewBody>,
+) -> Result<Response, ApiError> {
+    let NewBody { name, url, topics, headers, enabled } = body;
+    let new = NewWebhook { name, url, topics, headers: headers.unwrap_or_default(), enabled: enabled.unwrap_or(true) };
+    let (Answered { data, warnings }, secret) = state.app.create_webhook(&caller, new).await?;
+    let mut answer = json!({ "data": data, "secret": secret });
+    render::add_warnings(&mut answer, warnings);
+    Ok((StatusCode::CREATED, axum::Json(answer)).into_response())
+}
+
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.webhook(&caller, &id).await?))
+}
+
+pub(crate) async fn update(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<ChangesBody>,
+) -> Result<Response, ApiError> {
+    let ChangesBody { name, url, topics, headers, enabled } = body;
+    let changes = WebhookChanges { name, url, topics, headers, enabled };
+    Ok(render::answered(StatusCode::OK, &state.app.update_webhook(&caller, &id, changes).await?))
+}
+
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Delete)>,
+    PathParts(id): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_webhook(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn test(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    let event_id = state.app.test_webhook(&caller, &id).await?;
+    Ok(render::data(StatusCode::ACCEPTED, &json!({ "eventId": event_id })))
+}
+
+pub(crate) async fn rotate_secret(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    let secret = state.app.rotate_webhook_secret(&caller, &id).await?;
+    Ok(axum::Json(json!({ "secret": secret })).into_response())
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Webhooks, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_webhook(&caller, &id).await?))
+}

@@ -1,0 +1,86 @@
+//! `GET /api/v1/me` with what belongs to the caller, the claim of the account that was made at boot, and what everybody may know.
+
+pub(crate) mod document;
+
+use axum::{Router, routing};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::run_sized;
+use blockbase_app::schema::Error;
+use blockbase_app::schema::json::{holds_nul, parse_members};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{Claiming, Granted, Person};
+use crate::request::body::{JsonBody, JsonText};
+use crate::request::extract::{Authenticated, Presented};
+
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/instance", routing::get(instance))
+        .route("/api/v1/me", routing::get(verdict))
+        .route("/api/v1/me/permissions", routing::get(permissions))
+        .route("/api/v1/me/preferences", routing::get(preferences).patch(change_preferences))
+        .route("/api/v1/admin/claim", routing::post(claim))
+}
+
+/// The identity verdict; a bad credential is an answer, not an error.
+pub(crate) async fn verdict(State(state): State<AppState>, Presented(credentials): Presented) -> Result<Response, ApiError> {
+    let verdict = state.app.me(&credentials).await?;
+    let json = verdict.as_deref().unwrap_or(r#"{"authenticated":false}"#);
+    Ok(render::json_bytes(StatusCode::OK, json.as_bytes().to_vec()))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ClaimBody {
+    name: String,
+    new_password: String,
+}
+
+pub(crate) async fn claim(
+    State(state): State<AppState>,
+    Claiming(credentials): Claiming,
+    JsonBody(body): JsonBody<ClaimBody>,
+) -> Result<Response, ApiError> {
+    state.app.claim(&credentials, body.name, body.new_password).await?;
+    Ok(render::data(StatusCode::OK, &json!({ "claimed": true })))
+}
+
+/// What a client needs to know before somebody signs in. It looks at no credential.
+pub(crate) async fn instance(State(state): State<AppState>) -> Result<Response, ApiError> {
+    Ok(render::json(StatusCode::OK, &state.app.instance().await?))
+}
+
+/// What the caller may do.
+pub(crate) async fn permissions(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.own_permissions(&caller)?))
+}
+
+/// What the user keeps.
+pub(crate) async fn preferences(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Person>,
+) -> Result<Response, ApiError> {
+    Ok(render::data_bytes(StatusCode::OK, state.app.preferences(&caller).await?.as_bytes()))
+}
+
+pub(crate) async fn change_preferences(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<Person>,
+    JsonText(text): JsonText,
+) -> Result<Response, ApiError> {
+    if holds_nul(&text) {
+        return Err(Error::invalid_request("Text of the body holds a NUL character.").into());
+    }
+    let changes = run_sized(text.len(), || parse_members(&text))?;
+    Ok(render::data_bytes(StatusCode::OK, state.app.change_preferences(&caller, changes).await?.as_bytes()))
+}

@@ -1,0 +1,108 @@
+//! `GET /api/v1/openapi.json`: the OpenAPI 3.1 document of the live schema and of the installed blocks' actions.
+//!
+//! The document shows what its caller may know of, and nothing else: `app` says what that is. What was made is kept, so that
+//! polling clients cost no building.
+
+use axum::{Router, routing};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::Visible;
+use blockbase_app::schema::Error;
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::sync::Mutex;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::edge::security_headers;
+use crate::request::extract::Authenticated;
+use crate::request::precondition::IfNoneMatch;
+use crate::routes::document;
+
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new().route("/api/v1/openapi.json", routing::get(handle))
+}
+
+/// Documents kept: one a group of callers who may know of the same.
+const DOCUMENTS_MAX: usize = 8;
+
+/// A document as it is sent.
+struct Document {
+    key: Key,
+    bytes: Bytes,
+    /// Quoted, strong.
+    etag: HeaderValue,
+}
+
+/// What a document depends on.
+#[derive(PartialEq)]
+struct Key {
+    schema_version: i64,
+    blocks_version: i64,
+    objects: Vec<(String, bool)>,
+    actions: Vec<(String, usize)>,
+}
+
+impl Key {
+    fn of(visible: &Visible) -> Key {
+        Key {
+            schema_version: visible.registry.version,
+            blocks_version: visible.blocks_version,
+            objects: visible.objects.clone(),
+            actions: visible.actions.iter().map(|(block, place)| (block.name().to_owned(), *place)).collect(),
+        }
+    }
+}
+
+/// Documents made before, the latest used first.
+#[derive(Default)]
+pub(crate) struct Documents(Mutex<VecDeque<Arc<Document>>>);
+
+impl Documents {
+    /// The document of what is visible. One is built at a time, and off the threads that serve requests.
+    async fn get(&self, visible: Visible, service: document::Service) -> Result<Arc<Document>, Error> {
+        let key = Key::of(&visible);
+        let mut kept = self.0.lock().await;
+        let found = kept.iter().position(|document| document.key == key).and_then(|place| kept.remove(place));
+        let document = match found {
+            Some(document) => document,
+            None => {
+                let build = move || serde_json::to_vec(&document::build(&visible, &service));
+                let bytes = tokio::task::spawn_blocking(build).await.map_err(Error::internal)?.map_err(Error::internal)?;
+                let etag = format!("\"{}\"", hex::encode(Sha256::digest(&bytes)));
+                let etag = HeaderValue::from_str(&etag).map_err(Error::internal)?;
+                Arc::new(Document { key, bytes: bytes.into(), etag })
+            }
+        };
+        kept.truncate(DOCUMENTS_MAX - 1);
+        kept.push_front(Arc::clone(&document));
+        Ok(document)
+    }
+}
+
+pub(crate) async fn handle(
+    State(state): State<AppState>,
+    Authenticated(caller): Authenticated,
+    known: IfNoneMatch,
+) -> Result<Response, ApiError> {
+    let service = document::Service {
+        require_auth: state.app.settings().require_auth,
+        cookie_name: state.app.cookies().name(),
+        bulk_records_max: state.app.settings().bulk_records_max,
+    };
+    let document = state.documents.get(state.app.visible(&caller), service).await?;
+    let mut response = match document.etag.to_str().is_ok_and(|etag| known.names(etag)) {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => ([(header::CONTENT_TYPE, "application/json")], document.bytes.clone()).into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, document.etag.clone());
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
+    // Callers see different documents under one address.
+    headers.insert(header::VARY, security_headers::CREDENTIALS);
+    Ok(response)
+}

@@ -1,0 +1,262 @@
+//! The paths under which objects, fields and relationships are defined.
+
+use blockbase_app::schema::{
+    Constraints, Field, FieldType, NAME_PATTERN, ObjectDefinition, OnDelete, Relationship, RelationshipKind, Resource,
+};
+use blockbase_app::{ChangePlan, Dependent, SchemaHistoryAnswer};
+use serde_json::{Value, json};
+
+use crate::openapi::answers::of;
+use crate::openapi::components::{exact_object, list_of, members, schema};
+use crate::openapi::operation::{Operation, Paths, path_parameter, query_parameter};
+
+fn name() -> Value {
+    json!({ "type": "string", "pattern": NAME_PATTERN })
+}
+
+fn groups() -> Value {
+    json!({ "type": "array", "items": { "type": "array", "items": { "type": "string" } } })
+}
+
+/// The keys of a field in a body. Keys that answers may leave out may be null in a body.
+fn field_keys() -> Value {
+    let optional = |kind: &str| json!([kind, "null"]);
+    json!({
+        "name": name(),
+        "type": { "type": "string", "enum": FieldType::ALL.map(FieldType::name) },
+        "label": { "type": optional("string") },
+        "description": { "type": optional("string") },
+        "required": { "type": "boolean", "description": "Whether each record needs a value." },
+        "isUnique": { "type": "boolean", "description": "Whether no two records may have the same value." },
+        "indexed": { "type": "boolean", "description": "Whether an index helps filters and sorting." },
+        "default": { "description": "The value of records that are created without one." },
+        "min": { "type": optional("number"), "description": "Least value of a number, least length of a text." },
+        "max": { "type": optional("number"), "description": "Greatest value of a number, greatest length of a text." },
+        "pattern": { "type": optional("string"), "description": "A regular expression of Rust's `regex` crate that matches somewhere in the text." },
+        "options": { "type": optional("array"), "items": { "type": "string" }, "description": "The values of enum and multi_enum." },
+        "scale": { "type": optional("integer"), "minimum": 0, "maximum": 12, "description": "Digits after the point of decimal, currency and percentage." },
+    })
+}
+
+/// The same keys for a change of a field. Each may be null, which removes it.
+fn changes(mut keys: Value) -> Value {
+    for key in ["required", "isUnique", "indexed"] {
+        keys[key]["type"] = json!(["boolean", "null"]);
+    }
+    members(&[], keys)
+}
+
+pub(crate) fn schemas() -> Value {
+    let mut on_delete = of::<Option<OnDelete>>();
+    remove_description(&mut on_delete);
+    let mut kind = of::<RelationshipKind>();
+    remove_description(&mut kind);
+    let nullable = |value: Value| json!({ "anyOf": [value, { "type": "null" }] });
+    json!({
+        "SvcFieldInput": members(&["name", "type"], field_keys()),
+        "SvcFieldChanges": changes(field_keys()),
+        "SvcObjectInput": members(&["name"], json!({
+            "name": name(),
+            "label": { "type": ["string", "null"] },
+            "description": { "type": ["string", "null"] },
+            "fields": { "type": "array", "items": schema("SvcFieldInput") },
+            "constraints": of::<Constraints>(),
+            "indexes": groups(),
+        })),
+        "SvcObjectChanges": members(&[], json!({
+            "label": { "type": ["string", "null"] },
+            "description": { "type": ["string", "null"] },
+            "constraints": nullable(of::<Constraints>()),
+            "indexes": nullable(groups()),
+        })),
+        "SvcRelationshipInput": members(&["name", "kind", "source", "target"], json!({
+            "name": name(),
+            "kind": kind,
+            "source": { "type": "string" },
+            "target": { "type": "string" },
+            "required": { "type": "boolean" },
+            "onDelete": on_delete,
+        })),
+        "SvcSchemaChange": { "description": "`op` and what it changed.", "oneOf": [
+            change("create_object", json!({ "object": of::<ObjectDefinition>() })),
+            change("update_object", json!({ "object": name(), "before": of::<ObjectDefinition>(), "after": of::<ObjectDefinition>() })),
+            change("delete_object", json!({ "object": name(), "cascade": { "type": "boolean" } })),
+            change("add_field", json!({ "object": name(), "field": of::<Field>() })),
+            change("alter_field", json!({
+                "object": name(), "field": name(), "before": of::<Field>(), "after": of::<Field>(),
+            })),
+            change("drop_field", json!({ "object": name(), "field": of::<Field>() })),
+            change("create_relationship", json!({ "relationship": of::<Relationship>() })),
+            change("delete_relationship", json!({ "relationship": of::<Relationship>() })),
+        ] },
+    })
+}
+
+/// A part of a body needs no description that answers have.
+fn remove_description(schema: &mut Value) {
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("description");
+    }
+}
+
+fn change(op: &str, mut about: Value) -> Value {
+    about["op"] = json!({ "type": "string", "enum": [op] });
+    exact_object(about)
+}
+
+fn hidden() -> Value {
+    json!({ "type": "integer", "minimum": 0, "description": "How many dependents there are that the caller may not read." })
+}
+
+fn dry_run() -> Value {
+    query_parameter(
+        "dryRun",
+        "Whether to only say what the change would do. Where rows have to be looked at, that needs read on the whole object.",
+        json!({ "type": "boolean", "default": false }),
+    )
+}
+
+/// What is there after the change, or its plan.
+fn or_plan(thing: Value) -> Value {
+    json!({ "anyOf": [thing, of::<ChangePlan>()] })
+}
+
+const PLANNED: &str = "With `dryRun`: what the change would do.";
+
+fn operation(verb: &str, summary: &str) -> Operation {
+    Operation::gated(Resource::Objects, "schema", verb, summary)
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    objects(paths);
+    fields(paths);
+    relationships(paths);
+    let whole = exact_object(json!({
+        "version": { "type": "integer", "format": "int64" },
+        "objects": list_of(of::<ObjectDefinition>()),
+        "relationships": list_of(of::<Relationship>()),
+    }));
+    let get = operation("get", "Get the whole schema").answers_data(200, "The schema at one version.", whole);
+    paths.add("get", "/api/v1/schema", get);
+    let migrations = operation("listMigrations", "List the schema's changes, newest first")
+        .parameters([
+            query_parameter("object", "Only changes that touched this object.", json!({ "type": "string" })),
+            query_parameter("before", "Only versions below this.", json!({ "type": "integer", "format": "int64", "minimum": 1 })),
+            query_parameter(
+                "limit",
+                "Changes at most; all where it is left out, and never more than 1000 where it is given.",
+                json!({ "type": "integer", "format": "int64", "minimum": 1 }),
+            ),
+        ])
+        .problems(&[400]);
+    paths.add(
+        "get",
+        "/api/v1/schema/migrations",
+        migrations.answers_data(200, "The changes.", list_of(of::<SchemaHistoryAnswer>())),
+    );
+}
+
+fn objects(paths: &mut Paths) {
+    let object = || path_parameter("name", "The object's name.", json!({ "type": "string" }));
+    let base = "/api/v1/objects";
+    paths.add(
+        "get",
+        base,
+        operation("listObjects", "List all objects").answers_data(200, "The objects.", list_of(of::<ObjectDefinition>())),
+    );
+    let create = operation("createObject", "Create an object, usable at once")
+        .parameter(dry_run())
+        .json_body(schema("SvcObjectInput"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
+        .problems(&[409])
+        .answers_data(201, "The new object.", of::<ObjectDefinition>());
+    paths.add("post", base, create);
+    let base = "/api/v1/objects/{name}";
+    let get = operation("getObject", "Get an object").parameter(object()).problems(&[400, 404]).answers_data(
+        200,
+        "The object.",
+        of::<ObjectDefinition>(),
+    );
+    paths.add("get", base, get);
+    let update = operation("updateObject", "Change an object's label, description, constraints and indexes")
+        .parameters([object(), dry_run()])
+        .json_body(schema("SvcObjectChanges"))
+        .problems(&[404])
+        .answers_data(
+            200,
+            "The object as it is now, or with `dryRun` what the change would do.",
+            or_plan(of::<ObjectDefinition>()),
+        );
+    paths.add("patch", base, update);
+    let cascade = query_parameter(
+        "cascade",
+        "Whether relationships of other objects that need this one go with it.",
+        json!({ "type": "boolean" }),
+    );
+    let delete = operation("deleteObject", "Delete an object with its records")
+        .parameters([object(), cascade, dry_run()])
+        .problems(&[400, 404, 409])
+        .answers_data(200, PLANNED, of::<ChangePlan>())
+        .answers_nothing(204, "The object is deleted.");
+    paths.add("delete", base, delete);
+    let field = query_parameter(
+        "field",
+        "Of this field alone, or of the column of a relationship, such as `owner_id`.",
+        json!({ "type": "string" }),
+    );
+    let dependents = operation("listDependents", "List what depends on an object, or on a field of it")
+        .describe(
+            "Needs read on `objects`. Roles are listed for those who may read `roles`, webhooks for readers of `webhooks`, subscriptions of \
+             `events`, blocks of `blocks`, tasks of `tasks`; the others are counted. What names no object, such as a role with `*`, is \
+             left out.",
+        )
+        .parameters([object(), field])
+        .problems(&[400, 404])
+        .answers(200, "The dependents.", exact_object(json!({ "data": list_of(of::<Dependent>()), "hidden": hidden() })));
+    paths.add("get", "/api/v1/objects/{name}/dependents", dependents);
+}
+
+fn fields(paths: &mut Paths) {
+    let object = || path_parameter("name", "The object's name.", json!({ "type": "string" }));
+    let field = || path_parameter("field", "The field's name.", json!({ "type": "string" }));
+    let add = operation("addField", "Add a field to an object")
+        .parameters([object(), dry_run()])
+        .json_body(schema("SvcFieldInput"))
+        .problems(&[404])
+        .answers_data(200, PLANNED, of::<ChangePlan>())
+        .answers_data(201, "The new field.", of::<Field>());
+    paths.add("post", "/api/v1/objects/{name}/fields", add);
+    let base = "/api/v1/objects/{name}/fields/{field}";
+    let alter = operation("alterField", "Change a field, or rename it by its name")
+        .describe("Needs update on `objects`. With records a type only widens: integer to big_integer to decimal, integer to float, any single value to text. Without records it may become any.")
+        .parameters([object(), field(), dry_run()])
+        .json_body(schema("SvcFieldChanges"))
+        .problems(&[404])
+        .answers_data(200, "The field as it is now, or with `dryRun` what the change would do.", or_plan(of::<Field>()));
+    paths.add("patch", base, alter);
+    let drop = operation("dropField", "Drop a field with its values")
+        .parameters([object(), field(), dry_run()])
+        .problems(&[400, 404])
+        .answers_data(200, PLANNED, of::<ChangePlan>())
+        .answers_nothing(204, "The field is gone.");
+    paths.add("delete", base, drop);
+}
+
+fn relationships(paths: &mut Paths) {
+    let base = "/api/v1/relationships";
+    let all = operation("listRelationships", "List all relationships");
+    paths.add("get", base, all.answers_data(200, "The relationships.", list_of(of::<Relationship>())));
+    let create = operation("createRelationship", "Relate two objects")
+        .parameter(dry_run())
+        .json_body(schema("SvcRelationshipInput"))
+        .answers_data(200, PLANNED, of::<ChangePlan>())
+        .answers_data(201, "The new relationship.", of::<Relationship>());
+    paths.add("post", base, create);
+    let id = path_parameter("id", "The relationship's number.", json!({ "type": "integer", "format": "int64" }));
+    let delete = operation("deleteRelationship", "Delete a relationship with its column or links")
+        .parameters([id, dry_run()])
+        .problems(&[400, 404])
+        .answers_data(200, PLANNED, of::<ChangePlan>())
+        .answers_nothing(204, "The relationship is deleted.");
+    paths.add("delete", "/api/v1/relationships/{id}", delete);
+}

@@ -1,0 +1,109 @@
+//! `GET /metrics`: what telemetry has, in Prometheus' text format, for those who operate the server.
+//!
+//! Metrics name objects by the topics of their events, blocks and consumers, which not every caller may know of. So they are for
+//! a bearer of the token, for whoever reaches the listener of their own, or else for this machine alone.
+
+use std::net::SocketAddr;
+
+use axum::Router;
+use axum::extract::{ConnectInfo, State};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use blockbase_app::schema::{Code, Error, Result};
+use blockbase_telemetry::{PROMETHEUS_CONTENT_TYPE, Telemetry};
+use sha2::{Digest, Sha256};
+
+use crate::AppState;
+use crate::answer::error::{ApiError, no_method, no_route};
+use crate::edge::host::{KnownHosts, NamedHost};
+use crate::edge::security_headers;
+
+/// Who is shown the metrics.
+#[derive(Clone)]
+pub struct Metrics {
+    pub telemetry: Telemetry,
+    pub access: MetricsAccess,
+}
+
+/// The rule of one listener.
+#[derive(Clone)]
+pub enum MetricsAccess {
+    /// Clients that send this bearer token.
+    Token(String),
+    /// Whoever is on this machine, by no proxy's word. Never where the public URL leads elsewhere: a proxy on this machine would
+    /// let everybody in.
+    ThisMachine { public_url_is_local: bool, hosts: KnownHosts },
+    /// Whoever reaches it: a listener of their own that is not on loopback.
+    Anybody,
+}
+
+impl MetricsAccess {
+    fn check(&self, uri: &Uri, peer: SocketAddr, headers: &HeaderMap) -> Result<()> {
+        match self {
+            MetricsAccess::Anybody => Ok(()),
+            MetricsAccess::Token(token) => {
+                let sent = headers.get(header::AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes);
+                let sent = sent.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case(b"bearer "));
+                // Hashes differ everywhere at once, so the time of the comparison says nothing of the token.
+                match sent.is_some_and(|(_, sent)| Sha256::digest(sent.trim_ascii()) == Sha256::digest(token)) {
+                    true => Ok(()),
+                    false => {
+                        Err(Error::new(Code::Unauthorized, "Send the token of SVC_METRICS_TOKEN as `Authorization: Bearer …`."))
+                    }
+                }
+            }
+            MetricsAccess::ThisMachine { public_url_is_local, hosts } => {
+                let is_forwarded = headers.keys().any(|name| name == "forwarded" || name.as_str().starts_with("x-forwarded-"));
+                let is_here = *public_url_is_local && peer.ip().to_canonical().is_loopback() && !is_forwarded;
+                let is_known = NamedHost::of(uri, headers).is_ok_and(|host| hosts.check(&host).is_ok());
+                // A script of any page on this machine would come from here too.
+                match is_here && is_known && !headers.contains_key(header::ORIGIN) {
+                    true => Ok(()),
+                    false => Err(Error::new(
+                        Code::Forbidden,
+                        "Metrics are shown on this machine alone. Set SVC_METRICS_TOKEN or SVC_METRICS_LISTEN to scrape them from elsewhere.",
+                    )),
+                }
+            }
+        }
+    }
+}
+
+impl Metrics {
+    async fn answer(&self, uri: &Uri, peer: SocketAddr, headers: &HeaderMap) -> Result<Response> {
+        self.access.check(uri, peer, headers)?;
+        let telemetry = self.telemetry.clone();
+        // Thousands of series take a while to be written.
+        let text = tokio::task::spawn_blocking(move || telemetry.render_prometheus()).await.map_err(Error::internal)?;
+        let text = text.map_err(Error::internal)?;
+        Ok(([(header::CONTENT_TYPE, PROMETHEUS_CONTENT_TYPE)], text).into_response())
+    }
+}
+
+/// On the main listener, where the metrics have none of their own.
+pub(crate) async fn handle(
+    State(state): State<AppState>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let metrics = state.settings.metrics.as_ref().ok_or_else(|| Error::internal("there are no metrics"))?;
+    Ok(metrics.answer(&uri, peer, &headers).await?)
+}
+
+/// What a listener of the metrics' own serves: `GET /metrics` and nothing else.
+pub fn metrics_router(metrics: Metrics) -> Router {
+    async fn answer(
+        State(metrics): State<Metrics>,
+        ConnectInfo(peer): ConnectInfo<SocketAddr>,
+        uri: Uri,
+        headers: HeaderMap,
+    ) -> Response {
+        let answered = metrics.answer(&uri, peer, &headers).await;
+        let mut response = answered.unwrap_or_else(|error| ApiError(error).into_response());
+        security_headers::add_headers(uri.path(), false, response.headers_mut());
+        response
+    }
+    Router::new().route("/metrics", get(answer)).fallback(no_route).method_not_allowed_fallback(no_method).with_state(metrics)
+}

@@ -1,0 +1,43 @@
+//! This document, health.
+
+use serde_json::json;
+
+use crate::openapi::components::schema;
+use crate::openapi::operation::{Caller, Operation, Paths, header_parameter, headers};
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let known = header_parameter("If-None-Match", "The `ETag` of a document that is there already.", json!({ "type": "string" }));
+    let tagged = [("ETag", "ETag"), ("Cache-Control", "CacheControl"), ("Vary", "Vary")];
+    let document = json!({ "application/json": { "schema": { "type": "object" } } });
+    let openapi = Operation::new("service.openapi", "service", "Get this document")
+        .describe("OpenAPI 3.1, of the objects and actions that the caller may know of. It changes at once with the schema.")
+        .called_by(Caller::Granted)
+        .parameter(known)
+        .problems(&[304])
+        .response(200, json!({ "description": "The document.", "headers": headers(&tagged), "content": document }));
+    paths.add("get", "/api/v1/openapi.json", openapi);
+
+    let status = |word: &str| {
+        json!({
+            "type": "object",
+            "properties": { "status": { "type": "string", "const": word } },
+            "required": ["status"],
+            "additionalProperties": false,
+        })
+    };
+    let health = |verb: &str, summary: &str| {
+        Operation::new(format!("service.{verb}"), "service", summary).called_by(Caller::Unseen).without(&[401, 403, 429, 503])
+    };
+    let alive = health("alive", "Ask whether the process lives").describe("For restarts. No rate limit counts it.").answers(
+        200,
+        "It lives.",
+        status("ok"),
+    );
+    paths.add("get", "/healthz", alive);
+    let body = json!({ "application/json": { "schema": schema("SvcError") } });
+    let ready = health("ready", "Ask whether requests can be served")
+        .describe("For load balancers: the database answers, and the server is not stopping. No rate limit counts it.")
+        .answers(200, "They can be.", status("ready"))
+        .response(503, json!({ "description": "They cannot.", "headers": headers(&[]), "content": body }));
+    paths.add("get", "/readyz", ready);
+}

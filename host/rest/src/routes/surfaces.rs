@@ -1,0 +1,142 @@
+//! The other surfaces over HTTP: GraphQL, MCP and the console's page, mounted behind the same middleware as REST.
+//!
+//! They get the caller and the body, found and bounded as for REST, the body when they ask for it, and answer in their own form. This crate knows of them only
+//! what is said here.
+
+pub(crate) mod graphql_document;
+pub(crate) mod mcp_document;
+
+use axum::{Router, routing};
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use blockbase_app::{IncomingBody, Invoker, QuotaOwner};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use http_body_util::combinators::BoxBody;
+
+use crate::AppState;
+use crate::answer::error::{ApiError, no_route};
+use crate::request::body;
+use crate::request::extract::{RequestInfo, credentials, response_room};
+
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/graphql", routing::get(graphql).post(graphql).put(graphql).delete(graphql))
+        .route("/api/v1/graphql/assets/{name}", routing::get(graphql))
+        .route("/api/v1/mcp", routing::get(mcp).post(mcp).delete(mcp))
+        .route("/", routing::any(root))
+        .route("/admin", routing::get(console))
+        .route("/admin/", routing::get(console))
+        .route("/admin/{*path}", routing::get(console))
+}
+
+/// Where the console is.
+const CONSOLE: &str = "/admin";
+
+/// Answers a request, whose body it reads once it has let the caller in.
+pub type Surface = Arc<
+    dyn Fn(Invoker, axum::http::Request<IncomingBody>) -> BoxFuture<'static, axum::http::Response<BoxBody<Bytes, Infallible>>>
+        + Send
+        + Sync,
+>;
+
+/// Answers a GET by its path and headers: the console's page and files, which are the same for everybody. `None` for a file that
+/// there is not.
+pub type Pages = Arc<dyn Fn(&str, &HeaderMap) -> Option<axum::http::Response<BoxBody<Bytes, Infallible>>> + Send + Sync>;
+
+/// The surfaces beside REST.
+#[derive(Clone)]
+pub struct Surfaces {
+    /// `/admin` and what is below
+    pub console: Pages,
+    /// `/api/v1/graphql`, and `/api/v1/graphql/assets/{name}`, which are files for browsers
+    pub graphql: Surface,
+    /// `/api/v1/mcp`
+    pub mcp: Surface,
+}
+
+async fn answer(surface: &Surface, state: &AppState, request: Request) -> Response {
+    let (parts, incoming) = request.into_parts();
+    let credentials = credentials(&parts);
+    let invoker = Invoker {
+        caller: match state.app.authenticate(&credentials).await {
+            Ok(caller) => response_room(&parts, state, &caller).await.map(|()| caller),
+            Err(refused) => Err(refused),
+        },
+        request_id: parts.extensions.get::<RequestInfo>().map(|info| info.request_id.clone()).unwrap_or_default(),
+        credentials,
+    };
+    // A caller who presents what does not hold is refused before.
+    let owner = invoker.caller.as_ref().map_or(QuotaOwner::Service, |caller| caller.quota_owner().clone());
+    let (state, head) = (state.clone(), parts.clone());
+    let body = IncomingBody::new(async move {
+        let bytes_max = state.settings.body_bytes_max;
+        body::read_body(&head, incoming, &state, owner, bytes_max).await.map_err(|ApiError(error)| error)
+    });
+    surface(invoker, Request::from_parts(parts, body)).await.map(Body::new)
+}
+
+pub(crate) async fn graphql(State(state): State<AppState>, request: Request) -> Response {
+    answer(&state.surfaces.graphql, &state, request).await
+}
+
+/// No credential is looked at: the page asks the API like any other client.
+pub(crate) async fn console(State(state): State<AppState>, uri: Uri, headers: HeaderMap) -> Response {
+    match (state.surfaces.console)(uri.path(), &headers) {
+        Some(answer) => answer.map(Body::new),
+        None => no_route(uri).await,
+    }
+}
+
+/// `/`: people are sent to the console, programs learn that there is nothing.
+pub(crate) async fn root(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    match matches!(method, Method::GET | Method::HEAD) && names_html(&headers) {
+        // Found, for this once: what `/` is may change.
+        true => (StatusCode::FOUND, [(header::LOCATION, CONSOLE), (header::VARY, "accept")]).into_response(),
+        false => no_route(uri).await,
+    }
+}
+
+/// Whether `Accept` names HTML, as browsers do. Programs that take everything do not.
+fn names_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|range| {
+        let mut parts = range.split(';').map(str::trim);
+        let is_html = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("text/html"));
+        let refused = |part: &str| part.strip_prefix("q=").is_some_and(|quality| quality.parse() == Ok(0.0));
+        is_html && !parts.any(refused)
+    })
+}
+
+pub(crate) async fn mcp(State(state): State<AppState>, request: Request) -> Response {
+    answer(&state.surfaces.mcp, &state, request).await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_browser_names_html_and_a_program_does_not() {
+        let names = |accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
+            names_html(&headers)
+        };
+        for accept in ["text/html", "text/html,application/xhtml+xml,*/*;q=0.8", "application/json, Text/HTML;q=0.1"] {
+            assert!(names(accept), "{accept}");
+        }
+        for accept in ["*/*", "text/*", "application/json", "text/html;q=0", "text/html;level=1;q=0.000", "", "text/htmlx"] {
+            assert!(!names(accept), "{accept}");
+        }
+        assert!(!names_html(&HeaderMap::new()));
+    }
+}

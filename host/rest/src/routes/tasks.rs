@@ -1,0 +1,120 @@
+//! `/api/v1/tasks`.
+
+pub(crate) mod document;
+
+use axum::{Router, routing};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use blockbase_app::{NewTask, TaskChanges};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::AppState;
+use crate::answer::error::ApiError;
+use crate::answer::render;
+use crate::request::admission::{Create, Delete, Granted, Read, Tasks, Update};
+use crate::request::body::{JsonBody, given};
+use crate::request::extract::{PathParts, QueryPairs};
+
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/v1/tasks", routing::get(list).post(create))
+        .route("/api/v1/tasks/{id}", routing::get(get).patch(update).delete(delete))
+        .route("/api/v1/tasks/{id}/adopt", routing::post(adopt))
+        .route("/api/v1/tasks/{id}/run", routing::post(run))
+        .route("/api/v1/tasks/{id}/runs", routing::get(runs))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewBody {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    schedule: String,
+    config: Value,
+    enabled: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChangesBody {
+    #[serde(default, deserialize_with = "given")]
+    enabled: Option<bool>,
+    #[serde(default, deserialize_with = "given")]
+    schedule: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    config: Option<Value>,
+}
+
+pub(crate) async fn list(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Read)>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.list_tasks(&caller).await?))
+}
+
+pub(crate) async fn create(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Create)>,
+    JsonBody(body): JsonBody<NewBody>,
+) -> Result<Response, ApiError> {
+    let NewBody { name, kind, schedule, config, enabled } = body;
+    let new = NewTask { name, kind, schedule, config, enabled: enabled.unwrap_or(true) };
+    Ok(render::data(StatusCode::CREATED, &state.app.create_task(&caller, new).await?))
+}
+
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Read)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.task(&caller, &id).await?))
+}
+
+pub(crate) async fn update(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Update)>,
+    PathParts(id): PathParts<String>,
+    JsonBody(body): JsonBody<ChangesBody>,
+) -> Result<Response, ApiError> {
+    let changes = TaskChanges { enabled: body.enabled, schedule: body.schedule, config: body.config };
+    Ok(render::data(StatusCode::OK, &state.app.update_task(&caller, &id, changes).await?))
+}
+
+pub(crate) async fn delete(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Delete)>,
+    PathParts(id): PathParts<String>,
+) -> Result<StatusCode, ApiError> {
+    state.app.delete_task(&caller, &id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn run(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.run_task(&caller, &id).await?))
+}
+
+pub(crate) async fn runs(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Read)>,
+    PathParts(id): PathParts<String>,
+    query: QueryPairs,
+) -> Result<Response, ApiError> {
+    let paging = query.page_beside(&[])?;
+    Ok(render::json_bytes(StatusCode::OK, state.app.task_runs(&caller, &id, paging).await?.into_bytes()))
+}
+
+pub(crate) async fn adopt(
+    State(state): State<AppState>,
+    Granted(caller, ..): Granted<(Tasks, Update)>,
+    PathParts(id): PathParts<String>,
+) -> Result<Response, ApiError> {
+    Ok(render::data(StatusCode::OK, &state.app.adopt_task(&caller, &id).await?))
+}

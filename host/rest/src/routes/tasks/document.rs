@@ -1,0 +1,106 @@
+//! Scheduled tasks and their runs.
+
+use blockbase_app::schema::Resource;
+use blockbase_app::{TaskAnswer, TaskRunAnswer};
+use serde_json::json;
+
+use crate::openapi::answers::of;
+use crate::openapi::components::list_of;
+use crate::openapi::operation::{Operation, Paths, path_parameter};
+use crate::routes::data::filters_document::paging_parameters;
+
+fn operation(verb: &str, summary: &str) -> Operation {
+    Operation::gated(Resource::Tasks, "tasks", verb, summary)
+}
+
+pub(crate) fn describe(paths: &mut Paths) {
+    let task = || path_parameter("id", "The task's id, or its name.", json!({ "type": "string" }));
+    let base = "/api/v1/tasks";
+    let list = operation("list", "List the tasks").answers_data(200, "The tasks.", list_of(of::<TaskAnswer>()));
+    paths.add("get", base, list);
+    let call = json!({
+        "description": "Of `block_action`.",
+        "type": "object",
+        "properties": {
+            "block": { "type": "string" },
+            "action": { "type": "string" },
+            "input": { "description": "What the action gets; `{}` where it is left out." },
+        },
+        "required": ["block", "action"],
+        "additionalProperties": false,
+    });
+    let records =
+        "`keep`, the default, takes the user's id out of the records that they made; `delete` deletes those that they created.";
+    let erasure = json!({
+        "description": "Of `erase_user`.",
+        "type": "object",
+        "properties": {
+            "userId": { "type": "string", "format": "uuid" },
+            "records": { "type": "string", "enum": ["keep", "delete"], "description": records },
+        },
+        "required": ["userId"],
+        "additionalProperties": false,
+    });
+    let body = json!({
+        "type": "object",
+        "properties": {
+            "name": { "type": "string", "pattern": "^[a-z][a-z0-9_\\-]*$", "maxLength": 64 },
+            "type": { "type": "string", "enum": ["block_action", "erase_user"] },
+            "schedule": { "type": "string", "examples": ["0 3 * * *"] },
+            "config": { "anyOf": [call, erasure] },
+            "enabled": { "type": ["boolean", "null"] },
+        },
+        "required": ["name", "type", "schedule", "config"],
+        "additionalProperties": false,
+    });
+    let create = operation("create", "Make a task that calls a block's action or erases a user")
+        .describe("It runs with the rights that its maker has at each run. Who may not call the action, or not delete users and events, is refused.")
+        .json_body(body)
+        .problems(&[404, 409])
+        .answers_data(201, "The new task.", of::<TaskAnswer>());
+    paths.add("post", base, create);
+    let base = "/api/v1/tasks/{id}";
+    let get = operation("get", "Get a task").parameter(task()).problems(&[400, 404]);
+    paths.add("get", base, get.answers_data(200, "The task.", of::<TaskAnswer>()));
+    let changes = json!({
+        "type": "object",
+        "properties": {
+            "enabled": { "type": "boolean" },
+            "schedule": { "type": "string" },
+            "config": { "description": "The whole configuration: `{ maxAgeDays }` of `anonymous_cleanup`, say." },
+        },
+        "additionalProperties": false,
+    });
+    let update = operation("update", "Enable, disable or tune a task")
+        .describe("Needs update on `tasks` and, for a block's action, what calling it needs. Whoever changes `config` becomes its maker. To change it of `anonymous_cleanup` needs delete on `users`.")
+        .parameter(task())
+        .json_body(changes)
+        .problems(&[404])
+        .answers_data(200, "The task as it is now.", of::<TaskAnswer>());
+    paths.add("patch", base, update);
+    let delete = operation("delete", "Delete a task with its runs")
+        .describe("Needs delete on `tasks` and what calling its action needs. Tasks that come with the service are disabled instead: 409.")
+        .parameter(task())
+        .problems(&[400, 404, 409])
+        .answers_nothing(204, "The task is gone.");
+    paths.add("delete", base, delete);
+    let run = operation("run", "Run a task now")
+        .describe("Answers when the run has ended. Needs update on `tasks` and what calling its action needs; `anonymous_cleanup` needs delete on `users`. While a run is under way it is 409.")
+        .parameter(task())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The run.", of::<TaskRunAnswer>());
+    paths.add("post", "/api/v1/tasks/{id}/run", run);
+    let adopt = operation("adopt", "Become the maker of a task")
+        .describe("It runs with the caller's rights from then on. Needs update on `tasks` and what calling its action needs: else 403, and nothing changes. Tasks that come with the service are 409.")
+        .parameter(task())
+        .problems(&[400, 404, 409])
+        .answers_data(200, "The task as it is now.", of::<TaskAnswer>());
+    paths.add("post", "/api/v1/tasks/{id}/adopt", adopt);
+    let runs = operation("listRuns", "List a task's runs, newest first")
+        .describe("Needs read on `tasks`. What a block's action answered is null for those who may not call it.")
+        .parameter(task())
+        .parameters(paging_parameters())
+        .problems(&[400, 404])
+        .answers_page("A page of runs.", of::<TaskRunAnswer>());
+    paths.add("get", "/api/v1/tasks/{id}/runs", runs);
+}
