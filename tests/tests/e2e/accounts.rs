@@ -1,5 +1,20 @@
 //! Sign-up, sign-in, sign-out, and what callers may do by their roles.
 
+pub(crate) mod better_auth;
+pub(crate) mod bootstrap;
+pub(crate) mod borrowed_rights;
+pub(crate) mod erasure;
+pub(crate) mod guests;
+pub(crate) mod preferences;
+pub(crate) mod rights_moved;
+pub(crate) mod rights_of_keys;
+pub(crate) mod rights_of_things;
+pub(crate) mod roles;
+pub(crate) mod sessions;
+pub(crate) mod sign_in_delays;
+pub(crate) mod user_sessions;
+pub(crate) mod view_as;
+
 use blockbase_tests::{Engine, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 

@@ -1,5 +1,11 @@
 //! Blocks: installed at run time, called in a sandbox, with exactly what was granted.
 
+pub(crate) mod hostile;
+pub(crate) mod insight;
+pub(crate) mod shipped;
+pub(crate) mod tasks;
+pub(crate) mod versions;
+
 use std::time::{Duration, Instant};
 
 use blockbase_tests::{Admin, example_block, on_both_engines, pack};

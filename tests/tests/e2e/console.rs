@@ -3,6 +3,8 @@
 //! `flows.mjs` has one flow for each screen: it belongs to the gate on SQLite. All else is long.
 //! Pictures go to `console-pictures/<engine>` in the target directory.
 
+pub(crate) mod page;
+
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -1,5 +1,16 @@
 //! Records over REST: created, listed, fetched, changed, deleted.
 
+pub(crate) mod aggregates;
+pub(crate) mod bad_fields;
+pub(crate) mod bulk;
+pub(crate) mod conditional;
+pub(crate) mod exact_values;
+pub(crate) mod exports;
+pub(crate) mod reads;
+pub(crate) mod relationships;
+pub(crate) mod search;
+pub(crate) mod upsert;
+
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
 

@@ -1,5 +1,14 @@
 //! The event stream: each commit once, in order, to whom may see it.
 
+pub(crate) mod deliveries;
+pub(crate) mod delivery_faults;
+pub(crate) mod lookups;
+pub(crate) mod outbox;
+pub(crate) mod stripe;
+pub(crate) mod subscriptions;
+pub(crate) mod topics;
+pub(crate) mod webhooks;
+
 use std::time::Duration;
 
 use blockbase_tests::{Admin, Engine, ServerBuilder, on_both_engines};

@@ -2,6 +2,8 @@
 
 mod actions;
 mod changes;
+pub(crate) mod clients;
+pub(crate) mod graphiql;
 mod permissions;
 mod reads;
 mod refused;

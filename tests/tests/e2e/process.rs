@@ -1,5 +1,10 @@
 //! The process: configuration, health, draining, the lock on the data directory, the command line.
 
+pub(crate) mod faults;
+pub(crate) mod instances;
+pub(crate) mod settings;
+pub(crate) mod telemetry;
+
 use std::process::Command;
 
 use blockbase_tests::{Engine, ServerBuilder, blockbase, finished, on_both_engines, until};
@@ -103,7 +108,7 @@ on_both_engines! {
         for is_empty in [true, false] {
             if !is_empty {
                 let admin = server.admin().await;
-                crate::webhooks::make(&admin, json!({ "url": "https://example.com/hook", "topics": ["data.#"] })).await;
+                crate::events::webhooks::make(&admin, json!({ "url": "https://example.com/hook", "topics": ["data.#"] })).await;
             }
             server.kill();
             let (status, text) = with(server.builder(), "another secret, as long as the first").fail().await;
@@ -120,7 +125,7 @@ on_both_engines! {
         let admin = server.admin().await;
         for number in [1, 2] {
             let url = format!("https://example.com/hook/{number}");
-            crate::webhooks::make(&admin, json!({ "url": url, "topics": ["data.#"] })).await;
+            crate::events::webhooks::make(&admin, json!({ "url": url, "topics": ["data.#"] })).await;
         }
         server.kill();
         // Earlier versions started with any secret, and remembered none.

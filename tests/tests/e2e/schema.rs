@@ -1,5 +1,8 @@
 //! Objects with fields of every type, and what the catalogue refuses.
 
+pub(crate) mod alterations;
+pub(crate) mod plans;
+
 use blockbase_tests::on_both_engines;
 use serde_json::{Value, json};
 

@@ -6,7 +6,7 @@ use blockbase_tests::{Admin, Server, ServerBuilder, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{PATH, codes, data};
-use crate::hostile;
+use crate::blocks::hostile;
 
 /// An open stream of results.
 struct Stream {

@@ -4,8 +4,8 @@ use blockbase_tests::{Engine, ServerBuilder};
 use serde_json::{Value, json};
 
 use super::Client;
+use crate::blocks::hostile::hand_made::HandMade;
 use crate::graphql::{codes, data};
-use crate::hostile::hand_made::HandMade;
 
 /// A block of one action and one hook `go`, as it was installed when its action's name was still free.
 const BLOCKS: [(&str, &str); 2] = [("bulk", "update_records"), ("update", "list_many")];

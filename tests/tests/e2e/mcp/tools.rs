@@ -4,7 +4,7 @@ use blockbase_tests::{Engine, ServerBuilder, example_block, on_both_engines};
 use serde_json::{Value, json};
 
 use super::{Client, initialization, make_schema, read_result};
-use crate::mask::Mask;
+use crate::promises::normalize::Mask;
 
 /// What a tool wrote and what REST wrote, ids and instants apart.
 #[track_caller]

@@ -1,0 +1,256 @@
+//! The tours of the README and of the documents, word by word, on both engines: each on a fresh server, and all on one.
+
+use std::process::{Command, Stdio};
+
+use blockbase_tests::{Server, ServerBuilder, blockbase, free_port, guests_directory, on_sqlite_first};
+
+/// The shell of the blocks that follow a `tour` mark.
+fn tour(document: &str) -> String {
+    let mut shell = String::new();
+    let mut rest = document;
+    while let Some((_, after)) = rest.split_once("<!-- tour -->\n```sh\n") {
+        let (commands, behind) = after.split_once("\n```").unwrap();
+        shell.push_str(commands);
+        shell.push('\n');
+        rest = behind;
+    }
+    shell
+}
+
+/// Runs a document's tour against a server: what it wrote to standard output, and that with its errors.
+pub(crate) async fn run(document: &str, server: &Server) -> (String, String) {
+    let script = tour(document)
+        .replace("http://127.0.0.1:4000", &server.base)
+        .replace("cargo run --release --", &blockbase().display().to_string())
+        // Who works in a checkout has no `blockbase` installed.
+        .replace("\nblockbase block", &format!("\n{} block", blockbase().display()));
+    assert!(script.contains(&server.base), "{script}");
+    let output = tokio::task::spawn_blocking(move || {
+        // A tour waits for what happens in the background: not for ever.
+        Command::new("timeout")
+            .args([
+                "--kill-after=5",
+                "900",
+                "bash",
+                "-e",
+                "-u",
+                "-o",
+                "pipefail",
+                "-c",
+                &format!("trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"),
+            ])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+            .env("CARGO_TARGET_DIR", guests_directory())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    })
+    .await
+    .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let all = format!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{all}");
+    (text, all)
+}
+
+on_sqlite_first! {
+    async fn the_tour_of_the_readme_works(server: Server) {
+        let (text, all) = run(include_str!("../../../../README.md"), &server).await;
+        for part in [
+            r#"{"data":{"name":"task","fields""#,
+            r#""title":"Buy cream for éclairs""#,
+            r#""totalCount":2,"totalPages":2"#,
+            r#""priority":8"#,
+            r#""name":"bakery""#,
+            r#""project":{"id":""#,
+            r#""fn":"sum","field":"priority","value":10,"filteredCount":2"#,
+            r#""name":"urgency","type":"integer""#,
+            r#"{"report":{"permissions":{"data":[{"resource":"task""#,
+            r#""installedAt""#,
+            r#""message":"Well done!""#,
+            r#""message":"completed a task""#,
+            ": open",
+            r#""topic":"data.task.created""#,
+            r#""topic":"data.task.updated""#,
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        assert!(!text.contains(r#"{"error""#), "{all}");
+    }
+}
+
+on_sqlite_first! {
+    async fn the_tour_of_identity_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let (text, all) = run(include_str!("../../../../docs/auth.md"), &server).await;
+        for part in [
+            r#""name":"writer","description":null,"permissions":[{"resource":"note""#,
+            r#"{"error":"forbidden","message":"#,
+            r#""roles":[{"id":""#,
+            r#""text":"hers""#,
+            r#""text":"by the program""#,
+            r#""roles":["writer"],"user":{"id":""#,
+            r#""apiKeyId":""#,
+            r#"{"authenticated":false}"#,
+            r#""text":"before signing up""#,
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        // One refusal is part of it, and Cleo's list has her own note alone.
+        assert_eq!(text.matches(r#"{"error""#).count(), 1, "{all}");
+        assert_eq!(text.matches(r#""text":"of the admin""#).count(), 1, "{all}");
+    }
+
+    async fn the_tour_of_mcp_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/mcp.md"), &server).await;
+        for part in [
+            r#""name":"query_data","title""#,
+            r#""name":"upsert_record","title""#,
+            r#""structuredContent":{"data":{"id":""#,
+            r#""structuredContent":{"data":[{"id":""#,
+            r#""totalCount":1"#,
+            r#"{\"error\":\"forbidden\""#,
+            "notifications/tools/list_changed",
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        assert!(!text.contains(r#""name":"delete_record","title""#) && !text.contains(r#"{"error""#), "{all}");
+    }
+
+    async fn the_tour_of_graphql_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).start().await;
+        let (text, all) = run(include_str!("../../../../docs/graphql.md"), &server).await;
+        for part in [
+            r#""title":"Buy cream for éclairs","state":"open","kitchen":{"name":"bakery"}"#,
+            r#"{"created":false,"data":{"id":""#,
+            r#""kitchen":{"name":"bakery","dish_by_kitchen":[{"title":"Buy cream for éclairs"}]}}],"pagination":{"totalCount":1,"hasNextPage":false}}"#,
+            r#""dish_aggregate":{"value":7,"filteredCount":1}"#,
+            r#"{"data":{"update_dish":{"state":"done","priority":8}}}"#,
+            "event: next",
+            r#"{"data":{"events":{"topic":"data.dish.updated""#,
+            r#"{"data":{"delete_dish":true}}"#,
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        assert!(!text.contains(r#""errors""#), "{all}");
+    }
+
+    async fn the_tour_of_webhooks_works(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ALLOW_PRIVATE_NETWORK", "true").start().await;
+        let port = free_port().to_string();
+        let (text, all) = run(&include_str!("../../../../docs/webhooks.md").replace("4100", &port), &server).await;
+        for part in [
+            r#""consumer":"audit","handler":"persist_event""#,
+            "received data.order.created",
+            "received webhook.test.",
+            r#""topic":"data.order.created","record":{"id":""#,
+            r#""handler":"webhook","status":"delivered","attempts":1"#,
+            r#""handler":"persist_event","status":"delivered","attempts":1"#,
+            r#"{"data":[{"id":""#,
+        ] {
+            assert!(text.contains(part), "{part} is missing in\n{all}");
+        }
+        assert!(!text.contains(r#"{"error""#), "{all}");
+    }
+}
+
+/// Every page that has commands, in an order in which somebody may read them.
+const PAGES: [(&str, &str); 10] = [
+    ("README", include_str!("../../../../README.md")),
+    ("auth", include_str!("../../../../docs/auth.md")),
+    ("graphql", include_str!("../../../../docs/graphql.md")),
+    ("mcp", include_str!("../../../../docs/mcp.md")),
+    ("openapi", include_str!("../../../../docs/openapi.md")),
+    ("webhooks", include_str!("../../../../docs/webhooks.md")),
+    ("tasks", include_str!("../../../../docs/tasks.md")),
+    ("telemetry", include_str!("../../../../docs/telemetry.md")),
+    ("blocks", include_str!("../../../../docs/blocks.md")),
+    ("security", include_str!("../../../../docs/security.md")),
+];
+
+on_sqlite_first! {
+    async fn all_pages_work_one_after_another_on_one_server(engine: Engine) {
+        let server = ServerBuilder::new(engine)
+            .env("SVC_ANONYMOUS_AUTH", "true")
+            .env("SVC_ALLOW_PRIVATE_NETWORK", "true")
+            .env("SVC_TELEMETRY", "true")
+            .start()
+            .await;
+        let port = free_port().to_string();
+        for (name, page) in PAGES {
+            let (text, all) = run(&page.replace("4100", &port), &server).await;
+            // The tours of permissions show refusals: one each.
+            let refusals = usize::from(name == "auth");
+            assert_eq!(text.matches(r#"{"error""#).count(), refusals, "{name}: {all}");
+            assert!(!text.contains(r#""errors""#), "{name}: {all}");
+            for part in match name {
+                "openapi" => vec!["304"],
+                "tasks" => vec![r#""name":"tidy-up""#, r#""trigger":"manual","status":"succeeded""#],
+                "telemetry" => vec![r#"svc_action_invocations_total{svc_action="complete""#],
+                "blocks" => vec!["Well done!"],
+                "security" => vec![r#""type":"erase_user""#, r#""status":"succeeded""#, r#""result":{"user":true"#],
+                _ => Vec::new(),
+            } {
+                assert!(text.contains(part), "{name}: {part} is missing in\n{all}");
+            }
+        }
+    }
+}
+
+/// The shell of every page is run, or says that it is not: a block marked as shell has the mark of a tour before it.
+#[test]
+fn every_shell_block_of_a_page_is_part_of_its_tour() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
+    let mut pages = 0;
+    for entry in std::fs::read_dir(docs).unwrap().map(|entry| entry.unwrap().path()) {
+        // Pictures have a folder of their own.
+        if entry.extension().is_none_or(|ending| ending != "md") {
+            continue;
+        }
+        let page = std::fs::read_to_string(&entry).unwrap();
+        let shells = page.matches("```sh\n").count();
+        assert_eq!(shells, page.matches("<!-- tour -->\n```sh\n").count(), "{}", entry.display());
+        let name = entry.file_stem().unwrap().to_str().unwrap().to_owned();
+        let is_run = PAGES.iter().any(|(known, _)| *known == name);
+        assert_eq!(shells > 0, is_run, "{name} has commands and is not run, or is run and has none");
+        pages += 1;
+    }
+    assert!(pages > 10);
+}
+
+/// The README's two commands: the server and the tests. The script of the second has what `.ci/run` runs.
+#[test]
+fn the_readme_has_two_commands_for_a_fresh_machine() {
+    let readme = include_str!("../../../../README.md");
+    let before = readme.split_once("## Two minutes").unwrap().0;
+    let commands: Vec<&str> = before.split("```").skip(1).step_by(2).map(str::trim).collect();
+    assert_eq!(commands, ["cargo run --release -- serve", "./dev test"]);
+    let checkout = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    let script = checkout.join("dev");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&script).unwrap().permissions());
+    assert_eq!(mode & 0o111, 0o111, "{mode:o}");
+    for script in ["dev", ".ci/run"] {
+        let checked = Command::new("bash").arg("-n").arg(checkout.join(script)).output().unwrap();
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
+    }
+    // Here the tools are there, so nothing is installed and nothing is missing.
+    let tools = Command::new(&script).arg("tools").current_dir("/").output().unwrap();
+    let text = String::from_utf8_lossy(&tools.stdout).into_owned();
+    assert!(tools.status.success() && text.contains("Nothing is missing."), "{text}{}", String::from_utf8_lossy(&tools.stderr));
+    // Without apt it says what is missing instead.
+    let empty = tempfile::tempdir().unwrap();
+    for tool in ["bash", "dirname", "ls", "cat", "printf"] {
+        let found = Command::new("which").arg(tool).output().unwrap();
+        let path = String::from_utf8(found.stdout).unwrap();
+        if !path.trim().is_empty() {
+            std::os::unix::fs::symlink(path.trim(), empty.path().join(tool)).unwrap();
+        }
+    }
+    let missing = Command::new("bash").arg(&script).arg("tools").env("PATH", empty.path()).output().unwrap();
+    let text = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(1), "{text}");
+    assert!(text.contains("Node 20 or newer") && text.contains("a C compiler"), "{text}");
+    let gate = include_str!("../../../../.ci/run");
+    assert!(gate.contains("./dev gate") && !gate.contains("apt-get"));
+}

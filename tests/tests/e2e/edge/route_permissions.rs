@@ -1,0 +1,801 @@
+//! Who may call what: every operation of the OpenAPI document, closed without its grant and open with that grant alone.
+
+use std::collections::{BTreeSet, HashMap};
+
+use blockbase_tests::{Admin, Answer, Engine, Server, ServerBuilder, example_block, on_both_engines, pack, test_block};
+use serde_json::{Value, json};
+
+use crate::edge::openapi::operations;
+
+const ACTIONS: [&str; 4] = ["create", "read", "update", "delete"];
+const RESOURCES: [&str; 13] = [
+    "task",
+    "tag",
+    "data",
+    "objects",
+    "events",
+    "blocks",
+    "users",
+    "roles",
+    "api_keys",
+    "webhooks",
+    "tasks",
+    "settings",
+    "echo:calls",
+];
+const PASSWORD: &str = "correct horse battery";
+
+/// Who may call an operation.
+enum Guard {
+    /// Everybody; the status without a credential.
+    Anyone(u16),
+    /// Everybody with a credential.
+    Known,
+    /// A session, which an API key is not; the status with one.
+    Session(u16),
+    /// The same, where a key is known and refused with 403.
+    Person(u16),
+    /// Whoever holds all of these grants, and the status where they are for own rows alone: 403 where there are no such rows,
+    /// 404 where the row is another's.
+    Grants(Vec<(&'static str, &'static str)>, u16),
+}
+
+/// One operation, and a call of it. `<name>` stands for what [`Fixtures`] makes.
+struct Route {
+    /// `method path` as in the document.
+    operation: String,
+    path: String,
+    body: Value,
+    guard: Guard,
+}
+
+fn route(operation: &str, path: &str, body: Value, guard: Guard) -> Route {
+    let path = if path.is_empty() { operation.split_once(' ').unwrap().1 } else { path };
+    Route { operation: operation.to_owned(), path: path.to_owned(), body, guard }
+}
+
+/// The table: every operation once at least, and once more for each way to call it that needs other grants.
+fn routes() -> Vec<Route> {
+    let mut routes = vec![
+        route("get /healthz", "", Value::Null, Guard::Anyone(200)),
+        route("get /readyz", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/openapi.json", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/data", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
+        route("post /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
+        route("put /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
+        route("patch /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", json!({}), Guard::Anyone(404)),
+        route("delete /api/v1/hooks/{block}/{hook}", "/api/v1/hooks/tasks/none", Value::Null, Guard::Anyone(404)),
+        // GraphQL answers well-formed requests with 200 and tells of errors in the body; what holds of its operations stands with
+        // its own tests.
+        route("post /api/v1/graphql", "", json!({}), Guard::Anyone(400)),
+        route("get /api/v1/graphql", "", Value::Null, Guard::Anyone(400)),
+        route("put /api/v1/graphql", "", json!({}), Guard::Anyone(401)),
+        route("delete /api/v1/graphql", "", Value::Null, Guard::Anyone(405)),
+        route("get /api/v1/graphql/assets/{name}", "/api/v1/graphql/assets/none", Value::Null, Guard::Anyone(404)),
+        // Nobody may read anything without a credential here; what holds of tools stands with the tests of MCP.
+        route("post /api/v1/mcp", "", json!({}), Guard::Anyone(401)),
+        route("get /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
+        route("delete /api/v1/mcp", "", Value::Null, Guard::Anyone(401)),
+        route("get /api/v1/me", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/instance", "", Value::Null, Guard::Anyone(200)),
+        route("get /api/v1/me/permissions", "", Value::Null, Guard::Known),
+        route("get /api/v1/me/preferences", "", Value::Null, Guard::Person(200)),
+        route("patch /api/v1/me/preferences", "", json!({ "view": 1 }), Guard::Person(200)),
+        route("get /api/auth/get-session", "", Value::Null, Guard::Anyone(200)),
+        route("post /api/auth/sign-out", "", json!({}), Guard::Anyone(200)),
+        route(
+            "post /api/auth/sign-up/email",
+            "",
+            json!({ "name": "n", "email": "<word>@example.com", "password": PASSWORD }),
+            Guard::Anyone(200),
+        ),
+        route(
+            "post /api/auth/sign-in/email",
+            "",
+            json!({ "email": "visitor@example.com", "password": PASSWORD }),
+            Guard::Anyone(200),
+        ),
+        route("post /api/auth/sign-in/anonymous", "", json!({}), Guard::Anyone(200)),
+        route("get /api/v1/events/stream", "", Value::Null, Guard::Known),
+        route("get /api/auth/list-sessions", "", Value::Null, Guard::Session(200)),
+        route("post /api/auth/revoke-session", "", json!({ "id": "nothing" }), Guard::Session(200)),
+        route("post /api/auth/revoke-sessions", "", json!({}), Guard::Session(200)),
+        route("post /api/auth/revoke-other-sessions", "", json!({}), Guard::Session(200)),
+        route(
+            "post /api/auth/change-password",
+            "",
+            json!({ "currentPassword": "wrong password", "newPassword": "another horse battery" }),
+            Guard::Session(400),
+        ),
+        route("post /api/auth/update-user", "", json!({ "name": "renamed" }), Guard::Session(200)),
+        // The session is no guest's.
+        route("post /api/auth/delete-anonymous-user", "", json!({}), Guard::Session(403)),
+        // There is nothing to claim.
+        route(
+            "post /api/v1/admin/claim",
+            "",
+            json!({ "name": "n", "newPassword": "another horse battery" }),
+            Guard::Session(409),
+        ),
+    ];
+    let mut guarded = |operation: &str, path: &str, body: Value, needs: &[(&'static str, &'static str)], own: u16| {
+        routes.push(route(operation, path, body, Guard::Grants(needs.to_vec(), own)));
+    };
+
+    for (object, other) in [("task", "tag"), ("tag", "task")] {
+        let base = format!("/api/v1/data/{object}");
+        let record = if object == "task" { json!({ "title": "t" }) } else { json!({ "name": "t", "code": "<word>" }) };
+        let (create, read) = ((object, "create"), (object, "read"));
+        let (update, delete) = ((object, "update"), (object, "delete"));
+        let one = format!("{base}/<{object}>");
+        guarded(&format!("get {base}"), "", Value::Null, &[read], 200);
+        guarded(&format!("get {base}"), &format!("{base}?expand=tags"), Value::Null, &[read, (other, "read")], 200);
+        guarded(&format!("post {base}"), "", record.clone(), &[create], 201);
+        let expanding = format!("{base}?expand=tags");
+        guarded(&format!("post {base}"), &expanding, record.clone(), &[create, read, (other, "read")], 201);
+        guarded(&format!("post {base}/bulk"), "", json!({ "data": [record, record] }), &[create], 201);
+        let changes = json!({ "ids": [format!("<{object}>")], "values": record_change(object) });
+        guarded(&format!("patch {base}/bulk"), "", changes.clone(), &[update], 200);
+        guarded(&format!("patch {base}/bulk"), &format!("{base}/bulk?dryRun=true"), changes, &[update], 200);
+        guarded(&format!("delete {base}/bulk"), "", json!({ "ids": [format!("<{object}>")] }), &[delete], 200);
+        guarded(&format!("get {base}/export"), &format!("{base}/export?format=csv"), Value::Null, &[read], 200);
+        guarded(&format!("get {base}/aggregate"), &format!("{base}/aggregate?fn=count"), Value::Null, &[read], 200);
+        guarded(&format!("get {base}/{{id}}"), &one, Value::Null, &[read], 404);
+        guarded(&format!("get {base}/{{id}}"), &format!("{one}?expand=tags"), Value::Null, &[read, (other, "read")], 404);
+        guarded(&format!("patch {base}/{{id}}"), &one, record_change(object), &[update], 404);
+        let expanding = [update, read, (other, "read")];
+        guarded(&format!("patch {base}/{{id}}"), &format!("{one}?expand=tags"), record_change(object), &expanding, 404);
+        guarded(&format!("delete {base}/{{id}}"), &one, Value::Null, &[delete], 404);
+        for method in ["post", "delete"] {
+            let operation = format!("{method} {base}/{{id}}/links/tags");
+            let ids = json!({ "ids": [format!("<{other}>")] });
+            guarded(&operation, &format!("{one}/links/tags"), ids, &[update, (other, "read")], 404);
+        }
+    }
+    // An upsert may do either.
+    let upsert = "/api/v1/data/tag?on_conflict=code";
+    let record = json!({ "name": "t", "code": "<word>" });
+    guarded("post /api/v1/data/tag", upsert, record, &[("tag", "create"), ("tag", "update")], 201);
+
+    let (create, read) = (("objects", "create"), ("objects", "read"));
+    let (update, delete) = (("objects", "update"), ("objects", "delete"));
+    guarded("get /api/v1/schema", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/schema/migrations", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/objects", "", Value::Null, &[read], 403);
+    guarded("post /api/v1/objects", "", json!({ "name": "<word>" }), &[create], 403);
+    let one = "/api/v1/objects/<object>";
+    guarded("get /api/v1/objects/{name}", one, Value::Null, &[read], 403);
+    guarded("patch /api/v1/objects/{name}", one, json!({ "label": "A label" }), &[update], 403);
+    guarded("delete /api/v1/objects/{name}", one, Value::Null, &[delete], 403);
+    let field = json!({ "name": "<word>", "type": "text" });
+    guarded("post /api/v1/objects/{name}/fields", "/api/v1/objects/<object>/fields", field, &[update], 403);
+    let one = "/api/v1/objects/<object>/fields/name";
+    guarded("patch /api/v1/objects/{name}/fields/{field}", one, json!({ "label": "A label" }), &[update], 403);
+    guarded("delete /api/v1/objects/{name}/fields/{field}", one, Value::Null, &[delete], 403);
+    let dependents = "/api/v1/objects/tag/dependents?field=name";
+    guarded("get /api/v1/objects/{name}/dependents", dependents, Value::Null, &[read], 403);
+    // A plan needs what the change needs, and where it asks the rows, read on all of them.
+    guarded("post /api/v1/objects", "/api/v1/objects?dryRun=true", json!({ "name": "<word>" }), &[create], 403);
+    let (reads, planned) = (("tag", "read"), "/api/v1/objects/tag/fields/name?dryRun=true");
+    guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "label": "A label" }), &[update], 403);
+    guarded("patch /api/v1/objects/{name}/fields/{field}", planned, json!({ "max": 100 }), &[update, reads], 403);
+    guarded("delete /api/v1/objects/{name}/fields/{field}", planned, Value::Null, &[delete, reads], 403);
+    let planned = "/api/v1/objects/tag?dryRun=true&cascade=true";
+    guarded("delete /api/v1/objects/{name}", planned, Value::Null, &[delete, reads, ("task", "read")], 403);
+    guarded("get /api/v1/relationships", "", Value::Null, &[read], 403);
+    let relationship = json!({ "name": "<word>", "kind": "many_to_one", "source": "<object>", "target": "<object>" });
+    guarded("post /api/v1/relationships", "", relationship, &[create], 403);
+    guarded("delete /api/v1/relationships/{id}", "/api/v1/relationships/<relationship>", Value::Null, &[delete], 403);
+
+    let (create, read) = (("blocks", "create"), ("blocks", "read"));
+    let (update, delete) = (("blocks", "update"), ("blocks", "delete"));
+    guarded("get /api/v1/blocks", "", Value::Null, &[read], 403);
+    guarded("post /api/v1/blocks", "/api/v1/blocks?dryRun=true", json!("<file>"), &[create], 403);
+    guarded("get /api/v1/blocks/actions", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/blocks/{block}", "/api/v1/blocks/tasks", Value::Null, &[read], 403);
+    guarded("get /api/v1/blocks/{block}/logs", "/api/v1/blocks/tasks/logs", Value::Null, &[read], 403);
+    guarded("get /api/v1/blocks/{block}/usage", "/api/v1/blocks/tasks/usage", Value::Null, &[read], 403);
+    guarded("post /api/v1/blocks/inspect", "", json!("<file>"), &[create], 403);
+    let replay = "/api/v1/blocks/<listening>/handlers/hear/replay";
+    let operation = "post /api/v1/blocks/{block}/handlers/{handler}/replay";
+    guarded(operation, replay, json!({ "eventId": "<installed_event>" }), &[update, ("events", "read")], 403);
+    let manage = ("blocks", "manage");
+    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<upgraded>/rollback", json!({}), &[create], 403);
+    // Whoever lets other code have what is set manages it.
+    guarded("post /api/v1/blocks/{block}/rollback", "/api/v1/blocks/<secretive>/rollback", json!({}), &[manage], 403);
+    let (secrets, secret) = ("/api/v1/blocks/<secretive>/secrets", json!({ "name": "KEY", "value": "x" }));
+    guarded("get /api/v1/blocks/{block}/secrets", secrets, Value::Null, &[manage], 403);
+    guarded("post /api/v1/blocks/{block}/secrets", secrets, secret, &[manage], 403);
+    guarded("delete /api/v1/blocks/{block}/secrets/{name}", &format!("{secrets}/KEY"), Value::Null, &[manage], 403);
+    guarded("patch /api/v1/blocks/{block}", "/api/v1/blocks/tasks", json!({ "enabled": true }), &[update], 403);
+    guarded("post /api/v1/blocks/{block}/adopt", "/api/v1/blocks/<upgraded>/adopt", Value::Null, &[update], 403);
+    guarded("delete /api/v1/blocks/{block}", "/api/v1/blocks/<block>", Value::Null, &[delete], 403);
+    guarded("post /api/v1/blocks/tasks/actions/complete", "", json!({ "id": "<task>" }), &[update], 403);
+
+    let (create, read) = (("roles", "create"), ("roles", "read"));
+    let (update, delete) = (("roles", "update"), ("roles", "delete"));
+    guarded("get /api/v1/roles", "", Value::Null, &[read], 403);
+    guarded("post /api/v1/roles", "", json!({ "name": "<word>", "permissions": [] }), &[create], 403);
+    guarded("get /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[read], 403);
+    guarded("get /api/v1/roles/{id}/permissions", "/api/v1/roles/<role>/permissions", Value::Null, &[read], 403);
+    guarded("patch /api/v1/roles/{id}", "/api/v1/roles/<role>", json!({ "description": "d" }), &[update], 403);
+    guarded("delete /api/v1/roles/{id}", "/api/v1/roles/<role>", Value::Null, &[delete], 403);
+
+    let (read, update, delete) = (("users", "read"), ("users", "update"), ("users", "delete"));
+    guarded("get /api/v1/users", "", Value::Null, &[read], 200);
+    guarded("get /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[read], 404);
+    guarded("patch /api/v1/users/{id}", "/api/v1/users/<user>", json!({ "name": "renamed" }), &[update], 404);
+    guarded("delete /api/v1/users/{id}", "/api/v1/users/<user>", Value::Null, &[delete], 404);
+    let sessions = "/api/v1/users/<user>/sessions";
+    guarded("get /api/v1/users/{id}/sessions", sessions, Value::Null, &[read], 404);
+    guarded("delete /api/v1/users/{id}/sessions", sessions, Value::Null, &[update], 404);
+    guarded("delete /api/v1/users/{id}/sessions/{session}", "/api/v1/users/<session>", Value::Null, &[update], 404);
+    // Nobody gives roles to themselves by a grant for their own row.
+    guarded("post /api/v1/users/{id}/roles", "/api/v1/users/<user>/roles", json!({ "roleId": "empty" }), &[update], 403);
+    guarded("delete /api/v1/users/{id}/roles/{role}", "/api/v1/users/<holder>/roles/empty", Value::Null, &[update], 403);
+
+    guarded("get /api/v1/api-keys", "", Value::Null, &[("api_keys", "read")], 200);
+    guarded("post /api/v1/api-keys", "", json!({ "name": "k", "roleId": "empty" }), &[("api_keys", "create")], 201);
+    let for_another = json!({ "name": "k", "roleId": "empty", "userId": "<user>" });
+    guarded("post /api/v1/api-keys", "", for_another, &[("api_keys", "create"), ("users", "update")], 403);
+    let adopt = "/api/v1/api-keys/<loose>/adopt";
+    guarded("post /api/v1/api-keys/{id}/adopt", adopt, Value::Null, &[("api_keys", "update"), ("users", "update")], 404);
+    guarded("delete /api/v1/api-keys/{id}", "/api/v1/api-keys/<key>", Value::Null, &[("api_keys", "delete")], 404);
+
+    let (create, read) = (("webhooks", "create"), ("webhooks", "read"));
+    let (update, delete) = (("webhooks", "update"), ("webhooks", "delete"));
+    let webhook = json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] });
+    let one = "/api/v1/webhooks/<webhook>";
+    guarded("get /api/v1/webhooks", "", Value::Null, &[read], 403);
+    // It will see what it subscribes to, so its maker has to be allowed to.
+    guarded("post /api/v1/webhooks", "", webhook, &[create, ("task", "read")], 403);
+    guarded("get /api/v1/webhooks/{id}", one, Value::Null, &[read], 403);
+    // Acting on one takes the rights that it carries.
+    let reads = ("task", "read");
+    guarded("patch /api/v1/webhooks/{id}", one, json!({ "enabled": true }), &[update, reads], 403);
+    let elsewhere = json!({ "url": "https://elsewhere.invalid/" });
+    guarded("patch /api/v1/webhooks/{id}", one, elsewhere, &[update, reads], 403);
+    guarded("delete /api/v1/webhooks/{id}", one, Value::Null, &[delete, reads], 403);
+    guarded("post /api/v1/webhooks/{id}/adopt", &format!("{one}/adopt"), Value::Null, &[update, reads], 403);
+    guarded("post /api/v1/webhooks/{id}/test", &format!("{one}/test"), Value::Null, &[update, reads], 403);
+    guarded("post /api/v1/webhooks/{id}/rotate-secret", &format!("{one}/rotate-secret"), Value::Null, &[update, reads], 403);
+
+    let (create, read) = (("events", "create"), ("events", "read"));
+    let (update, delete) = (("events", "update"), ("events", "delete"));
+    guarded("get /api/v1/events", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/{id}", "/api/v1/events/<failed>", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/deliveries", "", Value::Null, &[read], 403);
+    guarded("get /api/v1/events/deliveries/counts", "", Value::Null, &[read], 403);
+    let path = "/api/v1/events/deliveries/<failed>/<failed>";
+    guarded("get /api/v1/events/deliveries/{eventId}/{consumer}", path, Value::Null, &[read], 403);
+    let failed = json!({ "eventId": "<failed>", "consumer": "<failed>" });
+    guarded("post /api/v1/events/deliveries/retry", "", failed, &[update, read], 403);
+    let dead = json!({ "dead": true, "consumer": "<failed>" });
+    guarded("post /api/v1/events/deliveries/retry", "", dead, &[update, read], 403);
+    guarded("get /api/v1/events/subscriptions", "", Value::Null, &[read], 403);
+    let logged = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "log_event" });
+    guarded("post /api/v1/events/subscriptions", "", logged, &[create, ("task", "read")], 403);
+    let config = json!({ "object": "tag", "map": { "name": "event.topic" } });
+    let kept = json!({ "event": "data.task.#", "consumer": "<word>", "handler": "persist_event", "config": config });
+    guarded("post /api/v1/events/subscriptions", "", kept, &[create, ("task", "read"), ("tag", "create")], 403);
+    let one = "/api/v1/events/subscriptions/<subscription>";
+    guarded("delete /api/v1/events/subscriptions/{consumer}", one, Value::Null, &[delete, read], 403);
+    let adopt = format!("{one}/adopt");
+    guarded("post /api/v1/events/subscriptions/{consumer}/adopt", &adopt, Value::Null, &[update, read], 403);
+
+    let (create, read) = (("tasks", "create"), ("tasks", "read"));
+    let (update, delete) = (("tasks", "update"), ("tasks", "delete"));
+    let calls = ("blocks", "update");
+    guarded("get /api/v1/settings", "", Value::Null, &[("settings", "read")], 403);
+    guarded("get /api/v1/status", "", Value::Null, &[("settings", "read")], 403);
+    guarded("get /api/v1/tasks", "", Value::Null, &[read], 403);
+    // It will call the action, so its maker has to be allowed to.
+    guarded("post /api/v1/tasks", "", job(), &[create, ("blocks", "update")], 403);
+    guarded("get /api/v1/tasks/{id}", "/api/v1/tasks/<job>", Value::Null, &[read], 403);
+    guarded("patch /api/v1/tasks/{id}", "/api/v1/tasks/<job>", json!({ "enabled": false }), &[update, calls], 403);
+    let config = json!({ "config": job()["config"] });
+    guarded("patch /api/v1/tasks/{id}", "/api/v1/tasks/<job>", config, &[update, calls], 403);
+    guarded("delete /api/v1/tasks/{id}", "/api/v1/tasks/<job>", Value::Null, &[delete, calls], 403);
+    guarded("post /api/v1/tasks/{id}/adopt", "/api/v1/tasks/<job>/adopt", Value::Null, &[update, calls], 403);
+    guarded("post /api/v1/tasks/{id}/run", "/api/v1/tasks/<job>/run", Value::Null, &[update, calls], 403);
+    guarded("get /api/v1/tasks/{id}/runs", "/api/v1/tasks/<job>/runs", Value::Null, &[read], 403);
+    routes
+}
+
+fn record_change(object: &str) -> Value {
+    if object == "task" { json!({ "title": "changed" }) } else { json!({ "name": "changed" }) }
+}
+
+fn job() -> Value {
+    let config = json!({ "block": "tasks", "action": "complete", "input": { "id": "<task>" } });
+    json!({ "name": "<word>", "type": "block_action", "schedule": "0 0 1 1 *", "config": config })
+}
+
+/// What calls are about, made by the admin when it is asked for, and kept until a call succeeds.
+struct Fixtures<'a> {
+    admin: Admin<'a>,
+    kept: HashMap<String, String>,
+    words: usize,
+}
+
+impl Fixtures<'_> {
+    fn word(&mut self) -> String {
+        self.words += 1;
+        format!("word{}", self.words)
+    }
+
+    /// A new user; their id.
+    async fn user(&mut self) -> String {
+        let name = self.word();
+        let token = self.admin.server.sign_up(&name).await;
+        self.admin.server.with_token(token).get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned()
+    }
+
+    async fn made(&mut self, what: &str) -> String {
+        let word = self.word();
+        let id = |answer: &Answer| answer.data()["id"].as_str().unwrap().to_owned();
+        match what {
+            "word" => word,
+            "task" => self.admin.make("task", json!({ "title": word })).await,
+            "tag" => self.admin.make("tag", json!({ "name": word, "code": word })).await,
+            "object" | "relationship" => {
+                self.admin.define(&word, json!([{ "name": "name", "type": "text" }])).await;
+                if what == "object" {
+                    return word;
+                }
+                let relationship = json!({ "name": "parent", "kind": "many_to_one", "source": word, "target": word });
+                self.admin.relate(relationship).await.to_string()
+            }
+            "block" => {
+                let installed = self.admin.install("", example_block("echo").await).await;
+                assert_eq!(installed.status, 201, "{}", installed.text);
+                "echo".to_owned()
+            }
+            "upgraded" => {
+                for (version, upgrade) in [("1.0.0", ""), ("1.1.0", "?upgrade=true")] {
+                    let manifest = json!({
+                        "name": word, "version": version, "actions": [{ "name": "echo" }], "requires": { "plugins": ["log"] },
+                        "permissions": { "secrets": ["KEY"] },
+                    });
+                    let file = pack(example_block("echo").await, manifest).await.unwrap();
+                    let installed = self.admin.install(upgrade, file).await;
+                    assert!(installed.status < 300, "{}", installed.text);
+                }
+                word
+            }
+            "listening" => {
+                let manifest = json!({
+                    "name": word, "version": "1.0.0", "requires": { "plugins": ["data", "log"] },
+                    "subscriptions": [{ "event": "block.#", "consumer": format!("{word}:x"), "handler": "hear" }],
+                });
+                let file = pack(test_block("listener").await, manifest).await.unwrap();
+                let installed = self.admin.install("", file).await;
+                assert_eq!(installed.status, 201, "{}", installed.text);
+                word
+            }
+            // What any reader of events may see.
+            "installed_event" => {
+                let events = self.admin.get("/api/v1/events?topic=block.installed&limit=1").await.data();
+                events[0]["id"].as_str().unwrap().to_owned()
+            }
+            "session" => {
+                let user = self.user().await;
+                let sessions = self.admin.get(&format!("/api/v1/users/{user}/sessions")).await.data();
+                format!("{user}/sessions/{}", sessions[0]["id"].as_str().unwrap())
+            }
+            "secretive" => {
+                let block = Box::pin(self.made("upgraded")).await;
+                let secrets = format!("/api/v1/blocks/{block}/secrets");
+                let set = self.admin.post(&secrets, json!({ "name": "KEY", "value": "x" })).await;
+                assert_eq!(set.status, 201, "{}", set.text);
+                block
+            }
+            "role" => id(&self.admin.post("/api/v1/roles", json!({ "name": word })).await),
+            "user" => self.user().await,
+            "holder" => {
+                let user = self.user().await;
+                let given = self.admin.post(&format!("/api/v1/users/{user}/roles"), json!({ "roleId": "empty" })).await;
+                assert_eq!(given.status, 200, "{}", given.text);
+                user
+            }
+            "key" => id(&self.admin.post("/api/v1/api-keys", json!({ "name": word, "roleId": "empty" })).await),
+            // A key that acts as somebody who holds nothing.
+            "loose" => {
+                let user = self.user().await;
+                id(&self.admin.post("/api/v1/api-keys", json!({ "name": word, "roleId": "empty", "userId": user })).await)
+            }
+            "job" => {
+                let body = self.filled(&job().to_string()).await;
+                id(&self.admin.post("/api/v1/tasks", serde_json::from_str(&body).unwrap()).await)
+            }
+            "webhook" => {
+                let body = json!({ "url": "https://webhook.invalid/", "topics": ["data.task.#"] });
+                id(&self.admin.post("/api/v1/webhooks", body).await)
+            }
+            "subscription" => {
+                let body = json!({ "event": "nothing.#", "consumer": word, "handler": "log_event" });
+                assert_eq!(self.admin.post("/api/v1/events/subscriptions", body).await.status, 201);
+                word
+            }
+            "failed" => {
+                let consumer = Box::pin(self.made("subscription")).await;
+                let server = self.admin.server;
+                server
+                    .sql(&format!(
+                        "INSERT INTO svc_events (id, topic, payload, depth, occurred_at) VALUES ('{consumer}', 't', '{{}}', 0, 0)"
+                    ))
+                    .await;
+                let columns = "(event_seq, consumer, handler, status, dead, attempts)";
+                let values =
+                    format!("SELECT seq, '{consumer}', 'log_event', 'failed', TRUE, 5 FROM svc_events WHERE id = '{consumer}'");
+                server.sql(&format!("INSERT INTO svc_deliveries {columns} {values}")).await;
+                consumer
+            }
+            other => panic!("no fixture {other}"),
+        }
+    }
+
+    /// A template with what it asks for in its place. A word is another each time.
+    async fn filled(&mut self, template: &str) -> String {
+        let mut text = template.to_owned();
+        while let Some((before, rest)) = text.split_once('<') {
+            let (what, after) = rest.split_once('>').unwrap();
+            let value = match self.kept.get(what) {
+                Some(kept) => kept.clone(),
+                None => Box::pin(self.made(what)).await,
+            };
+            if what != "word" {
+                self.kept.insert(what.to_owned(), value.clone());
+            }
+            text = format!("{before}{value}{after}");
+        }
+        text
+    }
+
+    async fn call(&mut self, route: &Route, credential: Option<&str>) -> Answer {
+        let server = self.admin.server;
+        let method = route.operation.split_once(' ').unwrap().0.to_uppercase();
+        let mut request = server.request(&method, &self.filled(&route.path).await);
+        if let Some(credential) = credential {
+            request = request.bearer_auth(credential);
+        }
+        request = match &route.body {
+            Value::Null => request,
+            Value::String(_) => request.header("content-type", "application/wasm").body(example_block("echo").await),
+            body => request.header("content-type", "application/json").body(self.filled(&body.to_string()).await),
+        };
+        let answer = server.send(request).await;
+        if answer.status < 300 {
+            self.kept.clear();
+        }
+        answer
+    }
+}
+
+fn permissions<'a>(grants: impl IntoIterator<Item = (&'a str, &'a str)>, is_own: bool) -> Value {
+    let grants = grants.into_iter().map(|(resource, action)| match is_own {
+        true => json!({ "resource": resource, "actions": [action], "rowPolicy": "own" }),
+        false => json!({ "resource": resource, "actions": [action] }),
+    });
+    grants.collect()
+}
+
+fn everything() -> impl Iterator<Item = (&'static str, &'static str)> {
+    RESOURCES.into_iter().flat_map(|resource| ACTIONS.map(|action| (resource, action)))
+}
+
+/// Those who call: with what `limited` and `public` hold at the moment, or with nothing.
+struct Callers {
+    /// A user without a role.
+    stranger: String,
+    /// A guest, whose role has no grants.
+    guest: String,
+    /// A user with the role `limited`, and a key with it.
+    limited: [String; 2],
+    /// A key with the role `empty`.
+    empty_key: String,
+}
+
+async fn set_role(admin: &Admin<'_>, role: &str, permissions: Value) {
+    let changed = admin.patch(&format!("/api/v1/roles/{role}"), json!({ "permissions": permissions })).await;
+    assert_eq!(changed.status, 200, "{}", changed.text);
+}
+
+async fn make_callers(admin: &Admin<'_>) -> Callers {
+    for role in ["limited", "empty"] {
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": role, "permissions": [] })).await.status, 201);
+    }
+    let server = admin.server;
+    let stranger = server.sign_up("stranger").await;
+    let guest = server.call("POST", "/api/auth/sign-in/anonymous", Some(json!({}))).await.json();
+    let guest = guest["token"].as_str().unwrap().to_owned();
+    // Whose sessions come and go.
+    server.sign_up("visitor").await;
+    let limited = server.sign_up("limited").await;
+    let user = server.with_token(limited.clone()).get("/api/v1/me").await.json()["userId"].clone();
+    let given = admin.post(&format!("/api/v1/users/{}/roles", user.as_str().unwrap()), json!({ "roleId": "limited" })).await;
+    assert_eq!(given.status, 200, "{}", given.text);
+    let key = async |role: &str| {
+        let made = admin.post("/api/v1/api-keys", json!({ "name": role, "roleId": role, "userId": user })).await;
+        made.json()["key"].as_str().unwrap().to_owned()
+    };
+    Callers { stranger, guest, limited: [limited, key("limited").await], empty_key: key("empty").await }
+}
+
+/// Collects what is wrong, so that one run tells of every operation.
+#[derive(Default)]
+struct Findings(Vec<String>);
+
+impl Findings {
+    fn expect(&mut self, is_right: bool, route: &Route, who: &str, answer: &Answer) {
+        if !is_right {
+            self.0.push(format!("{} ({} {}) {who}: {} {}", route.operation, route.path, route.body, answer.status, answer.text));
+        }
+    }
+
+    fn denied(&mut self, status: u16, route: &Route, who: &str, answer: &Answer) {
+        let code = if status == 401 { "unauthorized" } else { "forbidden" };
+        let is_right = answer.status == status && answer.json()["error"] == code;
+        self.expect(is_right, route, &format!("{who}, to be refused with {status}"), answer);
+    }
+}
+
+async fn check_grants(
+    fixtures: &mut Fixtures<'_>,
+    callers: &Callers,
+    findings: &mut Findings,
+    route: &Route,
+    needs: &[(&str, &str)],
+    own: u16,
+) {
+    let admin = fixtures.admin.clone();
+    findings.denied(401, route, "without a credential", &fixtures.call(route, None).await);
+    findings.denied(403, route, "a user without a role", &fixtures.call(route, Some(&callers.stranger)).await);
+    findings.denied(403, route, "a guest", &fixtures.call(route, Some(&callers.guest)).await);
+    findings.denied(403, route, "a key of an empty role", &fixtures.call(route, Some(&callers.empty_key)).await);
+
+    for lacking in needs {
+        set_role(&admin, "limited", permissions(everything().filter(|grant| grant != lacking), false)).await;
+        for credential in &callers.limited {
+            let who = format!("with everything but {lacking:?}");
+            findings.denied(403, route, &who, &fixtures.call(route, Some(credential)).await);
+        }
+    }
+
+    set_role(&admin, "limited", permissions(needs.iter().copied(), false)).await;
+    for credential in &callers.limited {
+        let answer = fixtures.call(route, Some(credential)).await;
+        findings.expect(answer.status < 300, route, &format!("with exactly {needs:?}, to be let in"), &answer);
+    }
+
+    // Where own rows are not enough, they are not enough for any one of them.
+    let narrowed: Vec<Vec<(&str, &str)>> = match own {
+        403 => needs.iter().map(|need| vec![*need]).collect(),
+        _ => vec![needs.to_vec()],
+    };
+    for narrowed in narrowed {
+        let whole = needs.iter().copied().filter(|need| !narrowed.contains(need));
+        let mut granted = permissions(whole, false);
+        granted.as_array_mut().unwrap().extend(permissions(narrowed.iter().copied(), true).as_array().unwrap().iter().cloned());
+        set_role(&admin, "limited", granted).await;
+        for credential in &callers.limited {
+            let answer = fixtures.call(route, Some(credential)).await;
+            let who = format!("with {narrowed:?} for own rows, to be answered {own}");
+            findings.expect(answer.status == own, route, &who, &answer);
+        }
+    }
+    set_role(&admin, "limited", json!([])).await;
+
+    // What everybody may do holds for those who are signed in too, and not for keys.
+    set_role(&admin, "public", permissions(needs.iter().copied(), false)).await;
+    let answer = fixtures.call(route, Some(&callers.stranger)).await;
+    findings.expect(answer.status < 300, route, "a user, by the role `public`", &answer);
+    let answer = fixtures.call(route, None).await;
+    findings.expect(!matches!(answer.status, 401 | 403), route, "without a credential, by the role `public`", &answer);
+    findings.denied(403, route, "a key, for all that `public` may", &fixtures.call(route, Some(&callers.empty_key)).await);
+    set_role(&admin, "public", json!([])).await;
+}
+
+/// Session-only operations take no key, not even one that may do everything or that comes beside a session.
+async fn check_session(
+    fixtures: &mut Fixtures<'_>,
+    findings: &mut Findings,
+    route: &Route,
+    (key, refused): (&str, u16),
+    status: u16,
+) {
+    let server = fixtures.admin.server;
+    let body = json!({ "email": "visitor@example.com", "password": PASSWORD });
+    let session = server.call("POST", "/api/auth/sign-in/email", Some(body)).await.json()["token"].as_str().unwrap().to_owned();
+    let answer = fixtures.call(route, None).await;
+    findings.expect(answer.status == 401, route, "without a credential, to be refused with 401", &answer);
+    let answer = fixtures.call(route, Some(key)).await;
+    findings.expect(answer.status == refused, route, &format!("with a key, to be refused with {refused}"), &answer);
+    let (method, path) = route.operation.split_once(' ').unwrap();
+    let request = server.request(&method.to_uppercase(), path).bearer_auth(&session).header("x-api-key", key);
+    let answer = server.send(if route.body.is_null() { request } else { request.json(&route.body) }).await;
+    findings.expect(
+        answer.status == refused,
+        route,
+        &format!("with a key beside a session, to be refused with {refused}"),
+        &answer,
+    );
+    let answer = fixtures.call(route, Some(&session)).await;
+    findings.expect(answer.status == status, route, &format!("with a session, to be answered {status}"), &answer);
+}
+
+/// What can be wrong with a request beside its caller.
+#[derive(Clone, Copy, Debug)]
+enum Broken {
+    Query,
+    Json,
+    MediaType,
+    Nothing,
+    Huge,
+}
+
+impl Fixtures<'_> {
+    async fn call_broken(&mut self, route: &Route, broken: Broken, huge: &str, credential: Option<&str>) -> Answer {
+        let server = self.admin.server;
+        let method = route.operation.split_once(' ').unwrap().0.to_uppercase();
+        let mut path = self.filled(&route.path).await;
+        if matches!(broken, Broken::Query) {
+            path.push_str(if path.contains('?') { "&page=x&%ff=%ff" } else { "?page=x&%ff=%ff" });
+        }
+        let mut request = server.request(&method, &path).header("accept", "application/json, text/event-stream");
+        if let Some(credential) = credential {
+            request = request.bearer_auth(credential);
+        }
+        let (media_type, body) = match broken {
+            Broken::Query | Broken::Nothing => ("", String::new()),
+            Broken::Json => ("application/json", "{\"a\":".to_owned()),
+            Broken::MediaType => ("text/plain", "{}".to_owned()),
+            Broken::Huge => ("application/json", huge.to_owned()),
+        };
+        if !media_type.is_empty() {
+            request = request.header("content-type", media_type).body(body);
+        }
+        server.send(request).await
+    }
+}
+
+/// Who calls is found out before what they send is looked at.
+async fn check_order(fixtures: &mut Fixtures<'_>, callers: &Callers, key: &str, findings: &mut Findings, route: &Route) {
+    let huge = format!("[{}[]]", "[],".repeat(3_300_000));
+    let refused: Vec<(Option<&str>, u16)> = match &route.guard {
+        // By its path alone this one is for everybody.
+        Guard::Anyone(401) | Guard::Known => vec![(None, 401)],
+        Guard::Anyone(_) => return,
+        Guard::Session(_) => vec![(None, 401), (Some(key), 401)],
+        Guard::Person(_) => vec![(None, 401), (Some(key), 403)],
+        Guard::Grants(..) => vec![(None, 401), (Some(&callers.stranger), 403), (Some(&callers.empty_key), 403)],
+    };
+    let has_body = !route.body.is_null();
+    for broken in [Broken::Query, Broken::Json, Broken::MediaType, Broken::Nothing, Broken::Huge] {
+        if !has_body && !matches!(broken, Broken::Query) {
+            continue;
+        }
+        for (credential, status) in &refused {
+            let answer = fixtures.call_broken(route, broken, &huge, *credential).await;
+            let who = if credential.is_some() { "with a credential that is not enough" } else { "without a credential" };
+            findings.expect(answer.status == *status, route, &format!("{broken:?} {who}, to be refused with {status}"), &answer);
+        }
+    }
+}
+
+async fn make_schema(admin: &Admin<'_>) {
+    admin.make_task_object().await;
+    let fields =
+        json!([{ "name": "name", "type": "text", "required": true }, { "name": "code", "type": "slug", "isUnique": true }]);
+    admin.define("tag", fields).await;
+    admin
+        .relate(json!({ "name": "tags", "kind": "many_to_many", "source": "task", "target": "tag", "onDelete": "cascade" }))
+        .await;
+    let installed = admin.install("", example_block("tasks").await).await;
+    assert_eq!(installed.status, 201, "{}", installed.text);
+}
+
+async fn check(server: &Server, routes: &[Route]) -> Findings {
+    let admin = server.admin().await;
+    make_schema(&admin).await;
+    let document = admin.get("/api/v1/openapi.json").await.json();
+    let listed: BTreeSet<String> = routes.iter().map(|route| route.operation.clone()).collect();
+    assert_eq!(operations(&document), listed, "the document on the left, this table on the right");
+
+    let callers = make_callers(&admin).await;
+    let all_key = admin.post("/api/v1/api-keys", json!({ "name": "all", "roleId": "admin" })).await.json()["key"].clone();
+    let mut fixtures = Fixtures { admin, kept: HashMap::new(), words: 0 };
+    let mut findings = Findings::default();
+    for route in routes {
+        match &route.guard {
+            Guard::Anyone(status) => {
+                let answer = fixtures.call(route, None).await;
+                findings.expect(answer.status == *status, route, &format!("by anybody, to be answered {status}"), &answer);
+            }
+            Guard::Known => {
+                findings.denied(401, route, "without a credential", &fixtures.call(route, None).await);
+                for credential in [&callers.stranger, &callers.empty_key] {
+                    // A stream has no end to wait for.
+                    let answer = server.request("GET", &route.path).bearer_auth(credential).send().await.unwrap();
+                    assert_eq!(answer.status(), 200, "{}", route.operation);
+                }
+            }
+            Guard::Session(status) => {
+                check_session(&mut fixtures, &mut findings, route, (all_key.as_str().unwrap(), 401), *status).await;
+            }
+            Guard::Person(status) => {
+                check_session(&mut fixtures, &mut findings, route, (all_key.as_str().unwrap(), 403), *status).await;
+            }
+            Guard::Grants(needs, own) => check_grants(&mut fixtures, &callers, &mut findings, route, needs, *own).await,
+        }
+    }
+    findings
+}
+
+on_both_engines! {
+    async fn credential_and_permission_come_before_parameters_and_body(engine: Engine) {
+        let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+        let admin = server.admin().await;
+        make_schema(&admin).await;
+        let callers = make_callers(&admin).await;
+        let key = admin.post("/api/v1/api-keys", json!({ "name": "all", "roleId": "admin" })).await.json()["key"].clone();
+        let mut fixtures = Fixtures { admin, kept: HashMap::new(), words: 0 };
+        let mut findings = Findings::default();
+        for route in &routes() {
+            check_order(&mut fixtures, &callers, key.as_str().unwrap(), &mut findings, route).await;
+        }
+        assert!(findings.0.is_empty(), "{} findings:\n{}", findings.0.len(), findings.0.join("\n"));
+    }
+}
+
+async fn closed_without_its_grant_and_open_with_it(engine: Engine) {
+    let server = ServerBuilder::new(engine).env("SVC_ANONYMOUS_AUTH", "true").start().await;
+    let findings = check(&server, &routes()).await;
+    assert!(findings.0.is_empty(), "{} findings:\n{}", findings.0.len(), findings.0.join("\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_is_closed_without_its_grant_and_open_with_it_on_sqlite() {
+    closed_without_its_grant_and_open_with_it(Engine::Sqlite).await;
+}
+
+#[ignore = "long: SQLite's twin proves the same"]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_operation_is_closed_without_its_grant_and_open_with_it_on_postgres() {
+    closed_without_its_grant_and_open_with_it(Engine::Postgres).await;
+}
+
+on_both_engines! {
+    async fn own_rows_of_users_and_keys_are_those_of_oneself(server: Server) {
+        let admin = server.admin().await;
+        let grants = permissions(ACTIONS.into_iter().flat_map(|action| [("users", action), ("api_keys", action)]), true);
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "limited", "permissions": grants })).await.status, 201);
+        assert_eq!(admin.post("/api/v1/roles", json!({ "name": "empty" })).await.status, 201);
+        let ann = server.with_token(server.sign_up("ann").await);
+        let id = ann.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{id}/roles"), json!({ "roleId": "limited" })).await.status, 200);
+        let of_admin = admin.post("/api/v1/api-keys", json!({ "name": "k", "roleId": "empty" })).await.data();
+
+        let ids = |answer: Answer| -> Vec<String> {
+            answer.data().as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
+        };
+        let (ids_of_ann, users) = (vec![id.clone()], ann.get("/api/v1/users").await);
+        assert_eq!(users.json()["pagination"]["totalCount"], 1);
+        assert_eq!(ids(users), ids_of_ann);
+        assert_eq!(ids(ann.get("/api/v1/users?search=example").await), ids_of_ann);
+        assert_eq!(ann.get(&format!("/api/v1/users/{id}")).await.status, 200);
+        assert_eq!(ann.patch(&format!("/api/v1/users/{id}"), json!({ "name": "Ann" })).await.data()["name"], "Ann");
+
+        let key = ann.post("/api/v1/api-keys", json!({ "name": "mine", "roleId": "empty", "userId": id })).await;
+        assert_eq!(key.status, 201, "{}", key.text);
+        let key = key.data()["id"].as_str().unwrap().to_owned();
+        assert_eq!(ids(ann.get("/api/v1/api-keys").await), std::slice::from_ref(&key));
+        let of_admin = of_admin["id"].as_str().unwrap();
+        ann.delete(&format!("/api/v1/api-keys/{of_admin}")).await.expect_error(404, "not_found");
+        assert_eq!(ids(admin.get("/api/v1/api-keys").await).len(), 2);
+        assert_eq!(ann.delete(&format!("/api/v1/api-keys/{key}")).await.status, 204);
+        assert_eq!(ann.delete(&format!("/api/v1/users/{id}")).await.status, 204);
+        ann.get("/api/v1/users").await.expect_error(401, "unauthorized");
+    }
+}

@@ -1,0 +1,389 @@
+//! Events found by object and record, and the ledger by event, topic and time: listed, counted, tried again by the thousands.
+
+use std::time::{Duration, Instant};
+
+use blockbase_tests::{Admin, Engine, Receiver, Reply, Server, WAIT_MAX, on_both_engines, until, within};
+use serde_json::{Value, json};
+
+use crate::events::webhooks::{ledger, ledger_until, make, quick};
+
+async fn events(who: &Admin<'_>, query: &str) -> Vec<Value> {
+    who.get(&format!("/api/v1/events?{query}")).await.data().as_array().unwrap().clone()
+}
+
+fn ids(list: &[Value]) -> Vec<&str> {
+    list.iter().map(|event| event["id"].as_str().unwrap()).collect()
+}
+
+/// A key with rights of its own.
+async fn key<'a>(admin: &Admin<'a>, name: &str, permissions: Value) -> Admin<'a> {
+    assert_eq!(admin.post("/api/v1/roles", json!({ "name": name, "permissions": permissions })).await.status, 201);
+    let made = admin.post("/api/v1/api-keys", json!({ "name": name, "roleId": name })).await;
+    admin.server.with_token(made.json()["key"].as_str().unwrap().to_owned())
+}
+
+/// Writes events into the outbox itself, numbered from `first` on: SQL of their columns over `n`.
+async fn insert_events(server: &Server, first: usize, count: usize, columns: &str) {
+    let last = first + count - 1;
+    let identity = if server.engine() == Engine::Postgres { "OVERRIDING SYSTEM VALUE" } else { "" };
+    let sql = format!(
+        "INSERT INTO svc_events (seq, id, topic, object, record_id, owner, payload, depth, occurred_at) {identity} \
+         WITH RECURSIVE numbers (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM numbers WHERE n < {last}) \
+         SELECT n, {columns}, '{{}}', 0, 1700000000000 + n FROM numbers"
+    );
+    server.sql(&sql).await;
+}
+
+/// Entries of a group for events that were inserted.
+async fn insert_deliveries(server: &Server, consumer: &str, first: usize, count: usize, state: &str) {
+    let columns = "(event_seq, consumer, handler, status, dead, attempts, error, delivered_at)";
+    let last = first + count - 1;
+    let sql = format!(
+        "INSERT INTO svc_deliveries {columns} SELECT seq, '{consumer}', 'log_event', {state} FROM svc_events WHERE seq BETWEEN {first} AND {last}"
+    );
+    server.sql(&sql).await;
+}
+
+const DEAD: &str = "'failed', TRUE, 5, 'no answer', NULL";
+const DELIVERED: &str = "'delivered', FALSE, 1, NULL, 1700000000000";
+
+async fn subscribe(admin: &Admin<'_>, consumer: &str, event: &str) {
+    let body = json!({ "event": event, "consumer": consumer, "handler": "log_event" });
+    let made = admin.post("/api/v1/events/subscriptions", body).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+}
+
+async fn counts(who: &Admin<'_>, query: &str) -> Vec<Value> {
+    who.get(&format!("/api/v1/events/deliveries/counts?{query}")).await.data().as_array().unwrap().clone()
+}
+
+async fn total(who: &Admin<'_>, query: &str) -> i64 {
+    let answer = who.get(&format!("/api/v1/events/deliveries?{query}")).await;
+    answer.json()["pagination"]["totalCount"].as_i64().unwrap_or_else(|| panic!("{}", answer.text))
+}
+
+on_both_engines! {
+    async fn events_are_found_by_object_and_by_record(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        let first = admin.make("task", json!({ "title": "a" })).await;
+        let second = admin.make("task", json!({ "title": "b" })).await;
+        admin.make("note", json!({ "title": "n" })).await;
+        for title in ["c", "d", "e"] {
+            admin.patch(&format!("/api/v1/data/task/{first}"), json!({ "title": title })).await.data();
+        }
+        let of = |list: &[Value]| -> Vec<String> {
+            list.iter().map(|event| format!("{} {}", event["payload"]["op"].as_str().unwrap(), event["payload"]["after"]["title"].as_str().unwrap())).collect()
+        };
+        assert_eq!(of(&events(&admin, "object=task").await), ["updated e", "updated d", "updated c", "created b", "created a"]);
+        let changes = events(&admin, &format!("record={first}")).await;
+        assert_eq!(of(&changes), ["updated e", "updated d", "updated c", "created a"]);
+        assert_eq!(of(&events(&admin, &format!("record={}&limit=2", first.to_uppercase())).await), ["updated e", "updated d"]);
+        assert_eq!(of(&events(&admin, &format!("record={first}&topic=data.*.created")).await), ["created a"]);
+        assert_eq!(of(&events(&admin, &format!("record={second}&object=task")).await), ["created b"]);
+        assert_eq!(events(&admin, &format!("record={second}&object=note")).await, Vec::<Value>::new());
+        // Back in time, page by page.
+        let older = events(&admin, &format!("record={first}&before={}", changes[1]["id"].as_str().unwrap())).await;
+        assert_eq!(of(&older), ["updated c", "created a"]);
+        let all = events(&admin, "limit=500").await;
+        let (mut seen, mut before) = (Vec::new(), String::new());
+        loop {
+            let page = events(&admin, &format!("limit=3&before={before}")).await;
+            let Some(last) = page.last() else { break };
+            before = last["id"].as_str().unwrap().to_uppercase();
+            seen.extend(page);
+        }
+        assert_eq!(ids(&seen), ids(&all));
+        for query in ["object=nothing", "record=none", "record=01a2027f-98d9-73a9-b111-9bb23759727a", "object=TASK", "object=%27%3B--"] {
+            assert_eq!(events(&admin, query).await.len(), 0, "{query}");
+        }
+        for query in ["object=%00", "record=%00", "before=%00", "topic=%00", "object=a&since=x", "limit=0"] {
+            admin.get(&format!("/api/v1/events?{query}")).await.expect_error(400, "invalid_request");
+        }
+        for query in ["before=nothing", "before=01a2027f-98d9-73a9-b111-9bb23759727a"] {
+            admin.get(&format!("/api/v1/events?{query}")).await.expect_error(404, "not_found");
+        }
+        // An event that somebody may not see does not exist to them.
+        let weak = key(&admin, "notes", json!([
+            { "resource": "events", "actions": ["read"] }, { "resource": "note", "actions": ["read"] },
+        ])).await;
+        let (hidden, unknown) = (changes[0]["id"].as_str().unwrap(), "01a2027f-98d9-73a9-b111-9bb23759727a");
+        let refused = weak.get(&format!("/api/v1/events?before={hidden}")).await;
+        refused.expect_error(404, "not_found");
+        assert_eq!(refused.json(), weak.get(&format!("/api/v1/events?before={unknown}")).await.json());
+        let seen = &events(&weak, "object=note").await[0];
+        assert_eq!(events(&weak, &format!("object=note&before={}", seen["id"].as_str().unwrap())).await.len(), 0);
+
+        // One event, to whom may see it.
+        let id = changes[0]["id"].as_str().unwrap();
+        assert_eq!(admin.get(&format!("/api/v1/events/{id}")).await.data(), changes[0]);
+        assert_eq!(admin.get(&format!("/api/v1/events/{}", id.to_uppercase())).await.data(), changes[0]);
+        for none in ["nothing", "01a2027f-98d9-73a9-b111-9bb23759727a", "%20", "a.b"] {
+            admin.get(&format!("/api/v1/events/{none}")).await.expect_error(404, "not_found");
+        }
+        admin.get("/api/v1/events/a%00").await.expect_error(400, "invalid_request");
+        let reads = json!({ "resource": "events", "actions": ["read"] });
+        let platform = key(&admin, "platform", json!([reads])).await;
+        platform.get(&format!("/api/v1/events/{id}")).await.expect_error(404, "not_found");
+        for query in [format!("record={first}"), "object=task".to_owned()] {
+            assert_eq!(events(&platform, &query).await.len(), 0, "{query}");
+        }
+        let own = key(&admin, "own", json!([reads, { "resource": "task", "actions": ["read", "create"], "rowPolicy": "own" }])).await;
+        // The key acts as the admin, who made the tasks.
+        assert_eq!(events(&own, &format!("record={first}")).await.len(), 4);
+        let member = server.with_token(server.sign_up("member").await);
+        let user = member.get("/api/v1/me").await.json()["userId"].as_str().unwrap().to_owned();
+        assert_eq!(admin.post(&format!("/api/v1/users/{user}/roles"), json!({ "roleId": "own" })).await.status, 200);
+        member.make("task", json!({ "title": "m" })).await;
+        assert_eq!(of(&events(&member, "object=task").await), ["created m"]);
+        assert_eq!(events(&member, &format!("record={first}")).await.len(), 0);
+        member.get(&format!("/api/v1/events/{id}")).await.expect_error(404, "not_found");
+        let blind = key(&admin, "blind", json!([{ "resource": "task", "actions": ["read"] }])).await;
+        for path in [format!("/api/v1/events/{id}"), "/api/v1/events/deliveries/counts".to_owned()] {
+            blind.get(&path).await.expect_error(403, "forbidden");
+            server.call("GET", &path, None).await.expect_error(401, "unauthorized");
+        }
+    }
+
+    async fn a_record_is_found_among_many_events(server: Server) {
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        let record = "01a2027f-98d9-73a9-b111-000000000007";
+        // Events of other objects and records over many runs of numbers, with one of the record every 20,000.
+        let of_record = format!("CASE WHEN n % 20000 = 7 THEN '{record}' ELSE 'record-' || n END");
+        let object = "CASE WHEN n % 20000 < 10 THEN 'task' ELSE 'busy' END";
+        insert_events(&server, 1_000, 120_000, &format!("'event-' || n, 'data.x.updated', {object}, {of_record}, NULL")).await;
+        let expected: Vec<String> = (0..=6).rev().map(|round| format!("event-{}", round * 20_000 + 7)).filter(|id| id != "event-7").collect();
+        let found = events(&admin, &format!("record={record}")).await;
+        let newest: Vec<&str> = expected.iter().map(String::as_str).collect();
+        assert_eq!(ids(&found), newest);
+        assert_eq!(ids(&events(&admin, &format!("record={record}&limit=2")).await), newest[..2]);
+        assert_eq!(ids(&events(&admin, &format!("record={record}&before=event-60007")).await), newest[newest.len() - 2..]);
+        // The object's are found far behind those of another one.
+        let found = events(&admin, "object=task&limit=500").await;
+        assert_eq!(found.len(), 60);
+        assert_eq!(ids(&found)[0], "event-120009");
+        // Neither goes through the outbox.
+        let begun = Instant::now();
+        for _ in 0..10 {
+            events(&admin, &format!("record={record}")).await;
+            events(&admin, "object=task").await;
+        }
+        assert!(begun.elapsed() < within(Duration::from_secs(5)), "{:?}", begun.elapsed());
+    }
+}
+
+on_both_engines! {
+    async fn the_ledger_is_filtered_and_counted(engine: Engine) {
+        let server = quick(engine).env("SVC_RETRY_BASE_MS", "3600000").start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        let (good, bad) = (Receiver::start().await, Receiver::start().await);
+        bad.answer(|_, request| Reply::Status(if request.json()["payload"]["object"] == "task" { 500 } else { 200 }));
+        let (good_id, _) = make(&admin, json!({ "url": good.url, "topics": ["data.#"] })).await;
+        let (bad_id, _) = make(&admin, json!({ "url": bad.url, "topics": ["data.#"] })).await;
+        for number in 0..3 {
+            admin.make("task", json!({ "title": format!("{number}") })).await;
+        }
+        let note = admin.make("note", json!({ "title": "n" })).await;
+        assert_eq!(admin.delete(&format!("/api/v1/data/note/{note}")).await.status, 204);
+        ledger_until(&admin, "", |entries| entries.len() == 10 && entries.iter().all(|entry| entry["status"] != "pending")).await;
+        let entries = ledger(&admin, "").await;
+        let event = entries[0]["eventId"].as_str().unwrap();
+        assert_eq!(total(&admin, &format!("eventId={event}")).await, 2);
+        assert_eq!(total(&admin, &format!("eventId={}&consumer=webhook:{bad_id}", event.to_uppercase())).await, 1);
+        assert_eq!(total(&admin, "eventId=nothing").await, 0);
+        for (topic, expected) in [
+            ("data.task.created", 6), ("data.*.created", 8), ("data.note.", 4), ("data.%23", 10), ("%23.deleted", 2), ("data", 10), ("data.*", 0), ("note", 0),
+            ("data.task.created.", 0), ("DATA.%23", 0),
+        ] {
+            assert_eq!(total(&admin, &format!("topic={topic}")).await, expected, "{topic}");
+        }
+        let instants: Vec<&str> = entries.iter().map(|entry| entry["occurredAt"].as_str().unwrap()).collect();
+        let (newest, oldest) = (instants[0], instants[9]);
+        assert_eq!(total(&admin, &format!("since={oldest}")).await, 10);
+        assert_eq!(total(&admin, &format!("until={oldest}")).await, 0);
+        let at_newest = instants.iter().filter(|instant| **instant == newest).count() as i64;
+        assert_eq!(total(&admin, &format!("since={newest}")).await, at_newest);
+        assert_eq!(total(&admin, &format!("until={newest}")).await, 10 - at_newest);
+        assert_eq!(total(&admin, &format!("since={oldest}&until={newest}&topic=data.task.&status=failed&dead=false")).await, 3);
+        assert_eq!(total(&admin, "since=2000-01-01T00:00:00%2B02:00&until=2001-01-01T00:00:00").await, 0);
+        assert_eq!(total(&admin, "until=9999-12-31T23:59:59Z").await, 10);
+        for wrong in ["since=yesterday", "until=1", "until=2001-01-01", "since=2026-01-01T00:00:00+02:00", "topic=a.b*", "topic=..%23", "topic=%00", "eventId=%00", "colour=1", "status=lost"] {
+            for path in ["deliveries", "deliveries/counts"] {
+                admin.get(&format!("/api/v1/events/{path}?{wrong}")).await.expect_error(400, "invalid_request");
+            }
+        }
+        admin.get("/api/v1/events/deliveries/counts?page=1").await.expect_error(400, "invalid_request");
+
+        let mut expected = [
+            json!({ "consumer": format!("webhook:{good_id}"), "pending": 0, "delivered": 5, "failed": 0, "dead": 0, "oldestPendingAt": null }),
+            json!({ "consumer": format!("webhook:{bad_id}"), "pending": 0, "delivered": 2, "failed": 3, "dead": 0, "oldestPendingAt": null }),
+        ];
+        expected.sort_by_key(|group| group["consumer"].as_str().unwrap().to_owned());
+        assert_eq!(counts(&admin, "").await, expected);
+        let one = counts(&admin, &format!("consumer=webhook:{bad_id}&topic=data.task.%23")).await;
+        assert_eq!((one.len(), &one[0]["failed"], &one[0]["delivered"]), (1, &json!(3), &json!(0)));
+        assert_eq!(counts(&admin, &format!("eventId={event}")).await.iter().map(|group| group["delivered"].as_i64().unwrap()).sum::<i64>(), 2);
+        assert_eq!(counts(&admin, "status=failed").await.len(), 1);
+        assert_eq!(counts(&admin, "status=delivered").await.iter().map(|group| group["failed"].as_i64().unwrap()).sum::<i64>(), 0);
+        assert_eq!(counts(&admin, "dead=true").await, Vec::<Value>::new());
+        assert_eq!(counts(&admin, "consumer=nobody").await, Vec::<Value>::new());
+        assert_eq!(counts(&admin, &format!("until={oldest}")).await, Vec::<Value>::new());
+        // What is not seen is not counted.
+        let reads = json!({ "resource": "events", "actions": ["read"] });
+        let notes = key(&admin, "notes", json!([reads, { "resource": "note", "actions": ["read"] }])).await;
+        assert_eq!(total(&notes, "topic=data.%23").await, 4);
+        let seen = counts(&notes, "").await;
+        assert!(seen.len() == 2 && seen.iter().all(|group| group["delivered"] == 2 && group["failed"] == 0), "{seen:?}");
+
+        // A group that waits shows since when.
+        assert_eq!(admin.patch(&format!("/api/v1/webhooks/{good_id}"), json!({ "enabled": false })).await.status, 200);
+        insert_events(&server, 500_000, 20_000, "'late-' || n, 'data.task.created', 'task', NULL, NULL").await;
+        insert_deliveries(&server, "webhook:old", 500_000, 15_000, DELIVERED).await;
+        insert_deliveries(&server, "webhook:old", 515_000, 10, "'pending', FALSE, 0, NULL, NULL").await;
+        let old = counts(&admin, "consumer=webhook:old").await;
+        assert_eq!(old, [json!({
+            "consumer": "webhook:old", "pending": 10, "delivered": 9_990, "failed": 0, "dead": 0,
+            "oldestPendingAt": "2023-11-14T22:21:55.000Z",
+        })]);
+        // `until` moves the window, so that it is about the time that was asked for.
+        let before = counts(&admin, "consumer=webhook:old&until=2023-11-14T22:21:50Z").await;
+        assert_eq!((&before[0]["delivered"], &before[0]["pending"]), (&json!(10_000), &json!(0)));
+        let between = counts(&admin, "consumer=webhook:old&since=2023-11-14T22:21:45Z&until=2023-11-14T22:21:50Z").await;
+        assert_eq!(between[0]["delivered"], 5_000);
+    }
+
+    #[ignore = "long: a hundred thousand rows"]
+    async fn dead_deliveries_are_tried_again_by_the_thousands(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        const MANY: usize = 100_000;
+        insert_events(&server, 1_000, MANY, "'event-' || n, CASE WHEN n % 10 = 0 THEN 'data.note.created' ELSE 'data.task.created' END, 'task', 'record-' || n, NULL").await;
+        subscribe(&admin, "many", "data.#").await;
+        insert_deliveries(&server, "many", 1_000, MANY, DEAD).await;
+        insert_deliveries(&server, "gone", 1_000, 5, DEAD).await;
+        assert_eq!(counts(&admin, "consumer=many").await[0]["dead"], MANY);
+        let retry = async |who: &Admin<'_>, body: Value| who.post("/api/v1/events/deliveries/retry", body).await;
+        for wrong in [
+            json!({}), json!({ "dead": false }), json!({ "dead": true, "eventId": "event-1000" }), json!({ "consumer": "many" }),
+            json!({ "topic": "data.#" }), json!({ "dead": true, "since": "soon" }), json!({ "dead": true, "topic": "a*" }),
+            json!({ "dead": true, "consumer": "a\u{0}" }), json!({ "dead": true, "colour": 1 }), json!({ "dead": "true" }), json!([]),
+            json!({ "eventId": "event-1000", "consumer": "many", "dead": false }),
+        ] {
+            retry(&admin, wrong.clone()).await.expect_error(400, "invalid_request");
+        }
+        // Those that match, and no others.
+        let some = retry(&admin, json!({ "dead": true, "topic": "data.note.#", "until": "2023-11-14T22:13:30Z" })).await;
+        assert_eq!((some.status, some.data()), (202, json!({ "count": 900 })));
+        assert_eq!(retry(&admin, json!({ "dead": true, "consumer": "nobody" })).await.data(), json!({ "count": 0 }));
+        assert_eq!(retry(&admin, json!({ "dead": true, "consumer": "gone" })).await.data(), json!({ "count": 0 }));
+        let begun = Instant::now();
+        let later = retry(&admin, json!({ "dead": true, "since": "2023-11-14T22:13:40Z" })).await;
+        assert_eq!(later.data(), json!({ "count": 81_000 }));
+        assert!(begun.elapsed() < within(Duration::from_secs(30)), "{:?}", begun.elapsed());
+        let (one, two) = tokio::join!(retry(&admin, json!({ "dead": true })), retry(&admin, json!({ "dead": true, "consumer": "many" })));
+        assert_eq!((one.status, two.status), (202, 202), "{} {}", one.text, two.text);
+        let both = one.data()["count"].as_i64().unwrap() + two.data()["count"].as_i64().unwrap();
+        assert_eq!(both, MANY as i64 - 900 - 81_000, "each once");
+        // Writes went on meanwhile, and it drains like anything else.
+        admin.make("task", json!({ "title": "a" })).await;
+        let deadline = Instant::now() + WAIT_MAX;
+        loop {
+            let now = counts(&admin, "consumer=many").await;
+            assert_eq!((&now[0]["dead"], &now[0]["failed"]), (&json!(0), &json!(0)), "{now:?}");
+            if now[0]["delivered"].as_i64().unwrap() >= 2_000 {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{now:?}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        assert_eq!(counts(&admin, "consumer=gone").await[0]["dead"], 5, "a group that is no more");
+    }
+
+    async fn a_bulk_retry_is_judged_as_a_single_one(engine: Engine) {
+        let server = quick(engine).start().await;
+        let admin = server.admin().await;
+        admin.make_task_object().await;
+        admin.define("note", json!([{ "name": "title", "type": "text" }])).await;
+        let receiver = Receiver::start().await;
+        receiver.answer(|_, _| Reply::Status(200));
+        let (tasks, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.task.#"] })).await;
+        let (notes, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.note.#"] })).await;
+        let (disabled, _) = make(&admin, json!({ "url": receiver.url, "topics": ["data.task.#"], "enabled": false })).await;
+        let [tasks, notes, disabled] = [tasks, notes, disabled].map(|id| format!("webhook:{id}"));
+        let object = "CASE WHEN n % 2 = 0 THEN 'task' ELSE 'note' END";
+        insert_events(&server, 1_000, 20, &format!("'event-' || n, 'data.' || {object} || '.created', {object}, 'r' || n, NULL")).await;
+        for consumer in [&tasks, &notes, &disabled] {
+            insert_deliveries(&server, consumer, 1_000, 20, DEAD).await;
+        }
+        let all = |consumer: &str| json!({ "dead": true, "consumer": consumer });
+        let retry = async |who: &Admin<'_>, body: Value| who.post("/api/v1/events/deliveries/retry", body).await;
+        server.call("POST", "/api/v1/events/deliveries/retry", Some(json!({ "dead": true }))).await.expect_error(401, "unauthorized");
+        let read = json!({ "resource": "events", "actions": ["read"] });
+        let update = json!({ "resource": "events", "actions": ["update"] });
+        let of_tasks = json!({ "resource": "task", "actions": ["read"] });
+        for (name, permissions) in [("reads", json!([read, of_tasks])), ("updates", json!([update, of_tasks]))] {
+            let weak = key(&admin, name, permissions).await;
+            retry(&weak, json!({ "dead": true })).await.expect_error(403, "forbidden");
+        }
+        // Whoever sees tasks alone reaches entries about them, of groups that carry no more than that.
+        let weak = key(&admin, "weak", json!([read, update, of_tasks])).await;
+        retry(&weak, all(&notes)).await.expect_error(403, "forbidden");
+        assert_eq!(retry(&weak, json!({ "dead": true })).await.data(), json!({ "count": 10 }));
+        ledger_until(&admin, &format!("consumer={tasks}&status=delivered"), |entries| entries.len() == 10).await;
+        assert_eq!(counts(&admin, &format!("consumer={tasks}&dead=true")).await[0]["dead"], 10);
+        assert_eq!(counts(&admin, &format!("consumer={notes}")).await[0]["dead"], 20);
+        let own = json!([read, update, { "resource": "task", "actions": ["read"], "rowPolicy": "own" }]);
+        assert_eq!(retry(&key(&admin, "own", own).await, json!({ "dead": true })).await.data(), json!({ "count": 0 }));
+        // A group that gets nothing now says why where it is named, and is passed over where it is not.
+        retry(&admin, all(&disabled)).await.expect_error(409, "conflict");
+        assert_eq!(retry(&admin, json!({ "dead": true })).await.data(), json!({ "count": 30 }));
+        assert_eq!(counts(&admin, &format!("consumer={disabled}")).await[0]["dead"], 20);
+        // They are delivered or settled: the group's topics decide which.
+        until("nothing is dead or waits", async || {
+            let now = counts(&admin, &format!("consumer={notes}")).await;
+            now[0]["delivered"] == 20
+        }).await;
+        let skipped = ledger(&admin, &format!("consumer={notes}&topic=data.task.%23")).await;
+        assert!(skipped.iter().all(|entry| entry["skipped"] == true), "{skipped:?}");
+        // One by one it works as it did.
+        let one = retry(&admin, json!({ "eventId": "event-1000", "consumer": tasks })).await;
+        one.expect_error(409, "conflict");
+    }
+
+    async fn nothing_is_tried_again_where_events_are_off(engine: Engine) {
+        let server = quick(engine).env("SVC_EVENTS_ENABLED", "false").start().await;
+        let admin = server.admin().await;
+        admin.post("/api/v1/events/deliveries/retry", json!({ "dead": true })).await.expect_error(409, "conflict");
+    }
+}
+
+on_both_engines! {
+    async fn more_events_than_an_answer_holds_are_refused_and_none_is_left_out(engine: Engine) {
+        const MOST: usize = 100_000;
+        let server = quick(engine).env("SVC_MAX_ANSWER_BYTES", &MOST.to_string()).start().await;
+        let admin = server.admin().await;
+        admin.define("note", json!([{ "name": "text", "type": "text" }])).await;
+        for letter in ["a", "b", "c", "d"] {
+            admin.make("note", json!({ "text": letter.repeat(30_000) })).await;
+        }
+        let path = "/api/v1/events?object=note";
+        let refused = admin.get(path).await.expect_error(400, "answer_too_large");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("`limit`") && message.contains("SVC_MAX_ANSWER_BYTES"), "{message}");
+        let letter = |event: &Value| event["payload"]["after"]["text"].as_str().unwrap()[..1].to_owned();
+        let newest = events(&admin, "object=note&limit=3").await;
+        assert_eq!(newest.iter().map(letter).collect::<String>(), "dcb");
+        let before = format!("object=note&before={}", newest[2]["id"].as_str().unwrap());
+        assert_eq!(events(&admin, &before).await.iter().map(letter).collect::<String>(), "a");
+        // One event alone may be larger than a list.
+        admin.make("note", json!({ "text": "e".repeat(MOST) })).await;
+        let id = &server.sql("SELECT id FROM svc_events ORDER BY seq DESC LIMIT 1").await[0][0];
+        admin.get(&format!("{path}&limit=1")).await.expect_error(400, "answer_too_large");
+        assert_eq!(letter(&admin.get(&format!("/api/v1/events/{id}")).await.data()), "e");
+    }
+}

@@ -1,0 +1,107 @@
+//! What several instances on one Postgres promise each other: what a change takes to hold everywhere, and what a crash leaves.
+
+use std::time::{Duration, Instant};
+
+use blockbase_tests::{Engine, ServerBuilder, example_block, new_database, postgres_rows, until, within};
+use serde_json::json;
+
+use crate::events::webhooks::short_leases;
+
+/// More than a change takes to hold on another instance, and less than what is kept of an identity.
+const FOLLOWS: Duration = Duration::from_millis(2000);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_role_a_field_and_a_block_hold_on_another_instance_at_once() {
+    let one = ServerBuilder::new(Engine::Postgres).start().await;
+    let other = one.builder().start().await;
+    let admin = one.admin().await;
+    admin.define("secret", json!([{ "name": "text", "type": "text" }])).await;
+    let user = one.sign_up("reader").await;
+    let user_id = one.with_token(user.clone()).get("/api/v1/me").await.json()["userId"].clone();
+    let role = admin.post("/api/v1/roles", json!({ "name": "reader", "permissions": [] })).await.data();
+    let role_path = format!("/api/v1/roles/{}", role["id"].as_str().unwrap());
+    let given = admin.post(&format!("/api/v1/users/{}/roles", user_id.as_str().unwrap()), json!({ "roleId": role["id"] })).await;
+    assert!(given.status < 300, "{}", given.text);
+    let there = other.with_token(user);
+
+    for (permissions, status) in [
+        (json!([{ "resource": "secret", "actions": ["read"] }]), 200),
+        (json!([]), 403),
+        (json!([{ "resource": "secret", "actions": ["read"] }]), 200),
+    ] {
+        // From now on the other instance keeps what it knows of the user.
+        there.get("/api/v1/data/secret").await;
+        let changed = admin.patch(&role_path, json!({ "permissions": permissions })).await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        let began = Instant::now();
+        while there.get("/api/v1/data/secret").await.status != status {
+            assert!(began.elapsed() < within(FOLLOWS), "a role takes {:?} to hold elsewhere", began.elapsed());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    admin.post("/api/v1/objects/secret/fields", json!({ "name": "late", "type": "text" })).await.data();
+    let began = Instant::now();
+    let admin_there = other.with_token(admin.token.clone());
+    while admin_there.get("/api/v1/openapi.json").await.text.matches("\"late\"").count() == 0 {
+        assert!(began.elapsed() < within(FOLLOWS), "a field takes {:?} to show elsewhere", began.elapsed());
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+
+    // A block is looked for once where it is missing: the first call finds it.
+    let missing = admin_there.post("/api/v1/blocks/echo/actions/echo", json!({})).await;
+    missing.expect_error(404, "not_found");
+    assert_eq!(admin.install("", example_block("echo").await).await.status, 201);
+    let called = admin_there.post("/api/v1/blocks/echo/actions/echo", json!({})).await;
+    assert_ne!(called.status, 404, "{}", called.text);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn instances_that_boot_at_once_on_an_empty_database_can_all_index_searches() {
+    for _ in 0..3 {
+        let url = new_database().await;
+        let start = || ServerBuilder::new(Engine::Postgres).database(url.clone()).start();
+        let (one, two, three) = tokio::join!(start(), start(), start());
+        for server in [&one, &two, &three] {
+            assert!(!server.log().contains("has no extension pg_trgm"), "{}", server.log());
+        }
+        let admin = one.admin().await;
+        for (number, server) in [&one, &two, &three].into_iter().enumerate() {
+            server
+                .with_token(admin.token.clone())
+                .define(&format!("thing_{number}"), json!([{ "name": "text", "type": "text" }]))
+                .await;
+        }
+        let indexes = postgres_rows(&url, "SELECT indexname::text FROM pg_indexes WHERE indexname ~ '^svc_sf_[0-9]+$'").await;
+        assert_eq!(indexes.len(), 3, "an object has no search index: {indexes:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_killed_instance_had_under_way_is_delivered_when_its_lease_is_over() {
+    let mut first = short_leases(Engine::Postgres).start().await;
+    let admin = first.admin().await;
+    let token = admin.token.clone();
+    for object in ["task", "copy"] {
+        admin.define(object, json!([{ "name": "title", "type": "text" }])).await;
+    }
+    let config = json!({ "object": "copy", "map": { "title": "payload.id" } });
+    let subscription =
+        json!({ "event": "data.task.created", "consumer": "copies", "handler": "persist_event", "config": config });
+    assert_eq!(admin.post("/api/v1/events/subscriptions", subscription).await.status, 201);
+    // The delivery stays in the middle, because nobody can write to the table of copies.
+    let lock = first.lock_table("copy").await;
+    admin.make("task", json!({ "title": "t" })).await;
+    let leased = "SELECT event_seq FROM svc_deliveries WHERE lease_until IS NOT NULL";
+    until("it is claimed", async || !first.sql(leased).await.is_empty()).await;
+    first.kill();
+    let killed = Instant::now();
+    lock.release().await;
+    let second = first.restart().await;
+    let there = second.with_token(token);
+    // Twice five seconds and five, until the dispatcher looks, and what a busy machine takes.
+    while there.get("/api/v1/data/copy").await.json()["pagination"]["totalCount"] != 1 {
+        assert!(killed.elapsed() < within(Duration::from_secs(28)), "it is not delivered in time");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
