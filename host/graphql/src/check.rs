@@ -20,8 +20,6 @@ use crate::view::View;
 
 /// Errors told of one document.
 pub(crate) const ERRORS_MAX: usize = 100;
-/// The message to callers who present no credential and would need one.
-pub(crate) const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 
 /// What the answer to a name that is not there depends on.
 #[derive(Clone, Copy)]
@@ -44,7 +42,7 @@ impl Viewer {
                 let what = otherwise.message.trim_end_matches('.').to_owned();
                 Error::new(Code::Forbidden, format!("{what}, or you may not use it."))
             }
-            (false, false) => Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED),
+            (false, false) => Error::unauthenticated(),
         }
     }
 }

@@ -12,7 +12,7 @@ use blockbase_app::schema::{Code, Error};
 use blockbase_app::{App, Caller};
 
 use crate::accept::Refusal;
-use crate::check::{self, AUTHENTICATION_REQUIRED, ERRORS_MAX, Viewer};
+use crate::check::{self, ERRORS_MAX, Viewer};
 use crate::error::GraphqlError;
 use crate::limits::{self, QUERY_BYTES_MAX};
 use crate::request::GraphqlRequest;
@@ -114,6 +114,9 @@ fn operation<'d>(
         (_, Some(name)) => Err(GraphqlError::invalid(format!("The document has no operation `{name}`."), Vec::new())),
     }
 }
+
+/// What mutations and subscriptions without a credential answer, to the byte: clients of this API look for it. It has no hint.
+const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 
 /// What is asked of a document before it is looked at closely.
 struct Gate {
