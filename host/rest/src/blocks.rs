@@ -13,7 +13,7 @@ use crate::admission::{Blocks, CalledAction, Create, Delete, Granted, Manage, Re
 use crate::body::{self, JsonBody, JsonText, given};
 use crate::error::ApiError;
 use crate::extract::{PathParts, QueryPairs, RequestInfo};
-use crate::render;
+use crate::{hints, render};
 
 pub(crate) async fn list(
     State(state): State<AppState>,
@@ -183,7 +183,7 @@ pub(crate) async fn inspect(
     body::expect_media_type(&headers, "application/wasm")?;
     query.only(&[])?;
     let file = body::read_within(request, &state, state.settings.block_bytes_max).await?;
-    Ok(render::data(StatusCode::OK, &state.app.inspect_block(&caller, file).await?))
+    Ok(render::data(StatusCode::OK, &state.app.inspect_block(&caller, file, hints::words).await?))
 }
 
 #[derive(Deserialize)]
