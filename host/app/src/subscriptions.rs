@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, ReadCost, Service, SubscriptionRow, Thing};
+use blockbase_store::{Connection, Made, Maker, ReadCost, Service, SubscriptionRow, Suspension, Thing};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::App;
-use crate::acts_later::{ActsLater, Kept};
+use crate::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::answer::{AnyObject, SuspensionAnswer};
 use crate::caller::Caller;
 use crate::makers::{declared_by_none, keep_maker};
@@ -119,6 +119,24 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     }
 }
 
+impl StoredThing for SubscriptionRow {
+    fn id(&self) -> &str {
+        &self.consumer
+    }
+
+    fn maker(&self) -> Maker {
+        self.maker.clone()
+    }
+
+    fn suspension(&self) -> Option<Suspension> {
+        self.suspension
+    }
+
+    fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
+        may_act(caller, self)
+    }
+}
+
 /// Subscriptions as things that act later.
 pub(crate) struct MadeSubscriptions;
 
@@ -128,29 +146,17 @@ impl ActsLater for MadeSubscriptions {
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move {
-            let rows = connection.subscriptions().await?.into_iter().filter(|row| !row.maker.is_nobody());
-            let kept = rows.map(|row| Kept {
-                id: row.consumer.clone(),
-                maker: row.maker.clone(),
-                stored: row.suspension.map(|suspension| suspension.reason),
-                needs: Box::new(move |_, maker| may_act(maker, &row)),
-            });
-            Ok(kept.collect())
-        })
+        Box::pin(async move { Ok(kept(connection.subscriptions().await?)) })
     }
 
     fn carried<'a>(
         &'a self,
-        _app: &'a App,
+        app: &'a App,
         connection: &'a mut Connection,
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let Some(row) = connection.subscription(id).await? else { return Ok(()) };
-            may_act(caller, &row)
-        })
+        Box::pin(async move { carried(connection.subscription(id).await?, app, caller) })
     }
 
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {

@@ -7,14 +7,14 @@ mod under_way;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow, Thing};
+use blockbase_store::{Connection, Made, Maker, Service, Suspension, TaskRow, TaskRunRow, Thing};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::App;
-use crate::acts_later::{ActsLater, Kept};
+use crate::acts_later::{ActsLater, Kept, StoredThing, kept};
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::caller::Caller;
 use crate::makers::keep_maker;
@@ -155,6 +155,24 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
+impl StoredThing for TaskRow {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn maker(&self) -> Maker {
+        TaskRow::maker(self)
+    }
+
+    fn suspension(&self) -> Option<Suspension> {
+        self.suspension
+    }
+
+    fn needs(&self, app: &App, caller: &Caller) -> Result<()> {
+        app.may_act_on_task(caller, self)
+    }
+}
+
 /// Tasks as things that act later.
 pub(crate) struct MadeTasks;
 
@@ -164,16 +182,7 @@ impl ActsLater for MadeTasks {
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move {
-            let rows = connection.tasks().await?.into_iter().filter(|row| !row.maker().is_nobody());
-            let kept = rows.map(|row| Kept {
-                id: row.id.clone(),
-                maker: row.maker(),
-                stored: row.suspension.map(|suspension| suspension.reason),
-                needs: Box::new(move |app, maker| app.may_act_on_task(maker, &row)),
-            });
-            Ok(kept.collect())
-        })
+        Box::pin(async move { Ok(kept(connection.tasks().await?)) })
     }
 
     fn carried<'a>(
