@@ -229,8 +229,7 @@ impl<'d> Check<'d> {
             let message = format!("`{}` takes no argument `{}`.", field.node.name.node, name.node);
             return self.tell(Error::invalid_request(message), name.pos);
         }
-        if let Err(placed) = Arguments::of(declared, &field.node.arguments, &self.variables) {
-            let (error, position) = *placed;
+        if let Err((error, position)) = Arguments::of(declared, &field.node.arguments, &self.variables) {
             self.tell(error, if position == Pos::default() { field.pos } else { position });
         }
     }
