@@ -36,6 +36,7 @@ pub use consent::NewPermissions;
 pub(crate) use faults::BlockFaults;
 pub use inspect::Inspection;
 pub(crate) use inspected::Inspected;
+use install::requires_of;
 pub use install::{InstallOptions, InstallReport, Installed};
 pub use logs::{KeptLine, LogPage, LogRequest};
 pub use names::TOOLS;
@@ -136,13 +137,13 @@ struct DeclaredHandler {
     block: Option<String>,
 }
 
+fn not_installed(name: &str) -> Error {
+    Error::new(Code::NotFound, format!("No block `{name}` is installed.")).with_hint(Hint::ListBlocks)
+}
+
 impl App {
     pub(crate) fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
-        self.blocks
-            .read()
-            .get(name)
-            .cloned()
-            .ok_or_else(|| Error::new(Code::NotFound, format!("No block `{name}` is installed.")).with_hint(Hint::ListBlocks))
+        self.blocks.read().get(name).cloned().ok_or_else(|| not_installed(name))
     }
 
     /// Tells the runtime which files are installed.
@@ -279,7 +280,6 @@ impl App {
     /// Removes a block with its subscriptions; the data stays.
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Delete)?;
-        let block = self.installed(name)?;
         let announcer = self.announcer(caller);
         let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());
         self.store
@@ -287,19 +287,25 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     connection.raise_version("subscriptions").await?;
-                    for other in connection.blocks().await?.into_iter().filter(|other| other.name != key) {
-                        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires);
-                        if requires.is_ok_and(|requires| requires.blocks(interfaces).contains(&key)) {
+                    let installed = connection.blocks().await?;
+                    let block = installed.iter().find(|row| row.name == key).ok_or_else(|| not_installed(&key))?;
+                    let is_readable = requires_of(block).is_ok();
+                    for other in installed.iter().filter(|other| other.name != key) {
+                        let requires = match requires_of(other) {
+                            Ok(requires) => requires,
+                            // What cannot be read itself does not serve, and is in the way of others until it is gone.
+                            Err(_) if !is_readable => continue,
+                            Err(error) => return Err(error),
+                        };
+                        if requires.blocks(interfaces).contains(&key) {
                             let message = format!("The block `{}` requires `{key}`; uninstall that one first.", other.name);
                             return Err(Error::new(Code::Conflict, message));
                         }
                     }
                     connection.delete_subscriptions_of(&format!("block:{key}")).await?;
                     connection.delete_webhooks_of(&format!("block:{key}")).await?;
-                    if !connection.delete_block(&key).await? {
-                        return Err(Error::not_found("block"));
-                    }
-                    let members = BlockMembers { block: &key, version: &block.manifest.version };
+                    connection.delete_block(&key).await?;
+                    let members = BlockMembers { block: &key, version: &block.version };
                     announcer.emit(connection, Topic::BlockUninstalled(members)).await
                 })
             })
@@ -308,6 +314,7 @@ impl App {
         self.group_gone.notify_one();
         Ok(())
     }
+
     /// The packed file of an installed block, for the runtime to compile on this machine.
     ///
     /// # Errors

@@ -68,7 +68,7 @@ impl From<&SubscriptionRow> for SubscriptionAnswer {
             event: row.topic.clone(),
             consumer: row.consumer.clone(),
             handler: row.handler.clone(),
-            config: Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config),
+            config: Value::Object(Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)),
             per_instance: row.per_instance,
             source: row.source.clone(),
             suspended: row.suspension.map(SuspensionAnswer::from),
@@ -103,7 +103,7 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
 /// Demands the rights that a stored subscription carries: read on what it gets, create on what it writes.
 ///
 /// # Errors
-/// `forbidden`, naming what the caller does not hold.
+/// `forbidden`, naming what the caller does not hold; `internal` where it cannot be read what it writes.
 pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     // What cannot be read here is not served here.
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
@@ -112,9 +112,9 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     if row.handler != PERSIST_EVENT {
         return Ok(());
     }
-    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)) {
+    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).decides(&row.config)?) {
         Ok(config) => caller.require(&config.object, Action::Create),
-        // Where it would write is not known, so it takes the right to write anywhere.
+        // It was written by a newer server. Where it would write is not known here, so it takes the right to write anywhere.
         Err(_) => caller.require("*", Action::Create),
     }
 }

@@ -84,7 +84,7 @@ impl From<&TaskRow> for TaskAnswer {
             kind: task.kind.clone(),
             enabled: task.enabled,
             schedule: task.schedule.clone(),
-            config: Place::new("svc_tasks", "config", &task.id).read(&task.config),
+            config: Value::Object(Place::new("svc_tasks", "config", &task.id).read(&task.config)),
             last_run_at: task.last_run_at.map(Timestamp),
             last_status: task.last_status.clone(),
             next_run_at: task.next_run_at.filter(|_| task.enabled).map(Timestamp),

@@ -457,7 +457,7 @@ impl App {
 }
 
 fn topics_of(row: &WebhookRow) -> Result<Vec<String>> {
-    serde_json::from_str(&row.topics).map_err(Error::internal)
+    Place::new("svc_webhooks", "topics", &row.id).decides(&row.topics)
 }
 
 async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {

@@ -19,6 +19,7 @@ mod cli_blocks;
 mod conditional;
 mod console;
 mod console_page;
+mod damaged;
 mod data;
 mod deliveries;
 mod delivery_faults;

@@ -77,8 +77,11 @@ impl App {
     /// stamps.
     ///
     /// # Errors
-    /// `forbidden` where whoever consented is gone or banned.
+    /// `forbidden` where whoever consented is gone or banned; `internal` where the stored configuration cannot be read.
     pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
+        if !block.has_config {
+            return Err(Error::internal(format!("the stored configuration of the block `{}` cannot be read", block.name())));
+        }
         let generation = self.identities.generation();
         let mut caller = block.caller(invoker);
         let rights = self.rights_of_maker(&block.maker).await?;

@@ -13,14 +13,14 @@ use serde_json::{Map, Value, json};
 
 use super::consent::{NewPermissions, additions};
 use super::names::check_actions;
+use super::types::manifest_place;
 use super::{BlockAnswer, InstalledBlock, PreparedBlock};
 use crate::App;
 use crate::caller::Caller;
 use crate::makers::keep_maker;
-use crate::manifest::{Manifest, Permissions};
+use crate::manifest::{Manifest, Permissions, Requires};
 use crate::platform_event::Announcer;
 use crate::routing::is_built_in;
-use crate::stored::Place;
 use crate::topic::{BlockMembers, Topic};
 use crate::webhooks::{NewWebhook, insert};
 
@@ -321,7 +321,8 @@ pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Optio
 /// Demands that a version fits to the blocks that are installed, and its consumer groups to those that there are.
 ///
 /// # Errors
-/// `missing_requirement`; `conflict` where another block needs a handler that it lacks, or something else has a consumer group of it.
+/// `missing_requirement`; `conflict` where another block needs a handler that it lacks, or it cannot be read what that one needs, or
+/// something else has a consumer group of it.
 pub(super) fn check_beside_others(
     manifest: &Manifest,
     required: &[String],
@@ -333,11 +334,10 @@ pub(super) fn check_beside_others(
         let message = format!("The block requires the block `{gone}`, which is not installed.");
         return Err(Error::new(Code::MissingRequirement, message));
     }
-    for other in installed.iter().filter(|other| other.name != name) {
-        let requires = match serde_json::from_str::<Manifest>(&other.manifest) {
-            Ok(manifest) => manifest.requires,
-            Err(error) => Place::new("svc_blocks", "manifest", &other.name).unreadable(&error),
-        };
+    // Nothing that is there needs a block that is not.
+    let is_there = installed.iter().any(|block| block.name == name);
+    for other in installed.iter().filter(|other| is_there && other.name != name) {
+        let requires = requires_of(other)?;
         let of_this = requires.handlers.iter().filter_map(|handler| handler.split_once('.')).filter(|(block, _)| *block == name);
         if let Some((_, handler)) = of_this.into_iter().find(|(_, handler)| !manifest.declares(handler)) {
             let message =
@@ -353,6 +353,21 @@ pub(super) fn check_beside_others(
         Some(declared) => Err(group_exists(&declared.consumer)),
         None => Ok(()),
     }
+}
+
+/// What an installed block requires of others.
+///
+/// # Errors
+/// `conflict` where its manifest cannot be read: what it needs must not go because nobody can read that it needs it.
+pub(super) fn requires_of(row: &BlockRow) -> Result<Requires> {
+    let manifest: Option<Manifest> = manifest_place(&row.name).found(&row.manifest);
+    manifest.map(|manifest| manifest.requires).ok_or_else(|| {
+        let message = format!(
+            "The stored manifest of the block `{}` cannot be read, so nobody knows what it requires; uninstall that one first.",
+            row.name
+        );
+        Error::new(Code::Conflict, message)
+    })
 }
 
 fn group_exists(consumer: &str) -> Error {
