@@ -27,7 +27,7 @@ use serde_json::Value;
 use crate::App;
 use crate::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::caller::Caller;
-use crate::manifest::{self, ActionDeclaration, HookDeclaration, Manifest, SubscriptionDeclaration, WebhookDeclaration};
+use crate::manifest::{self, ActionDeclaration, HookDeclaration, SubscriptionDeclaration, WebhookDeclaration};
 use crate::routing::{BUILT_IN_HANDLERS, is_built_in};
 use crate::topic::{BlockMembers, Topic};
 
@@ -51,21 +51,20 @@ pub(crate) use usage::{HandlerKind, Usages};
 
 impl InstalledBlock {
     fn answer(&self, suspension: Option<Suspension>) -> BlockAnswer {
-        let Manifest { name, version, description, permissions, actions, hooks, subscriptions, webhooks, config, .. } =
-            self.manifest.without_header_values();
+        let manifest = &self.manifest;
         BlockAnswer {
-            name,
-            version,
+            name: manifest.name.clone(),
+            version: manifest.version.clone(),
             digest: self.digest.clone(),
-            description,
+            description: manifest.description.clone(),
             enabled: self.enabled,
-            permissions,
-            actions,
-            hooks,
-            subscriptions,
-            webhooks,
+            permissions: manifest.permissions.clone(),
+            actions: manifest.actions.clone(),
+            hooks: manifest.hooks.clone(),
+            subscriptions: manifest.subscriptions.clone(),
+            webhooks: manifest.webhooks.iter().map(WebhookDeclaration::without_header_values).collect(),
             config: self.config.clone(),
-            config_schema: config,
+            config_schema: manifest.config.clone(),
             installed_at: Timestamp(self.installed_at),
             installed_by: self.installed_by.clone(),
             versions: self.versions.iter().map(|(version, _)| version.clone()).collect(),
@@ -161,7 +160,8 @@ impl App {
         self.settle_rights_shown(caller).await;
         let suspended =
             self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) })).await?;
-        Ok(self.blocks.read().values().map(|block| block.answer(suspended.get(block.name()).copied())).collect())
+        let blocks = Arc::clone(&self.blocks.read());
+        Ok(blocks.values().map(|block| block.answer(suspended.get(block.name()).copied())).collect())
     }
 
     pub async fn block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
@@ -182,7 +182,7 @@ impl App {
     /// Declared actions and hooks of all blocks, and all registered handlers.
     pub fn declared_actions(&self, caller: &Caller) -> Result<DeclaredActions> {
         caller.require(Resource::Blocks, Action::Read)?;
-        let blocks = self.blocks.read();
+        let blocks = Arc::clone(&self.blocks.read());
         let mut actions = Vec::new();
         let mut hooks = Vec::new();
         let handler = |name: &str, kind, block: Option<&str>| DeclaredHandler {
@@ -194,14 +194,15 @@ impl App {
         for block in blocks.values() {
             let of = block.name();
             for declared in &block.manifest.actions {
-                let ActionDeclaration { name, description, input, .. } = declared.clone();
-                handlers.push(handler(&name, HandlerKind::Action, Some(of)));
+                let ActionDeclaration { name, description, input, .. } = declared;
+                handlers.push(handler(name, HandlerKind::Action, Some(of)));
+                let (name, description, input) = (name.clone(), description.clone(), input.clone());
                 actions.push(DeclaredAction { block: of.to_owned(), name, description, input });
             }
             for declared in &block.manifest.hooks {
-                let HookDeclaration { name, description } = declared.clone();
-                handlers.push(handler(&name, HandlerKind::Hook, Some(of)));
-                hooks.push(DeclaredHook { block: of.to_owned(), name, description });
+                let HookDeclaration { name, description } = declared;
+                handlers.push(handler(name, HandlerKind::Hook, Some(of)));
+                hooks.push(DeclaredHook { block: of.to_owned(), name: name.clone(), description: description.clone() });
             }
             for declared in &block.manifest.subscriptions {
                 if !is_built_in(&declared.handler) {
