@@ -37,6 +37,7 @@ pub use inspect::Inspection;
 use crate::state::block_types::InstalledBlock;
 use crate::state::block_usage::BlockUsageAnswer;
 use crate::state::block_usage::HandlerKind;
+use install::requires_of;
 pub use install::{InstallOptions, InstallReport, Installed};
 pub use logs::{KeptLine, LogPage, LogRequest};
 pub use names::TOOLS;
@@ -46,21 +47,20 @@ pub use secrets::BlockSecretAnswer;
 
 impl InstalledBlock {
     fn answer(&self, suspension: Option<Suspension>) -> BlockAnswer {
-        let Manifest { name, version, description, permissions, actions, hooks, subscriptions, webhooks, config, .. } =
-            self.manifest.without_header_values();
+        let manifest = &self.manifest;
         BlockAnswer {
-            name,
-            version,
+            name: manifest.name.clone(),
+            version: manifest.version.clone(),
             digest: self.digest.clone(),
-            description,
+            description: manifest.description.clone(),
             enabled: self.enabled,
-            permissions,
-            actions,
-            hooks,
-            subscriptions,
-            webhooks,
+            permissions: manifest.permissions.clone(),
+            actions: manifest.actions.clone(),
+            hooks: manifest.hooks.clone(),
+            subscriptions: manifest.subscriptions.clone(),
+            webhooks: manifest.webhooks.iter().map(WebhookDeclaration::without_header_values).collect(),
             config: self.config.clone(),
-            config_schema: config,
+            config_schema: manifest.config.clone(),
             installed_at: Timestamp(self.installed_at),
             installed_by: self.installed_by.clone(),
             versions: self.versions.iter().map(|(version, _)| version.clone()).collect(),
@@ -132,13 +132,13 @@ struct DeclaredHandler {
     block: Option<String>,
 }
 
+fn not_installed(name: &str) -> Error {
+    Error::new(Code::NotFound, format!("No block `{name}` is installed.")).with_hint(Hint::ListBlocks)
+}
+
 impl App {
     pub(crate) fn installed(&self, name: &str) -> Result<Arc<InstalledBlock>> {
-        self.blocks
-            .read()
-            .get(name)
-            .cloned()
-            .ok_or_else(|| Error::new(Code::NotFound, format!("No block `{name}` is installed.")).with_hint(Hint::ListBlocks))
+        self.blocks.read().get(name).cloned().ok_or_else(|| not_installed(name))
     }
 
     /// Tells the runtime which files are installed.
@@ -156,7 +156,8 @@ impl App {
         self.settle_rights_shown(caller).await;
         let suspended =
             self.scan(caller, |connection| Box::pin(async move { Ok(connection.suspensions(Made::Block).await?) })).await?;
-        Ok(self.blocks.read().values().map(|block| block.answer(suspended.get(block.name()).copied())).collect())
+        let blocks = Arc::clone(&self.blocks.read());
+        Ok(blocks.values().map(|block| block.answer(suspended.get(block.name()).copied())).collect())
     }
 
     pub async fn block(&self, caller: &Caller, name: &str) -> Result<BlockAnswer> {
@@ -177,7 +178,7 @@ impl App {
     /// Declared actions and hooks of all blocks, and all registered handlers.
     pub fn declared_actions(&self, caller: &Caller) -> Result<DeclaredActions> {
         caller.require(Resource::Blocks, Action::Read)?;
-        let blocks = self.blocks.read();
+        let blocks = Arc::clone(&self.blocks.read());
         let mut actions = Vec::new();
         let mut hooks = Vec::new();
         let handler = |name: &str, kind, block: Option<&str>| DeclaredHandler {
@@ -189,14 +190,15 @@ impl App {
         for block in blocks.values() {
             let of = block.name();
             for declared in &block.manifest.actions {
-                let ActionDeclaration { name, description, input, .. } = declared.clone();
-                handlers.push(handler(&name, HandlerKind::Action, Some(of)));
+                let ActionDeclaration { name, description, input, .. } = declared;
+                handlers.push(handler(name, HandlerKind::Action, Some(of)));
+                let (name, description, input) = (name.clone(), description.clone(), input.clone());
                 actions.push(DeclaredAction { block: of.to_owned(), name, description, input });
             }
             for declared in &block.manifest.hooks {
-                let HookDeclaration { name, description } = declared.clone();
-                handlers.push(handler(&name, HandlerKind::Hook, Some(of)));
-                hooks.push(DeclaredHook { block: of.to_owned(), name, description });
+                let HookDeclaration { name, description } = declared;
+                handlers.push(handler(name, HandlerKind::Hook, Some(of)));
+                hooks.push(DeclaredHook { block: of.to_owned(), name: name.clone(), description: description.clone() });
             }
             for declared in &block.manifest.subscriptions {
                 if !is_built_in(&declared.handler) {
@@ -275,7 +277,6 @@ impl App {
     /// Removes a block with its subscriptions; the data stays.
     pub async fn uninstall_block(&self, caller: &Caller, name: &str) -> Result<()> {
         caller.require(Resource::Blocks, Action::Delete)?;
-        let block = self.installed(name)?;
         let announcer = self.announcer(caller);
         let (key, interfaces) = (name.to_owned(), self.runtime()?.interfaces());
         self.store
@@ -283,19 +284,25 @@ impl App {
                 Box::pin(async move {
                     connection.raise_version("blocks").await?;
                     connection.raise_version("subscriptions").await?;
-                    for other in connection.blocks().await?.into_iter().filter(|other| other.name != key) {
-                        let requires = serde_json::from_str::<Manifest>(&other.manifest).map(|manifest| manifest.requires);
-                        if requires.is_ok_and(|requires| requires.blocks(interfaces).contains(&key)) {
+                    let installed = connection.blocks().await?;
+                    let block = installed.iter().find(|row| row.name == key).ok_or_else(|| not_installed(&key))?;
+                    let is_readable = requires_of(block).is_ok();
+                    for other in installed.iter().filter(|other| other.name != key) {
+                        let requires = match requires_of(other) {
+                            Ok(requires) => requires,
+                            // What cannot be read itself does not serve, and is in the way of others until it is gone.
+                            Err(_) if !is_readable => continue,
+                            Err(error) => return Err(error),
+                        };
+                        if requires.blocks(interfaces).contains(&key) {
                             let message = format!("The block `{}` requires `{key}`; uninstall that one first.", other.name);
                             return Err(Error::new(Code::Conflict, message));
                         }
                     }
                     connection.delete_subscriptions_of(&format!("block:{key}")).await?;
                     connection.delete_webhooks_of(&format!("block:{key}")).await?;
-                    if !connection.delete_block(&key).await? {
-                        return Err(Error::not_found("block"));
-                    }
-                    let members = BlockMembers { block: &key, version: &block.manifest.version };
+                    connection.delete_block(&key).await?;
+                    let members = BlockMembers { block: &key, version: &block.version };
                     announcer.emit(connection, Topic::BlockUninstalled(members)).await
                 })
             })
@@ -304,6 +311,7 @@ impl App {
         self.group_gone.notify_one();
         Ok(())
     }
+
     /// The packed file of an installed block, for the runtime to compile on this machine.
     ///
     /// # Errors

@@ -163,8 +163,8 @@ impl Inner {
         let loading = self.begin_loading(block);
         loading.await.map_err(|error| match error.code {
             // What was a fault of an upload is one of the server here: it took the file once.
-            Code::InvalidBlock => Error::new(Code::ActionFailed, error.message.clone()),
-            code => Error::new(code, error.message.clone()),
+            Code::InvalidBlock => Error { code: Code::ActionFailed, ..error.shared() },
+            _ => error.shared(),
         })
     }
 

@@ -132,8 +132,7 @@ impl<'d> Execution<'d> {
             answer.nullable(|_| Err(GraphqlError::at(error, selected.position, Place::root(selected.key).path())));
             return answer;
         };
-        if let Err(placed) = self.dispatch(&root, selected, is_last, &mut answer).await {
-            let (error, position) = *placed;
+        if let Err((error, position)) = self.dispatch(&root, selected, is_last, &mut answer).await {
             answer.json = b"null".to_vec();
             let position = if position == Pos::default() { selected.position } else { position };
             answer.errors.push(GraphqlError::at(error, position, Place::root(selected.key).path()));
@@ -154,7 +153,7 @@ impl<'d> Execution<'d> {
             self.variables.forget_large();
         }
         let bytes = self.argument_bytes.fetch_add(arguments.bytes(), Ordering::Relaxed) + arguments.bytes();
-        within_bound(bytes).map_err(|error| Box::new((error, Pos::default())))?;
+        within_bound(bytes).map_err(|error| (error, Pos::default()))?;
         let outcome = match root {
             Root::SchemaVersion => {
                 answer.json.extend_from_slice(self.view.registry.version.to_string().as_bytes());
@@ -176,7 +175,7 @@ impl<'d> Execution<'d> {
             Root::Action(block, action) => self.call_action(block, action, &arguments, answer).await,
             Root::Events => Err(Error::internal("a subscription came as a query")),
         };
-        outcome.map_err(|error| Box::new((error, Pos::default())))
+        outcome.map_err(|error| (error, Pos::default()))
     }
 
     /// A selection of records of `object`, and what it wants of them.

@@ -10,6 +10,8 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::ListObjects => "Introspection shows the objects that you may use.",
         Hint::FewerRecords => "Select fewer fields, or ask for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
+        // Its GET requests take it, as those of REST do.
+        Hint::OwnView => "Leave out the header `x-svc-view-as`.",
         // It manages neither blocks, users nor the schema, and lists no past events.
         Hint::ListBlocks
         | Hint::FewerEvents
@@ -17,6 +19,9 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::Upgrade
         | Hint::AllowNewPermissions
         | Hint::HandOver
+        | Hint::AnotherHeir
+        | Hint::FollowFromNow
+        | Hint::FromNewestEvent
         | Hint::Cascade => return None,
     };
     Some(words.into())
@@ -39,5 +44,6 @@ mod tests {
              \"extensions\":{\"code\":\"not_found\"}}"
         );
         assert_eq!(words(&Hint::Cascade), None);
+        assert_eq!(words(&Hint::FollowFromNow), None);
     }
 }

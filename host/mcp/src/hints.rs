@@ -14,13 +14,17 @@ pub(crate) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         }
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
         Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
-        // No tool manages blocks, users or the schema, or lists events.
+        // No tool manages blocks, users or the schema, or lists events; none looks as a role.
         Hint::ListBlocks
         | Hint::FewerEvents
         | Hint::SetSecret { .. }
         | Hint::Upgrade
         | Hint::AllowNewPermissions
         | Hint::HandOver
+        | Hint::AnotherHeir
+        | Hint::OwnView
+        | Hint::FollowFromNow
+        | Hint::FromNewestEvent
         | Hint::Cascade => return None,
     };
     Some(words.into())

@@ -178,6 +178,21 @@ impl Error {
         envelope
     }
 
+    /// A copy for one more caller who waited for the same operation. The cause stays with the first error, which is the one to log.
+    pub fn shared(&self) -> Error {
+        Error {
+            code: self.code,
+            message: self.message.clone(),
+            hint: self.hint.clone(),
+            field: self.field.clone(),
+            issues: self.issues.clone(),
+            details: self.details.clone(),
+            cause: None,
+            retry: self.retry,
+            retry_after_s: self.retry_after_s,
+        }
+    }
+
     /// The same error, with `place` in front of its message: the part of the request that it is about.
     pub fn within(mut self, place: impl fmt::Display) -> Self {
         self.message = shortened(format!("{place}: {}", self.message));
@@ -196,3 +211,22 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shared_says_all_but_its_cause() {
+        let mut error = Error::unknown_object("x").with_field("y").with_retry_after(7);
+        error.issues = [Issue::Document { path: "/a".to_owned(), message: "It is no number.".to_owned() }].into();
+        error.details = Some(Box::new(("more", serde_json::json!([1]))));
+        error.cause = Some("inside".into());
+        let shared = error.shared();
+        let words: HintWords = |hint| Some(format!("{hint:?}").into());
+        assert_eq!(shared.envelope(words), error.envelope(words));
+        assert_eq!((shared.retry, shared.retry_after_s), (error.retry, error.retry_after_s));
+        assert!(shared.envelope(words)["message"].as_str().is_some_and(|message| message.ends_with(" ListObjects")));
+        assert!(shared.cause.is_none());
+    }
+}

@@ -28,6 +28,14 @@ pub enum Hint {
     AllowNewPermissions,
     /// Hand over what the user made, or suspend it.
     HandOver,
+    /// Hand over to another user.
+    AnotherHeir,
+    /// Look at the service as oneself, not as a role.
+    OwnView,
+    /// Read the data anew, and follow events from now on.
+    FollowFromNow,
+    /// List events from the newest on.
+    FromNewestEvent,
     /// Delete what needs the object before it, or with it.
     Cascade,
 }
@@ -71,8 +79,8 @@ mod tests {
 
     /// What a literal has of a surface's words.
     fn words_of_surfaces(literal: &str) -> Option<String> {
-        let words =
-            Regex::new(r"/api/|\?[a-z][A-Za-z]*=|(?:GET|POST|PUT|PATCH|DELETE) /|Authorization|Bearer").expect("an expression");
+        let words = r"/api/|\?[a-z][A-Za-z]*=|(?:GET|POST|PUT|PATCH|DELETE) /|Authorization|Bearer|x-svc-view-as|handOverTo|`(?:since|before)`";
+        let words = Regex::new(words).expect("an expression");
         words.find(literal).map(|found| found.as_str().to_owned())
     }
 
@@ -108,10 +116,19 @@ mod tests {
 mod tests { "seven" }
 "####;
         assert_eq!(literals(source), ["one", r"two\", r#"th"ree"#, r#"fo\"ur"#, "five \\\n                six"]);
-        for literal in ["see /api/v1/data", "add ?cascade=true.", "GET /x", "send Authorization: x"] {
+        for literal in [
+            "see /api/v1/data",
+            "add ?cascade=true.",
+            "GET /x",
+            "send Authorization: x",
+            "leave out `x-svc-view-as`",
+            "handOverTo",
+            "open a stream without `since`",
+            "an event older than that of `before`",
+        ] {
             assert!(words_of_surfaces(literal).is_some(), "{literal}");
         }
-        for literal in ["Is it so? yes = no", "ON DELETE CASCADE", "DELETE FROM svc_users"] {
+        for literal in ["Is it so? yes = no", "ON DELETE CASCADE", "DELETE FROM svc_users", "the event before it, since then"] {
             assert_eq!(words_of_surfaces(literal), None, "{literal}");
         }
     }

@@ -63,7 +63,7 @@ pub struct CommittedEvent {
 }
 
 impl CommittedEvent {
-    fn new(seq: i64, event: &EventText<'_>, object: Option<String>, owner: Option<String>, depth: i64) -> Self {
+    pub fn new(seq: i64, event: &EventText<'_>, object: Option<String>, owner: Option<String>, depth: i64) -> Self {
         let mut frame = Vec::with_capacity(event.payload.len() + event.topic.len() + 200);
         frame.extend_from_slice(b"id: ");
         frame.extend_from_slice(event.id.as_bytes());

@@ -1,5 +1,6 @@
 //! The process: configuration, health, draining, the lock on the data directory, the command line.
 
+pub(crate) mod damaged;
 pub(crate) mod faults;
 pub(crate) mod instances;
 pub(crate) mod settings;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use blockbase_query::{Action, Permissions};
-use blockbase_schema::{Error, Resource, Result};
+use blockbase_schema::{Error, Hint, Resource, Result};
 
 use crate::App;
 use crate::access::identity::public_role;
@@ -21,9 +21,8 @@ impl App {
     /// `not_found` for an unknown id.
     pub(crate) async fn viewed_as(&self, caller: Caller, role: &str) -> Result<Caller> {
         if !self.settings.require_auth {
-            return Err(Error::invalid_request(
-                "`x-svc-view-as` needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything.",
-            ));
+            let message = "Looking as a role needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything.";
+            return Err(Error::invalid_request(message).with_hint(Hint::OwnView));
         }
         caller.require(Resource::Roles, Action::Read)?;
         let rights = match self.identities.view(role, caller.rights(), self.clock.now()) {
@@ -41,8 +40,7 @@ impl App {
                 Box::pin(async move { Ok((connection.role(&sought).await?, public_role(connection).await?)) })
             })
             .await?;
-        // The store also finds a role by its name, which is not what a header means that takes an id: a name can be given to
-        // another role.
+        // The store also finds a role by its name, which is not meant: a name can be given to another role.
         let found = found.filter(|found| found.id == role).ok_or_else(|| Error::not_found("role"))?;
         let user_id = caller.identity().map(|identity| identity.user.id.as_str());
         // Every session has what `public` may do.

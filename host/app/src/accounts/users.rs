@@ -3,7 +3,7 @@
 mod sessions;
 
 use blockbase_query::{Access, Action, Paging};
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{Connection, Made, Maker, MakerPart, RoleRow, Thing, UserRow};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,6 +20,8 @@ use crate::records::read::page_json;
 
 pub use sessions::UserSessionAnswer;
 
+/// What a missing right is missing for.
+const HANDING_OVER: &str = "Handing over what the user made";
 /// Most roles of one user.
 const ROLES_OF_USER_MAX: i64 = 100;
 
@@ -178,7 +180,8 @@ impl App {
     pub async fn delete_user(&self, caller: &Caller, id: &str, on_deletion: OnDeletion) -> Result<()> {
         let access = caller.access(Resource::Users, Action::Delete)?;
         if on_deletion == OnDeletion::HandOver(id.to_owned()) {
-            return Err(Error::invalid_request("`handOverTo` is the user who is to be deleted."));
+            let message = "What a user made cannot be handed over to this same user.";
+            return Err(Error::invalid_request(message).with_hint(Hint::AnotherHeir));
         }
         let (announcer, app) = (self.announcer(caller), self.itself()?);
         let (id, caller, now) = (id.to_owned(), caller.clone(), self.clock.now());
@@ -222,19 +225,20 @@ impl App {
     ) -> Result<()> {
         let is_to_oneself = caller.is_session_of(heir);
         if !is_to_oneself {
-            caller.require(Resource::Users, Action::Update).map_err(|error| error.within("`handOverTo`"))?;
+            caller.require(Resource::Users, Action::Update).map_err(|error| error.within(HANDING_OVER))?;
         }
-        let unknown = || Error::new(Code::ForeignKeyViolation, "`handOverTo`: there is no such user.").with_field("handOverTo");
+        let refused = |code: Code, message: &str| Error::new(code, message).with_hint(Hint::AnotherHeir);
+        let unknown = || refused(Code::ForeignKeyViolation, "The user to hand over to does not exist.");
         if !connection.keep_user(heir).await? {
             return Err(unknown());
         }
         if !is_to_oneself {
             let row = connection.user(heir).await?.ok_or_else(unknown)?;
-            self.require_strength_over_user(connection, caller, &row).await.map_err(|error| error.within("`handOverTo`"))?;
+            self.require_strength_over_user(connection, caller, &row).await.map_err(|error| error.within(HANDING_OVER))?;
         }
         let maker = Maker { user_id: Some(heir.to_owned()), api_key_id: None };
         let heir = self.rights_of_maker_in(connection, &maker).await?.caller();
-        let heir = heir.ok_or_else(|| Error::new(Code::Forbidden, "`handOverTo`: this user is banned."))?;
+        let heir = heir.ok_or_else(|| refused(Code::Forbidden, "The user to hand over to is banned."))?;
         raise_versions_of(connection, &things).await?;
         let ending: Vec<String> = connection.api_keys_of_user(&user.id).await?.into_iter().map(|holder| holder.key.id).collect();
         for thing in things {
@@ -245,7 +249,9 @@ impl App {
             self.require_carried(connection, caller, &thing).await.map_err(|error| error.within(what()))?;
             self.require_carried(connection, &heir, &thing).await.map_err(|error| match error.code {
                 // Which rights the heir has is not for every caller.
-                Code::Forbidden => Error::new(Code::Forbidden, format!("`handOverTo` lacks a right that {} needs.", what())),
+                Code::Forbidden => {
+                    refused(Code::Forbidden, &format!("The user to hand over to lacks a right that {} needs.", what()))
+                }
                 _ => error,
             })?;
             connection.set_maker(thing.kind, &thing.id, &maker).await?;

@@ -6,7 +6,7 @@ mod schedule;
 
 use blockbase_query::{Action, Paging};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, Service, TaskRow, TaskRunRow, Thing};
+use blockbase_store::{Connection, Made, Maker, Service, Suspension, TaskRow, TaskRunRow, Thing};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -18,7 +18,7 @@ use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp, or_null};
 use crate::base::stored::Place;
 use crate::caller::Caller;
 use crate::records::read::page_json;
-use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::acts_later::{ActsLater, Kept, StoredThing, kept};
 use kind::Kind;
 use schedule::next_run;
 
@@ -82,7 +82,7 @@ impl From<&TaskRow> for TaskAnswer {
             kind: task.kind.clone(),
             enabled: task.enabled,
             schedule: task.schedule.clone(),
-            config: Place::new("svc_tasks", "config", &task.id).read(&task.config),
+            config: Value::Object(Place::new("svc_tasks", "config", &task.id).read(&task.config)),
             last_run_at: task.last_run_at.map(Timestamp),
             last_status: task.last_status.clone(),
             next_run_at: task.next_run_at.filter(|_| task.enabled).map(Timestamp),
@@ -153,6 +153,24 @@ fn check_name(name: &str) -> Result<()> {
     }
 }
 
+impl StoredThing for TaskRow {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn maker(&self) -> Maker {
+        TaskRow::maker(self)
+    }
+
+    fn suspension(&self) -> Option<Suspension> {
+        self.suspension
+    }
+
+    fn needs(&self, app: &App, caller: &Caller) -> Result<()> {
+        app.may_act_on_task(caller, self)
+    }
+}
+
 /// Tasks as things that act later.
 pub(crate) struct MadeTasks;
 
@@ -162,16 +180,7 @@ impl ActsLater for MadeTasks {
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move {
-            let rows = connection.tasks().await?.into_iter().filter(|row| !row.maker().is_nobody());
-            let kept = rows.map(|row| Kept {
-                id: row.id.clone(),
-                maker: row.maker(),
-                stored: row.suspension.map(|suspension| suspension.reason),
-                needs: Box::new(move |app, maker| app.may_act_on_task(maker, &row)),
-            });
-            Ok(kept.collect())
-        })
+        Box::pin(async move { Ok(kept(connection.tasks().await?)) })
     }
 
     fn carried<'a>(

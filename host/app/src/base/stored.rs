@@ -1,7 +1,31 @@
-//! Documents that the platform's tables hold as JSON text, read where one damaged row must not hide the others. Whoever decides by such a
-//! document takes the empty value for the least that it can allow.
+//! Documents that the platform's tables hold as JSON text. The server wrote them, so one that cannot be read is an error in its log.
+//!
+//! One rule for all of them: what decides fails ([`Place::decides`]), because nobody gets a right, or keeps one, by a document that
+//! nobody can read. What only answers goes on without it ([`Place::read`]), because one damaged row must not keep its administrators
+//! from the list in which they find it.
 
+use std::collections::BTreeSet;
+
+use blockbase_schema::{Error, Result};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
+
+/// Damages that are remembered, so that each is logged once. Past it all are forgotten, and logged once more.
+const LOGGED_MAX: usize = 1000;
+
+static LOGGED: Mutex<Logged> = Mutex::new(Logged(BTreeSet::new()));
+
+/// The damages that the log has: their place and their cause.
+struct Logged(BTreeSet<String>);
+
+impl Logged {
+    fn is_new(&mut self, damage: String) -> bool {
+        if self.0.len() >= LOGGED_MAX {
+            self.0.clear();
+        }
+        self.0.insert(damage)
+    }
+}
 
 /// Where a document stands, for whoever reads the log.
 #[derive(Clone, Copy, Debug)]
@@ -17,22 +41,43 @@ impl<'r> Place<'r> {
         Place { table, column, row }
     }
 
-    /// The document of this place. The server wrote it, so one that cannot be read is an error in the log; the empty value stands
-    /// for it, because one damaged row must not keep its administrators from the list in which they find it.
+    /// The document of this place, for an answer. The empty value stands for one that cannot be read.
     pub(crate) fn read<T: DeserializeOwned + Default>(self, text: &str) -> T {
-        serde_json::from_str(text).unwrap_or_else(|error| self.unreadable(&error))
+        self.found(text).unwrap_or_default()
     }
 
-    /// Says in the log where reading ended, and gives the empty value. Without the error's text, which can quote the document.
-    pub(crate) fn unreadable<T: Default>(self, error: &serde_json::Error) -> T {
-        self.damaged(&format!("{:?} error at line {}, column {}", error.classify(), error.line(), error.column()))
+    /// The document of this place, for a decision.
+    ///
+    /// # Errors
+    /// `internal` where it cannot be read.
+    pub(crate) fn decides<T: DeserializeOwned>(self, text: &str) -> Result<T> {
+        let Place { table, column, row } = self;
+        self.found(text).ok_or_else(|| Error::internal(format!("`{column}` of `{row}` in {table} cannot be read")))
+    }
+
+    /// The document of this place; `None` where it cannot be read.
+    pub(crate) fn found<T: DeserializeOwned>(self, text: &str) -> Option<T> {
+        match serde_json::from_str(text) {
+            Ok(document) => Some(document),
+            Err(error) => {
+                // Without the error's text, which can quote the document.
+                self.log(&format!("{:?} error at line {}, column {}", error.classify(), error.line(), error.column()));
+                None
+            }
+        }
     }
 
     /// Says in the log what is wrong with the document, and gives the empty value.
     pub(crate) fn damaged<T: Default>(self, cause: &str) -> T {
-        let Place { table, column, row } = self;
-        tracing::error!(table, column, row, error.cause = cause, "a stored document cannot be read");
+        self.log(cause);
         T::default()
+    }
+
+    fn log(self, cause: &str) {
+        let Place { table, column, row } = self;
+        if LOGGED.lock().is_new(format!("{table} {column} {row} {cause}")) {
+            tracing::error!(table, column, row, error.cause = cause, "a stored document cannot be read");
+        }
     }
 }
 
@@ -43,10 +88,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_damaged_document_is_empty_and_a_whole_one_is_itself() {
+    fn a_damaged_document_is_empty_where_it_answers_and_fails_where_it_decides() {
         let place = Place::new("svc_tasks", "config", "t");
         assert_eq!(place.read::<Value>("{\"a\":1}"), json!({ "a": 1 }));
         assert_eq!(place.read::<Value>("{\"a\":"), Value::Null);
         assert_eq!(place.read::<Vec<String>>("{}"), Vec::<String>::new());
+        assert_eq!(place.decides::<Value>("{\"a\":1}").expect("a document"), json!({ "a": 1 }));
+        let error = place.decides::<Vec<String>>("{}").expect_err("damage");
+        assert_eq!(error.cause.expect("a cause").to_string(), "`config` of `t` in svc_tasks cannot be read");
+    }
+
+    #[test]
+    fn a_damage_is_new_once_and_only_so_many_are_remembered() {
+        let mut logged = Logged(BTreeSet::new());
+        assert!(logged.is_new("a".to_owned()) && !logged.is_new("a".to_owned()));
+        for number in 1..LOGGED_MAX {
+            assert!(logged.is_new(number.to_string()));
+        }
+        assert_eq!(logged.0.len(), LOGGED_MAX);
+        assert!(logged.is_new("a".to_owned()), "all were forgotten");
+        assert_eq!(logged.0.len(), 1);
     }
 }

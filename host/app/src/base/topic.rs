@@ -273,7 +273,7 @@ impl<'a> Topic<'a> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
 
     use blockbase_auth::Via;
     use blockbase_query::TopicPattern;
@@ -465,25 +465,39 @@ mod tests {
         assert_eq!(rows, written.collect::<Vec<_>>(), "the table of the platform's topics in docs/events.md");
     }
 
+    /// The sources of the console below a directory.
+    fn sources(directory: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            match path.is_dir() {
+                true => sources(&path, found),
+                false if path.extension().is_some_and(|end| end == "ts" || end == "tsx") => found.push(path),
+                false => {}
+            }
+        }
+    }
+
     #[test]
     fn the_console_listens_to_topics_that_there_are() {
-        let mut patterns = BTreeSet::new();
-        for screen in [
-            include_str!("../../../../console/src/app/shell/useLiveSchema.ts"),
-            include_str!("../../../../console/src/screens/blocks/BlockScreen.tsx"),
-            include_str!("../../../../console/src/screens/blocks/BlocksScreen.tsx"),
-            include_str!("../../../../console/src/screens/keys/index.tsx"),
-            include_str!("../../../../console/src/screens/tasks/index.tsx"),
-            include_str!("../../../../console/src/screens/users/index.tsx"),
-        ] {
-            let (_, call) = screen.split_once("useLive([").expect("a screen that listens");
-            let (list, _) = call.split_once(']').expect("a list of patterns");
-            // Every second part stands in quotes.
-            patterns.extend(list.split('"').skip(1).step_by(2));
+        let (mut files, mut calls) = (Vec::new(), 0);
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console/src"), &mut files);
+        let of_records: Vec<String> = RecordOp::ALL.iter().map(|op| op.topic("order")).collect();
+        let topics: Vec<&str> =
+            of_records.iter().map(String::as_str).chain(Topic::LISTED.iter().map(|(name, _)| *name)).collect();
+        for file in files {
+            let source = std::fs::read_to_string(&file).expect("source").replace("function useLive(", "");
+            for call in source.split("useLive(").skip(1) {
+                calls += 1;
+                let file = file.display();
+                let list = call.trim_start().strip_prefix('[').and_then(|call| call.split_once(']'));
+                let (list, _) = list.unwrap_or_else(|| panic!("{file} listens to what is no list of patterns"));
+                // Every second part stands in quotes.
+                for text in list.split(['"', '`']).skip(1).step_by(2) {
+                    let pattern = TopicPattern::parse(&text.replace("${object}", "order")).expect("a pattern");
+                    assert!(topics.iter().any(|topic| pattern.matches(topic)), "{file} listens to {text}");
+                }
+            }
         }
-        for text in patterns {
-            let pattern = TopicPattern::parse(text).expect("a pattern");
-            assert!(Topic::LISTED.iter().any(|(name, _)| pattern.matches(name)), "the console listens to {text}");
-        }
+        assert!(calls >= 10, "{calls} calls found");
     }
 }

@@ -78,8 +78,11 @@ impl App {
     /// them, and the invoker's stamps.
     ///
     /// # Errors
-    /// `forbidden` if that maker was deleted or banned.
+    /// `forbidden` if that maker was deleted or banned; `internal` if the stored configuration cannot be read.
     pub(crate) async fn block_caller(&self, block: &InstalledBlock, invoker: &Caller) -> Result<Caller> {
+        if !block.has_config {
+            return Err(Error::internal(format!("the stored configuration of the block `{}` cannot be read", block.name())));
+        }
         let generation = self.identities.generation();
         let mut caller = block.caller(invoker);
         let rights = self.rights_of_maker(&block.maker).await?;

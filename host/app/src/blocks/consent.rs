@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::types::manifest_place;
 use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::state::acts_later::{ActsLater, Kept};
@@ -164,7 +165,8 @@ impl ActsLater for MadeBlocks {
         Box::pin(async move {
             let mut kept = Vec::new();
             for row in connection.blocks().await?.into_iter().filter(|row| !row.maker.is_nobody()) {
-                let manifest: Manifest = serde_json::from_str(&row.manifest).map_err(Error::internal)?;
+                // One that cannot be read does not serve here, and must not keep the others from being looked after.
+                let Some(manifest) = manifest_place(&row.name).found::<Manifest>(&row.manifest) else { continue };
                 kept.push(Kept {
                     id: row.name,
                     maker: row.maker,
@@ -179,19 +181,15 @@ impl ActsLater for MadeBlocks {
     fn carried<'a>(
         &'a self,
         app: &'a App,
-        _connection: &'a mut Connection,
+        connection: &'a mut Connection,
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
         Box::pin(async move {
-            match app.installed(id) {
-                Ok(block) => {
-                    app.check_consent(caller, &block.manifest)?;
-                    app.check_subscriptions(caller, &block.manifest)
-                }
-                // It goes at this moment.
-                Err(_) => Ok(()),
-            }
+            let Some(row) = connection.blocks().await?.into_iter().find(|row| row.name == id) else { return Ok(()) };
+            let manifest: Manifest = manifest_place(id).decides(&row.manifest)?;
+            app.check_consent(caller, &manifest)?;
+            app.check_subscriptions(caller, &manifest)
         })
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use blockbase_query::Action;
-use blockbase_schema::{Code, Error, Resource, Result};
+use blockbase_schema::{Code, Error, HintWords, Resource, Result};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,12 +54,19 @@ struct Problem {
     message: String,
 }
 
+impl Problem {
+    fn of(error: &Error, words: HintWords) -> Problem {
+        Problem { error: error.code.as_str(), message: error.message_for(words).into_owned() }
+    }
+}
+
 impl App {
-    /// Looks at a packed file as an install would, and installs nothing. `problems` is what an install by the caller would be refused with now.
+    /// Looks at a packed file as an install would, and installs nothing. `problems` is what an install by the caller would be refused with now,
+    /// with hints in the words of the surface.
     ///
     /// # Errors
     /// `invalid_block` for a file that is no block of this server.
-    pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes) -> Result<Inspection> {
+    pub async fn inspect_block(self: &Arc<Self>, caller: &Caller, file: Bytes, words: HintWords) -> Result<Inspection> {
         self.recheck(caller).await?;
         caller.require(Resource::Blocks, Action::Create)?;
         let size = file.len();
@@ -89,7 +96,7 @@ impl App {
             installed,
             differences: changes,
             new_permissions: added,
-            problems,
+            problems: problems.iter().map(|problem| Problem::of(problem, words)).collect(),
         })
     }
 
@@ -114,7 +121,7 @@ impl App {
         manifest: &Manifest,
         digest: &str,
         present: Option<&Arc<InstalledBlock>>,
-    ) -> Result<Vec<Problem>> {
+    ) -> Result<Vec<Error>> {
         let present = present.map(|present| &**present);
         let change = self.change(caller, manifest.clone(), digest.to_owned(), None, present);
         let beside = manifest.clone();
@@ -144,6 +151,6 @@ impl App {
                 problems.push(problem);
             }
         }
-        Ok(problems.into_iter().map(|problem| Problem { error: problem.code.as_str(), message: problem.message }).collect())
+        Ok(problems)
     }
 }

@@ -21,8 +21,8 @@ use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
 use crate::delivery::webhooks::{NewWebhook, insert};
 use crate::outbox::platform_event::Announcer;
-use crate::state::block_types::{InstalledBlock, PreparedBlock};
-use crate::state::manifest::{Manifest, Permissions};
+use crate::state::block_types::{InstalledBlock, PreparedBlock, manifest_place};
+use crate::state::manifest::{Manifest, Permissions, Requires};
 use crate::state::routing::is_built_in;
 
 /// How a file is to be installed.
@@ -322,8 +322,8 @@ pub(super) fn check_secrets(caller: &Caller, manifest: &Manifest, present: Optio
 /// Demands that a version fits to the blocks that are installed, and its consumer groups to those that there are.
 ///
 /// # Errors
-/// `missing_requirement`; `conflict` if another block needs a handler that it lacks, or something else has a consumer group of
-/// it.
+/// `missing_requirement`; `conflict` if another block needs a handler that it lacks, or it cannot be read what that block needs, or
+/// something else has a consumer group of it.
 pub(super) fn check_beside_others(
     manifest: &Manifest,
     required: &[String],
@@ -335,11 +335,10 @@ pub(super) fn check_beside_others(
         let message = format!("The block requires the block `{gone}`, which is not installed.");
         return Err(Error::new(Code::MissingRequirement, message));
     }
-    for other in installed.iter().filter(|other| other.name != name) {
-        let requires = match serde_json::from_str::<Manifest>(&other.manifest) {
-            Ok(manifest) => manifest.requires,
-            Err(error) => Place::new("svc_blocks", "manifest", &other.name).unreadable(&error),
-        };
+    // Nothing that is there needs a block that is not.
+    let is_there = installed.iter().any(|block| block.name == name);
+    for other in installed.iter().filter(|other| is_there && other.name != name) {
+        let requires = requires_of(other)?;
         let of_this = requires.handlers.iter().filter_map(|handler| handler.split_once('.')).filter(|(block, _)| *block == name);
         if let Some((_, handler)) = of_this.into_iter().find(|(_, handler)| !manifest.declares(handler)) {
             let message =
@@ -355,6 +354,21 @@ pub(super) fn check_beside_others(
         Some(declared) => Err(group_exists(&declared.consumer)),
         None => Ok(()),
     }
+}
+
+/// What an installed block requires of others.
+///
+/// # Errors
+/// `conflict` where its manifest cannot be read: what it needs must not go because nobody can read that it needs it.
+pub(super) fn requires_of(row: &BlockRow) -> Result<Requires> {
+    let manifest: Option<Manifest> = manifest_place(&row.name).found(&row.manifest);
+    manifest.map(|manifest| manifest.requires).ok_or_else(|| {
+        let message = format!(
+            "The stored manifest of the block `{}` cannot be read, so nobody knows what it requires; uninstall that one first.",
+            row.name
+        );
+        Error::new(Code::Conflict, message)
+    })
 }
 
 fn group_exists(consumer: &str) -> Error {

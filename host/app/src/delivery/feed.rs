@@ -9,8 +9,9 @@ use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
+use tokio::runtime::Handle;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::App;
@@ -35,11 +36,24 @@ const WAITING_MAX: usize = 1000;
 /// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly,
 /// because the feed then makes no pauses and hands out events faster than anybody writes them.
 const QUEUE_MAX: usize = 2 * WAITING_MAX;
+/// The same two bounds by the bytes of the events, since a commit may have one event or thousands.
+const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
+const QUEUE_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
+
+/// What one commit hands over, with its place among the bytes of the queue.
+struct Queued {
+    events: Vec<Arc<CommittedEvent>>,
+    room: OwnedSemaphorePermit,
+}
 
 /// Hands committed events to all readers.
 #[derive(Clone)]
 pub struct Feed {
-    queue: mpsc::Sender<Vec<Arc<CommittedEvent>>>,
+    queue: mpsc::Sender<Queued>,
+    /// A permit for each byte that the queue may hold.
+    room: Arc<Semaphore>,
+    /// Where a thread outside of the runtime waits.
+    runtime: Handle,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
     /// Whether the position is known.
@@ -48,7 +62,8 @@ pub struct Feed {
 
 /// Takes committed events out of the feed's queue and hands them to the readers. There is one, in the background.
 pub struct FeedPump {
-    queue: mpsc::Receiver<Vec<Arc<CommittedEvent>>>,
+    queue: mpsc::Receiver<Queued>,
+    room: Arc<Semaphore>,
     sender: broadcast::Sender<Weak<CommittedEvent>>,
     position: Arc<AtomicI64>,
     /// The newest events, kept for readers that are behind.
@@ -57,25 +72,36 @@ pub struct FeedPump {
 }
 
 impl Feed {
+    /// Within the runtime.
     pub fn new() -> (Feed, FeedPump) {
         let (queue, taken) = mpsc::channel(QUEUE_MAX);
+        let room = Arc::new(Semaphore::new(QUEUE_BYTES_MAX));
         let sender = broadcast::channel(BEHIND_MAX).0;
         let position = Arc::new(AtomicI64::new(0));
-        (
-            Feed { queue, sender: sender.clone(), position: Arc::clone(&position), started: watch::Sender::new(false) },
-            FeedPump { queue: taken, sender, position, kept: VecDeque::new(), kept_bytes: 0 },
-        )
+        let feed = Feed {
+            queue,
+            room: Arc::clone(&room),
+            runtime: Handle::current(),
+            sender: sender.clone(),
+            position: Arc::clone(&position),
+            started: watch::Sender::new(false),
+        };
+        (feed, FeedPump { queue: taken, room, sender, position, kept: VecDeque::new(), kept_bytes: 0 })
     }
 
     /// Takes events in the order of their commits, from a thread that may wait: the writer of SQLite.
     pub fn publish_blocking(&self, events: Vec<Arc<CommittedEvent>>) {
-        // Nobody takes them once the service ends.
-        let _ = self.queue.blocking_send(events);
+        self.runtime.block_on(self.publish(events));
     }
 
     /// The same from a task.
     pub async fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
-        let _ = self.queue.send(events).await;
+        let bytes: usize = events.iter().map(|event| event.bytes()).sum();
+        // One commit may have more than the queue may hold. It takes all of the room, and waits for no more than that.
+        let permits = u32::try_from(bytes.min(QUEUE_BYTES_MAX)).unwrap_or(u32::MAX);
+        // Nobody takes them once the service ends.
+        let Ok(room) = Arc::clone(&self.room).acquire_many_owned(permits).await else { return };
+        let _ = self.queue.send(Queued { events, room }).await;
     }
 
     /// Says that everything up to `seq` happened before the feed began.
@@ -124,10 +150,12 @@ impl Feed {
 impl FeedPump {
     /// Runs as long as the feed is there.
     pub async fn run(mut self) {
-        while let Some(events) = self.queue.recv().await {
+        while let Some(Queued { events, room }) = self.queue.recv().await {
+            // It waits no more, so it is not among those that keep the feed from pausing.
+            drop(room);
             let (mut count, mut bytes) = (0, 0);
             for event in events {
-                if (count >= BURST || bytes >= BURST_BYTES) && self.queue.len() < WAITING_MAX {
+                if (count >= BURST || bytes >= BURST_BYTES) && self.may_pause() {
                     tokio::time::sleep(if bytes >= BURST_BYTES { BURST_BYTES_PAUSE } else { BURST_PAUSE }).await;
                     (count, bytes) = (0, 0);
                 }
@@ -136,6 +164,12 @@ impl FeedPump {
                 self.hand_out(event);
             }
         }
+    }
+
+    /// Whether so little waits that readers may be given time.
+    fn may_pause(&self) -> bool {
+        let waiting_bytes = QUEUE_BYTES_MAX.saturating_sub(self.room.available_permits());
+        self.queue.len() < WAITING_MAX && waiting_bytes < WAITING_BYTES_MAX
     }
 
     fn hand_out(&mut self, event: Arc<CommittedEvent>) {
@@ -154,6 +188,13 @@ impl FeedPump {
             let oldest = self.kept.pop_front();
             self.kept_bytes -= oldest.map_or(0, |oldest| oldest.bytes());
         }
+    }
+}
+
+impl Drop for FeedPump {
+    fn drop(&mut self) {
+        // Whoever waits for room would wait for ever.
+        self.room.close();
     }
 }
 
@@ -358,10 +399,7 @@ impl App {
     /// `not_found` if the outbox does not hold it any more.
     pub(crate) async fn event_seq(&self, caller: &Caller, id: &str) -> Result<i64> {
         self.head_of(caller, id).await?.map(|head| head.seq).ok_or_else(|| {
-            Error::new(
-                Code::NotFound,
-                "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.",
-            )
+            Error::new(Code::NotFound, "The outbox does not hold this event, or not any more.").with_hint(Hint::FollowFromNow)
         })
     }
 
@@ -414,8 +452,9 @@ impl App {
                 let head = self.head_of(caller, &id).await?;
                 // To whom may not see an event there is none.
                 let head = head.filter(|head| may_see(caller, head.object.as_deref(), head.owner.as_deref()));
-                let missing = "The outbox does not hold the event of `before`, or not any more, or you may not see it.";
-                head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing))?
+                let missing = "The outbox does not hold the event that the others are to be older than, or not any more, or you may \
+                               not see it.";
+                head.map(|head| head.seq).ok_or_else(|| Error::new(Code::NotFound, missing).with_hint(Hint::FromNewestEvent))?
             }
             None => i64::MAX,
         };
@@ -468,4 +507,57 @@ pub struct EventsRequest {
     pub record: Option<String>,
     /// Those older than an event, by its id.
     pub before: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use blockbase_store::EventText;
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// A commit of one event with a payload of so many bytes.
+    fn commit(seq: i64, payload_bytes: usize) -> Vec<Arc<CommittedEvent>> {
+        let payload = format!("\"{}\"", "x".repeat(payload_bytes - 2));
+        let text = EventText { id: &seq.to_string(), topic: "data.note.created", payload: &payload, occurred_at: 0 };
+        vec![Arc::new(CommittedEvent::new(seq, &text, None, None, 0))]
+    }
+
+    #[tokio::test]
+    async fn a_queue_full_of_bytes_takes_no_more_until_they_are_handed_out() {
+        const PAYLOAD_BYTES: usize = 1024 * 1024;
+        let (feed, pump) = Feed::new();
+        let mut slow = feed.read(vec![TopicPattern::parse("#").expect("a pattern")]);
+        let fits = QUEUE_BYTES_MAX / (PAYLOAD_BYTES + 1024);
+        for seq in (1..).take(fits) {
+            assert!(feed.publish(commit(seq, PAYLOAD_BYTES)).now_or_never().is_some(), "{seq} of {fits}");
+        }
+        let mut more = Box::pin(feed.publish(commit(100, PAYLOAD_BYTES)));
+        assert!(more.as_mut().now_or_never().is_none(), "a queue without a bound");
+        assert!(!pump.may_pause());
+        tokio::spawn(pump.run());
+        more.await;
+        // What is larger than the whole queue goes through as well, from a thread that waits for it.
+        let blocking = feed.clone();
+        let publish = move || {
+            blocking.publish_blocking(commit(101, 2 * QUEUE_BYTES_MAX));
+            blocking.publish_blocking(commit(102, PAYLOAD_BYTES));
+        };
+        tokio::task::spawn_blocking(publish).await.expect("a thread");
+        while feed.position() < 102 {
+            tokio::task::yield_now().await;
+        }
+        // One that read nothing meanwhile is cut off.
+        assert!(slow.next(&Caller::system()).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_room_goes_on_when_the_feed_ends() {
+        let (feed, pump) = Feed::new();
+        feed.publish(commit(1, 2 * QUEUE_BYTES_MAX)).await;
+        let mut more = Box::pin(feed.publish(commit(2, 100)));
+        assert!(more.as_mut().now_or_never().is_none());
+        drop(pump);
+        more.await;
+    }
 }

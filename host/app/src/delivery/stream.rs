@@ -132,7 +132,9 @@ impl App {
             patterns.push(TopicPattern::parse(TOPICS_DEFAULT)?);
         }
         let since = match request.since {
-            Some(since) if since.contains('\0') => return Err(Error::invalid_request("`since` holds a NUL character.")),
+            Some(since) if since.contains('\0') => {
+                return Err(Error::invalid_request("The id of the event to go on after holds a NUL character."));
+            }
             Some(since) => Some(self.event_seq(&caller, &since).await?),
             None if self.feed().has_started() => None,
             // The feed may begin behind what is written from now on: on Postgres it waits for the transactions that it found under way.

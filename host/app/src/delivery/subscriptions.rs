@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicPattern};
 use blockbase_schema::{Code, Error, Resource, Result};
-use blockbase_store::{Connection, Made, ReadCost, Service, SubscriptionRow, Thing};
+use blockbase_store::{Connection, Made, Maker, ReadCost, Service, SubscriptionRow, Suspension, Thing};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::access::makers::{declared_by_none, keep_maker};
 use crate::base::answer::{AnyObject, SuspensionAnswer};
 use crate::base::stored::Place;
 use crate::caller::Caller;
-use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{BUILT_IN_HANDLERS, PERSIST_PER_INSTANCE, WEBHOOK_CONSUMER, is_built_in, may_subscribe};
 
@@ -68,7 +68,7 @@ impl From<&SubscriptionRow> for SubscriptionAnswer {
             event: row.topic.clone(),
             consumer: row.consumer.clone(),
             handler: row.handler.clone(),
-            config: Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config),
+            config: Value::Object(Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)),
             per_instance: row.per_instance,
             source: row.source.clone(),
             suspended: row.suspension.map(SuspensionAnswer::from),
@@ -103,7 +103,7 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
 /// Demands the rights that a stored subscription carries: read on what it gets, create on what it writes.
 ///
 /// # Errors
-/// `forbidden`, naming what the caller does not hold.
+/// `forbidden`, naming what the caller does not hold; `internal` where it cannot be read what it writes.
 pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     // What cannot be read here is not served here.
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
@@ -112,10 +112,28 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     if row.handler != PERSIST_EVENT {
         return Ok(());
     }
-    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).read(&row.config)) {
+    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).decides(&row.config)?) {
         Ok(config) => caller.require(&config.object, Action::Create),
-        // Where it would write is not known, so it takes the right to write anywhere.
+        // It was written by a newer server. Where it would write is not known here, so it takes the right to write anywhere.
         Err(_) => caller.require("*", Action::Create),
+    }
+}
+
+impl StoredThing for SubscriptionRow {
+    fn id(&self) -> &str {
+        &self.consumer
+    }
+
+    fn maker(&self) -> Maker {
+        self.maker.clone()
+    }
+
+    fn suspension(&self) -> Option<Suspension> {
+        self.suspension
+    }
+
+    fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
+        may_act(caller, self)
     }
 }
 
@@ -128,29 +146,17 @@ impl ActsLater for MadeSubscriptions {
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move {
-            let rows = connection.subscriptions().await?.into_iter().filter(|row| !row.maker.is_nobody());
-            let kept = rows.map(|row| Kept {
-                id: row.consumer.clone(),
-                maker: row.maker.clone(),
-                stored: row.suspension.map(|suspension| suspension.reason),
-                needs: Box::new(move |_, maker| may_act(maker, &row)),
-            });
-            Ok(kept.collect())
-        })
+        Box::pin(async move { Ok(kept(connection.subscriptions().await?)) })
     }
 
     fn carried<'a>(
         &'a self,
-        _app: &'a App,
+        app: &'a App,
         connection: &'a mut Connection,
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let Some(row) = connection.subscription(id).await? else { return Ok(()) };
-            may_act(caller, &row)
-        })
+        Box::pin(async move { carried(connection.subscription(id).await?, app, caller) })
     }
 
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {

@@ -8,7 +8,7 @@ use blockbase_auth::{Sealed, SecretBox, new_webhook_secret};
 use blockbase_query::Action;
 use blockbase_query::topic::TopicPattern;
 use blockbase_schema::{Code, Error, Resource, Result, is_url};
-use blockbase_store::{Connection, Made, PreviousSecret, ReadCost, Service, Thing, WebhookRow};
+use blockbase_store::{Connection, Made, Maker, PreviousSecret, ReadCost, Service, Suspension, Thing, WebhookRow};
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -24,7 +24,7 @@ use crate::base::webhook_headers::HIDDEN;
 use crate::base::webhook_headers::Headers;
 use crate::caller::Caller;
 use crate::delivery::subscriptions::Answered;
-use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::acts_later::{ActsLater, Kept, StoredThing, carried, kept};
 use crate::state::routing::{WEBHOOK_CONSUMER, may_subscribe, purpose};
 
 /// How long a secret signs beside the one that replaced it.
@@ -131,6 +131,24 @@ pub(crate) fn may_act(caller: &Caller, row: &WebhookRow) -> Result<()> {
     patterns.try_for_each(|pattern| may_subscribe(caller, &pattern))
 }
 
+impl StoredThing for WebhookRow {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn maker(&self) -> Maker {
+        self.maker.clone()
+    }
+
+    fn suspension(&self) -> Option<Suspension> {
+        self.suspension
+    }
+
+    fn needs(&self, _app: &App, caller: &Caller) -> Result<()> {
+        may_act(caller, self)
+    }
+}
+
 /// Webhooks as things that act later.
 pub(crate) struct MadeWebhooks;
 
@@ -140,29 +158,17 @@ impl ActsLater for MadeWebhooks {
     }
 
     fn list<'a>(&'a self, connection: &'a mut Connection) -> BoxFuture<'a, Result<Vec<Kept>>> {
-        Box::pin(async move {
-            let rows = connection.webhooks().await?.into_iter().filter(|row| !row.maker.is_nobody());
-            let kept = rows.map(|row| Kept {
-                id: row.id.clone(),
-                maker: row.maker.clone(),
-                stored: row.suspension.map(|suspension| suspension.reason),
-                needs: Box::new(move |_, maker| may_act(maker, &row)),
-            });
-            Ok(kept.collect())
-        })
+        Box::pin(async move { Ok(kept(connection.webhooks().await?)) })
     }
 
     fn carried<'a>(
         &'a self,
-        _app: &'a App,
+        app: &'a App,
         connection: &'a mut Connection,
         caller: &'a Caller,
         id: &'a str,
     ) -> BoxFuture<'a, Result<()>> {
-        Box::pin(async move {
-            let Some(row) = connection.held_webhook(id).await? else { return Ok(()) };
-            may_act(caller, &row)
-        })
+        Box::pin(async move { carried(connection.held_webhook(id).await?, app, caller) })
     }
 
     fn adopted<'a>(&'a self, connection: &'a mut Connection, id: &'a str) -> BoxFuture<'a, Result<Vec<Thing>>> {
@@ -450,7 +456,7 @@ impl App {
 }
 
 fn topics_of(row: &WebhookRow) -> Result<Vec<String>> {
-    serde_json::from_str(&row.topics).map_err(Error::internal)
+    Place::new("svc_webhooks", "topics", &row.id).decides(&row.topics)
 }
 
 async fn held(connection: &mut Connection, id: &str) -> Result<WebhookRow> {

@@ -68,6 +68,9 @@ pub struct PaginationAnswer {
 }
 
 impl PaginationAnswer {
+    /// What it has, as every surface names and orders it.
+    pub const MEMBERS: [&str; 6] = ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"];
+
     fn new(paging: Paging, total: Option<u64>, has_next_page: bool) -> PaginationAnswer {
         PaginationAnswer {
             page: paging.page(),
@@ -350,4 +353,18 @@ async fn run_aggregate(connection: &mut Connection, plan: &AggregatePlan) -> Res
     }
     out.extend_from_slice(format!(r#","value":{value},"filteredCount":{matching}}}"#).as_bytes());
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn pagination_has_its_members() {
+        let pagination = PaginationAnswer::new(Paging { limit: 25, offset: 50 }, Some(51), false);
+        let Ok(Value::Object(answered)) = serde_json::to_value(pagination) else { panic!("no object") };
+        assert_eq!(answered.keys().collect::<Vec<_>>(), PaginationAnswer::MEMBERS);
+    }
 }

@@ -4,7 +4,7 @@
 //! The file of each kind implements [`ActsLater`]: it lists the things, and says which rights they need and carry.
 
 use blockbase_schema::{Error, Result};
-use blockbase_store::{Connection, Made, Maker, SuspensionReason, Thing};
+use blockbase_store::{Connection, Made, Maker, Suspension, SuspensionReason, Thing};
 use futures_util::future::BoxFuture;
 
 use crate::caller::Caller;
@@ -46,6 +46,40 @@ pub(crate) struct Kept {
     pub(crate) maker: Maker,
     pub(crate) stored: Option<SuspensionReason>,
     pub(crate) needs: Needs,
+}
+
+/// A stored thing that acts later and shows by itself what it needs.
+pub(crate) trait StoredThing: Send + Sync + 'static {
+    /// What its routes name it by.
+    fn id(&self) -> &str;
+    fn maker(&self) -> Maker;
+    fn suspension(&self) -> Option<Suspension>;
+
+    /// Demands of a caller what it needs of its maker.
+    ///
+    /// # Errors
+    /// `forbidden`.
+    fn needs(&self, app: &App, caller: &Caller) -> Result<()>;
+}
+
+/// What is looked after of things: all but those that nobody made.
+pub(crate) fn kept<T: StoredThing>(rows: Vec<T>) -> Vec<Kept> {
+    let made = rows.into_iter().filter(|row| !row.maker().is_nobody());
+    made.map(|row| Kept {
+        id: row.id().to_owned(),
+        maker: row.maker(),
+        stored: row.suspension().map(|suspension| suspension.reason),
+        needs: Box::new(move |app, maker| row.needs(app, maker)),
+    })
+    .collect()
+}
+
+/// Demands what a thing carries where that is what it needs. One that is not there any more carries nothing.
+///
+/// # Errors
+/// `forbidden`.
+pub(crate) fn carried<T: StoredThing>(row: Option<T>, app: &App, caller: &Caller) -> Result<()> {
+    row.map_or(Ok(()), |row| row.needs(app, caller))
 }
 
 impl App {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::Permissions;
-use blockbase_schema::{Error, Result};
+use blockbase_schema::Result;
 use blockbase_store::{BlockRow, BlockSecretRow, ClaimedEvent, Maker};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::caller::{Authority, Caller};
+use crate::base::stored::Place;
 use crate::state::block_usage::{BlockUsage, HandlerKind, HandlerUsage, Usages};
 use crate::state::manifest::{ActionDeclaration, Manifest, RunAs};
 
@@ -129,10 +130,12 @@ pub struct InstalledBlock {
     pub manifest: Manifest,
     pub digest: String,
     pub enabled: bool,
-    /// What was set, over the defaults of the manifest.
+    /// What was set, over the defaults of the manifest; empty if the stored configuration cannot be read.
     pub config: Value,
     /// What was set, without the defaults.
     pub(crate) configured: Value,
+    /// Whether the stored configuration can be read. If not, no handler runs: it would act by another configuration than its own.
+    pub(crate) has_config: bool,
     pub(crate) secrets: HashMap<String, BlockSecretRow>,
     pub(crate) installed_at: i64,
     pub(crate) installed_by: Option<String>,
@@ -146,21 +149,29 @@ pub struct InstalledBlock {
     pub(crate) usage: Arc<BlockUsage>,
 }
 
+/// The place of the manifest of a block's current version.
+pub(crate) fn manifest_place(block: &str) -> Place<'_> {
+    Place::new("svc_block_versions", "manifest", block)
+}
+
 impl InstalledBlock {
     pub(crate) fn of_row(row: BlockRow, usages: &Usages) -> Result<InstalledBlock> {
-        let manifest: Manifest = serde_json::from_str(&row.manifest).map_err(Error::internal)?;
+        let manifest: Manifest = manifest_place(&row.name).decides(&row.manifest)?;
         let grants = |run_as: Option<RunAs>| {
             let data = manifest.permissions.data.iter().filter(|permission| permission.run_as == run_as);
             data.map(|permission| permission.grant()).collect::<Vec<_>>()
         };
         // `own` is by the invoking actor, who is known at the call.
-        let configured: Value = serde_json::from_str(&row.config).map_err(Error::internal)?;
+        let configured: Option<Value> = Place::new("svc_blocks", "config", &row.name).found(&row.config);
+        let has_config = configured.is_some();
+        let configured = configured.unwrap_or_else(|| Value::Object(Map::new()));
         let (plain, as_caller) = (grants(None), grants(Some(RunAs::Caller)));
         Ok(InstalledBlock {
             digest: row.digest,
             enabled: row.enabled,
-            config: manifest.configured(configured.clone()),
+            config: if has_config { manifest.configured(configured.clone()) } else { configured.clone() },
             configured,
+            has_config,
             secrets: row.secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect(),
             installed_at: row.installed_at,
             installed_by: row.installed_by,

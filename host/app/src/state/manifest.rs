@@ -136,6 +136,14 @@ pub struct WebhookDeclaration {
     pub headers: serde_json::Map<String, Value>,
 }
 
+impl WebhookDeclaration {
+    /// As it is stored and shown: it has the values of headers, sealed.
+    pub(crate) fn without_header_values(&self) -> WebhookDeclaration {
+        let headers = self.headers.keys().map(|name| (name.clone(), Value::from(HIDDEN))).collect();
+        WebhookDeclaration { name: self.name.clone(), url: self.url.clone(), topics: self.topics.clone(), headers }
+    }
+}
+
 /// What has to be there for the block to work.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -210,11 +218,8 @@ impl Manifest {
 
     /// The manifest as it is stored and shown: the webhooks have the values of headers, sealed.
     pub fn without_header_values(&self) -> Manifest {
-        let mut manifest = self.clone();
-        for webhook in &mut manifest.webhooks {
-            webhook.headers.values_mut().for_each(|value| *value = Value::from(HIDDEN));
-        }
-        manifest
+        let webhooks = self.webhooks.iter().map(WebhookDeclaration::without_header_values).collect();
+        Manifest { webhooks, ..self.clone() }
     }
 
     /// Whether a webhook is declared with headers, whose values are secret.

@@ -9,7 +9,8 @@ pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         Hint::FewerRecords => "Ask for fewer fields with `select`, or for fewer records with a smaller `limit`.",
         Hint::SetSecret { block } => return Some(format!("POST /api/v1/blocks/{block}/secrets sets it.").into()),
         Hint::AdoptKey => "Somebody who holds its rights can take it over through the REST API.",
-        // A block presents no credential, names its objects in its manifest, and manages neither blocks, users nor the schema.
+        // A block presents no credential, names its objects in its manifest, manages neither blocks, users nor the
+        // schema, and reads no events but those that it is given.
         Hint::Authenticate
         | Hint::ListObjects
         | Hint::ListBlocks
@@ -17,6 +18,10 @@ pub(super) fn words(hint: &Hint) -> Option<Cow<'static, str>> {
         | Hint::Upgrade
         | Hint::AllowNewPermissions
         | Hint::HandOver
+        | Hint::AnotherHeir
+        | Hint::OwnView
+        | Hint::FollowFromNow
+        | Hint::FromNewestEvent
         | Hint::Cascade => return None,
     };
     Some(words.into())

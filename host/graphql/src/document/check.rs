@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use async_graphql::parser::types::{ExecutableDocument, Field, OperationDefinition, OperationType, Selection, SelectionSet};
 use async_graphql::{Name, Pos, Positioned};
 use blockbase_app::schema::{Code, Error, Object, Resource, pascal_case};
-use blockbase_app::{Action, Caller};
+use blockbase_app::{Action, Caller, PaginationAnswer};
 
 use crate::document::coerce::{Arguments, Variables, write_literal};
 use crate::error::GraphqlError;
@@ -20,8 +20,6 @@ use crate::view::types::{Input, InputField, Scalar, page_name, upserted_name};
 
 /// Errors told of one document.
 pub(crate) const ERRORS_MAX: usize = 100;
-/// The message to callers who present no credential and would need one.
-pub(crate) const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 
 /// What the answer to a name that is not there depends on.
 #[derive(Clone, Copy)]
@@ -45,7 +43,7 @@ impl Viewer {
                 let what = otherwise.message.trim_end_matches('.').to_owned();
                 Error::new(Code::Forbidden, format!("{what}, or you may not use it."))
             }
-            (false, false) => Error::new(Code::Unauthorized, AUTHENTICATION_REQUIRED),
+            (false, false) => Error::unauthenticated(),
         }
     }
 }
@@ -99,7 +97,6 @@ enum Of<'d> {
     Introspection,
 }
 
-const PAGINATION: [&str; 6] = ["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"];
 const AGGREGATE: [&str; 4] = ["fn", "field", "value", "filteredCount"];
 const WRITTEN: [&str; 2] = ["count", "ids"];
 const EVENT: [&str; 4] = ["id", "topic", "occurredAt", "payload"];
@@ -177,7 +174,7 @@ impl<'d> Check<'d> {
             Of::Introspection => self.selections(set, Of::Introspection),
             _ if name == "__typename" => self.below(field, Of::Leaf),
             Of::Page(object) | Of::Upserted(object) if name == "data" => self.below(field, Of::Record(object)),
-            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(&PAGINATION)),
+            Of::Page(_) if name == "pagination" => self.below(field, Of::Leaves(&PaginationAnswer::MEMBERS)),
             Of::Upserted(_) if name == "created" => self.below(field, Of::Leaf),
             Of::Leaves(names) if names.contains(&name) => self.below(field, Of::Leaf),
             Of::Page(_) | Of::Upserted(_) | Of::Leaves(_) | Of::Leaf => {
@@ -233,8 +230,7 @@ impl<'d> Check<'d> {
             let message = format!("`{}` takes no argument `{}`.", field.node.name.node, name.node);
             return self.tell(Error::invalid_request(message), name.pos);
         }
-        if let Err(placed) = Arguments::of(declared, &field.node.arguments, &self.variables) {
-            let (error, position) = *placed;
+        if let Err((error, position)) = Arguments::of(declared, &field.node.arguments, &self.variables) {
             self.tell(error, if position == Pos::default() { field.pos } else { position });
         }
     }
@@ -264,26 +260,5 @@ pub(crate) fn find(view: &View, ty: OperationType, name: &str) -> Option<Root> {
         OperationType::Query => view.query(name),
         OperationType::Mutation => view.mutation(name),
         OperationType::Subscription => view.subscription(name),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use blockbase_app::PaginationAnswer;
-
-    use super::*;
-
-    #[test]
-    fn a_page_has_the_members_of_its_answer() {
-        let pagination = PaginationAnswer {
-            page: 1,
-            page_size: 25,
-            total_count: None,
-            total_pages: None,
-            has_next_page: false,
-            has_previous_page: false,
-        };
-        let answered = serde_json::to_value(pagination).expect("JSON");
-        assert_eq!(answered.as_object().expect("an object").keys().collect::<Vec<_>>(), PAGINATION);
     }
 }

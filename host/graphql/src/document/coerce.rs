@@ -493,7 +493,7 @@ fn written(input: &Input) -> String {
 pub(crate) struct Arguments(HashMap<String, String>);
 
 /// An error and where in the document it is; the default where that is the field itself.
-pub(crate) type PlacedError = Box<(Error, Pos)>;
+pub(crate) type PlacedError = (Error, Pos);
 
 /// An argument as the document has it.
 pub(crate) type SentArgument = (Positioned<Name>, Positioned<Value>);
@@ -516,18 +516,18 @@ impl Arguments {
             };
             match written {
                 Ok(true) => {
-                    let text = String::from_utf8(out).map_err(|error| Box::new((Error::internal(error), position)))?;
+                    let text = String::from_utf8(out).map_err(|error| (Error::internal(error), position))?;
                     values.insert(name, text);
                 }
                 Ok(false) => {}
                 Err(error) => {
                     let error = outside_of_records(error).within(format_args!("The argument `{name}`"));
-                    return Err(Box::new((error, position)));
+                    return Err((error, position));
                 }
             }
         }
         let arguments = Arguments(values);
-        within_bound(arguments.bytes()).map_err(|error| Box::new((error, Pos::default())))?;
+        within_bound(arguments.bytes()).map_err(|error| (error, Pos::default()))?;
         Ok(arguments)
     }
 

@@ -12,7 +12,7 @@ use blockbase_app::schema::{Code, Error};
 use blockbase_app::{App, Caller};
 
 use crate::document::check;
-use crate::document::check::{AUTHENTICATION_REQUIRED, ERRORS_MAX, Viewer};
+use crate::document::check::{ERRORS_MAX, Viewer};
 use crate::document::limits;
 use crate::document::limits::QUERY_BYTES_MAX;
 use crate::document::request::GraphqlRequest;
@@ -117,6 +117,9 @@ fn operation<'d>(
         (_, Some(name)) => Err(GraphqlError::invalid(format!("The document has no operation `{name}`."), Vec::new())),
     }
 }
+
+/// What mutations and subscriptions without a credential answer, to the byte: clients of this API look for it. It has no hint.
+const AUTHENTICATION_REQUIRED: &str = "Authentication required";
 
 /// What is asked of a document before it is looked at closely.
 struct Gate {

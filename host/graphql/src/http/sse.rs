@@ -120,7 +120,7 @@ impl Graphql {
             return Err(Error::invalid_request("A subscription selects one of its fields."));
         }
         let arguments = Arguments::of(Root::Events.arguments(), &root.field.arguments, execution.variables);
-        let arguments = arguments.map_err(|placed| placed.0)?;
+        let arguments = arguments.map_err(|(error, _)| error)?;
         let selected = execution.context().collect(&root.sets, "Event");
         let selected = selected.iter().map(|field| (field.key.to_owned(), field.field.name.node.to_string())).collect();
         let shown = EventShape { key: root.key.to_owned(), selected };

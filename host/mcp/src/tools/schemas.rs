@@ -1,7 +1,7 @@
 //! Schemas of what tools take and give, as JSON Schema.
 
 use blockbase_app::limits::SEARCH_CHARACTERS_MAX;
-use blockbase_app::{Operand, Operator};
+use blockbase_app::{Operand, Operator, PaginationAnswer};
 use serde_json::{Map, Value, json};
 
 /// Names of objects that a schema lists; a longer list helps nobody.
@@ -110,7 +110,7 @@ pub(super) fn page() -> Value {
             "hasNextPage": { "type": "boolean" },
             "hasPreviousPage": { "type": "boolean" },
         }),
-        &["page", "pageSize", "totalCount", "totalPages", "hasNextPage", "hasPreviousPage"],
+        &PaginationAnswer::MEMBERS,
     );
     exact(json!({ "data": { "type": "array", "items": record() }, "pagination": pagination }), &["data", "pagination"])
 }
@@ -130,23 +130,11 @@ pub(super) fn members(schema: Value) -> Map<String, Value> {
 
 #[cfg(test)]
 mod tests {
-    use blockbase_app::PaginationAnswer;
-
     use super::*;
 
     #[test]
     fn a_page_has_the_members_of_its_answer() {
-        let pagination = PaginationAnswer {
-            page: 1,
-            page_size: 25,
-            total_count: None,
-            total_pages: None,
-            has_next_page: false,
-            has_previous_page: false,
-        };
-        let answered = serde_json::to_value(pagination).expect("JSON");
-        let described = &page()["properties"]["pagination"]["properties"];
-        let names = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
-        assert_eq!(names(described), names(&answered));
+        let described = page()["properties"]["pagination"]["properties"].clone();
+        assert_eq!(members(described).keys().collect::<Vec<_>>(), PaginationAnswer::MEMBERS);
     }
 }

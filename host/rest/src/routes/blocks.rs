@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::AppState;
 use crate::answer::error::ApiError;
-use crate::answer::render;
+use crate::answer::{hints, render};
 use crate::request::admission::{Blocks, CalledAction, Create, Delete, Granted, Manage, Read, Replay, Update};
 use crate::request::body;
 use crate::request::body::{JsonBody, JsonText, given};
@@ -210,7 +210,7 @@ pub(crate) async fn inspect(
     body::expect_media_type(&headers, "application/wasm")?;
     query.only(&[])?;
     let file = body::read_within(request, &state, state.settings.block_bytes_max).await?;
-    Ok(render::data(StatusCode::OK, &state.app.inspect_block(&caller, file).await?))
+    Ok(render::data(StatusCode::OK, &state.app.inspect_block(&caller, file, hints::words).await?))
 }
 
 #[derive(Deserialize)]

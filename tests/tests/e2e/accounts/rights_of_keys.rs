@@ -349,6 +349,13 @@ on_both_engines! {
         ] {
             admin.delete(&format!("{path}?{query}")).await.expect_error(status, code);
         }
+        // What is wrong with the heir is a fact; which parameter names the heir is for this API alone to say.
+        let refused = admin.delete(&format!("{path}?handOverTo=nobody")).await.json();
+        assert_eq!(refused["message"], "The user to hand over to does not exist. `handOverTo` takes the id of another user.");
+        assert_eq!(refused["field"], "handOverTo");
+        let refused = admin.delete(&format!("{path}?handOverTo={maker_id}")).await.json();
+        let message = "What a user made cannot be handed over to this same user. `handOverTo` takes the id of another user.";
+        assert_eq!((&refused["message"], &refused["field"]), (&json!(message), &Value::Null));
         // The caller has to be strong enough as well, and as strong as the user.
         weak.delete(&format!("{path}?handOverTo={heir_id}")).await.expect_error(403, "forbidden");
         weak.delete(&format!("{path}?suspend=true")).await.expect_error(403, "forbidden");

@@ -243,8 +243,13 @@ on_both_engines! {
         let server = ServerBuilder::new(engine).env("SVC_REQUIRE_AUTH", "false").start().await;
         let admin = server.admin().await;
         admin.make_task_object().await;
+        let message = "Looking as a role needs enforcement (SVC_REQUIRE_AUTH): without it everybody may do everything. Leave out the \
+                       header `x-svc-view-as`.";
         for who in [&admin, &server.with_token(String::new())] {
-            get_as(who, "admin", "/api/v1/data/task").await.expect_error(400, "invalid_request");
+            let refused = get_as(who, "admin", "/api/v1/data/task").await.expect_error(400, "invalid_request");
+            assert_eq!(refused["message"], message);
+            let refused = get_as(who, "admin", "/api/v1/graphql?query=%7B__typename%7D").await.json();
+            assert_eq!(refused["errors"][0]["message"], message);
         }
         assert_eq!(admin.get("/api/v1/data/task").await.status, 200);
     }

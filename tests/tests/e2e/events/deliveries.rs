@@ -218,7 +218,9 @@ on_both_engines! {
         assert_eq!(seen.len(), expected.len() - 1);
         assert!(seen == expected[1..], "other events, or in another order");
         admin.get("/api/v1/events/stream?since=00000000-0000-7000-8000-000000000000").await.expect_error(404, "not_found");
-        admin.get("/api/v1/events/stream?since=nothing").await.expect_error(404, "not_found");
+        let refused = admin.get("/api/v1/events/stream?since=nothing").await.expect_error(404, "not_found");
+        let message = "The outbox does not hold this event, or not any more. Read the data anew and open a stream without `since`.";
+        assert_eq!(refused["message"], message);
     }
 
     async fn a_stream_since_an_event_goes_on_after_a_restart(engine: Engine) {

@@ -102,7 +102,9 @@ on_both_engines! {
             admin.get(&format!("/api/v1/events?{query}")).await.expect_error(400, "invalid_request");
         }
         for query in ["before=nothing", "before=01a2027f-98d9-73a9-b111-9bb23759727a"] {
-            admin.get(&format!("/api/v1/events?{query}")).await.expect_error(404, "not_found");
+            let refused = admin.get(&format!("/api/v1/events?{query}")).await.expect_error(404, "not_found");
+            let message = refused["message"].as_str().unwrap();
+            assert!(message.ends_with(" Leave out `before` to begin with the newest one."), "{message}");
         }
         // An event that somebody may not see does not exist to them.
         let weak = key(&admin, "notes", json!([

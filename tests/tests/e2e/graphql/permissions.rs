@@ -50,6 +50,10 @@ on_both_engines! {
             let query = format!("{{ project {{ data {{ {key} {{ title }} }} }} }}");
             assert_eq!(codes(&server, None, &query, Value::Null).await, ["unauthorized"]);
         }
+        // What is not there for them names what they lack, in the words of every other refusal.
+        let answer = anonymous("{ task { data { title } } }").await;
+        let message = "Authentication required. Send a session token or an API key as `Authorization: Bearer …`.";
+        assert_eq!((&answer["errors"][0]["message"], &answer["errors"][0]["extensions"]["code"]), (&json!(message), &json!("unauthorized")));
         let seen = anonymous(TYPES).await;
         let types = names(&seen["data"]["__schema"]["types"]);
         assert!(seen["data"]["__schema"]["mutationType"]["fields"].as_array().unwrap().len() == 5, "{seen}");

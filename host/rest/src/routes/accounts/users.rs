@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use blockbase_app::schema::Error;
+use blockbase_app::schema::{Code, Error};
 use blockbase_app::{OnDeletion, UserChanges, UserSearch};
 use serde::Deserialize;
 
@@ -105,7 +105,12 @@ pub(crate) async fn delete(
         (Some(heir), false) => OnDeletion::HandOver(heir.to_owned()),
         (Some(_), true) => return Err(Error::invalid_request("Send `handOverTo` or `suspend`, not both.").into()),
     };
-    state.app.delete_user(&caller, &id, on_deletion).await?;
+    let deleted = state.app.delete_user(&caller, &id, on_deletion).await;
+    deleted.map_err(|error| match error.code {
+        // Of all that a deletion names, this alone may not be there.
+        Code::ForeignKeyViolation => error.with_field("handOverTo"),
+        _ => error,
+    })?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,0 +1,118 @@
+//! Documents of the platform's own tables that cannot be read: what decides by one fails, what only answers goes on without it, and
+//! the log has each once.
+
+use blockbase_tests::{Server, on_both_engines};
+use serde_json::{Value, json};
+
+use crate::hostile::hand_made::HandMade;
+
+/// Lines of the log about a damaged column of a table.
+async fn logged(server: &Server, table: &str, column: &str) -> usize {
+    let line = "a stored document cannot be read";
+    let is_about = |text: &&str| text.contains(line) && text.contains(table) && text.contains(&format!("column=\"{column}\""));
+    server.log_with(line).await.lines().filter(is_about).count()
+}
+
+/// A hand-made block with further keys of its manifest.
+async fn block(name: &str, keys: Value) -> Vec<u8> {
+    HandMade::default().packed_with(name, keys).await
+}
+
+on_both_engines! {
+    async fn rights_of_a_subscription_and_a_webhook_that_cannot_be_read_are_nobodys(server: Server) {
+        let admin = server.admin().await;
+        let token = admin.token.clone();
+        admin.define("audit", json!([{ "name": "topic", "type": "text" }])).await;
+        let subscriptions = "/api/v1/events/subscriptions";
+        let config = json!({ "object": "audit", "map": { "topic": "event.topic" } });
+        let body = json!({ "event": "data.note.#", "consumer": "audit", "handler": "persist_event", "config": config });
+        assert_eq!(admin.post(subscriptions, body).await.status, 201);
+        let hook = json!({ "url": "https://example.com/", "topics": ["data.note.#"] });
+        let hook = admin.post("/api/v1/webhooks", hook).await.data()["id"].as_str().unwrap().to_owned();
+        let mut server = server;
+        server.kill();
+        server.sql("UPDATE svc_subscriptions SET config = '{broken'").await;
+        server.sql("UPDATE svc_webhooks SET topics = '[broken'").await;
+        let server = server.restart().await;
+        let admin = server.with_token(token);
+        for _ in 0..3 {
+            let listed = admin.get(subscriptions).await.data();
+            assert_eq!((&listed[0]["consumer"], &listed[0]["config"]), (&json!("audit"), &json!({})));
+            let listed = admin.get("/api/v1/webhooks").await.data();
+            assert_eq!((&listed[0]["id"], &listed[0]["topics"]), (&json!(hook), &json!([])));
+        }
+        let (one, other) = (format!("{subscriptions}/audit"), format!("/api/v1/webhooks/{hook}"));
+        for path in [&one, &other] {
+            admin.delete(path).await.expect_error(500, "internal");
+        }
+        assert_eq!(admin.get(subscriptions).await.data().as_array().unwrap().len(), 1);
+        // Each failed deletion is in the log for itself, and stands there after what it failed by.
+        server.log_with("`config` of `audit` in svc_subscriptions cannot be read").await;
+        server.log_with(&format!("`topics` of `{hook}` in svc_webhooks cannot be read")).await;
+        assert_eq!(logged(&server, "svc_subscriptions", "config").await, 1, "{}", server.log());
+        assert_eq!(logged(&server, "svc_webhooks", "topics").await, 1, "{}", server.log());
+
+        // Somebody who mends the row has the subscription back.
+        server.sql(&format!("UPDATE svc_subscriptions SET config = '{config}'")).await;
+        server.sql("UPDATE svc_webhooks SET topics = '[\"data.note.#\"]'").await;
+        for path in [&one, &other] {
+            assert_eq!(admin.delete(path).await.status, 204, "{path}");
+        }
+    }
+
+    async fn a_block_that_another_may_need_stays_while_nobody_can_read_what_it_needs(server: Server) {
+        let admin = server.admin().await;
+        let token = admin.token.clone();
+        let next = block("first", json!({ "version": "0.2.0" })).await;
+        assert_eq!(admin.install("", block("first", json!({})).await).await.status, 201);
+        let second = block("second", json!({ "requires": { "handlers": ["first.go"] } })).await;
+        assert_eq!(admin.install("", second).await.status, 201);
+        let mut server = server;
+        server.kill();
+        server.sql("UPDATE svc_block_versions SET manifest = '{broken' WHERE block = 'second'").await;
+        let server = server.restart().await;
+        let admin = server.with_token(token);
+        let listed = admin.get("/api/v1/blocks").await.data();
+        assert_eq!(listed.as_array().unwrap().iter().map(|block| &block["name"]).collect::<Vec<_>>(), ["first"]);
+
+        let refused = admin.install("?upgrade=true", next.clone()).await.expect_error(409, "conflict");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("`second`") && message.contains("uninstall that one first"), "{message}");
+        let inspect = admin.request("POST", "/api/v1/blocks/inspect").header("content-type", "application/wasm");
+        let seen = server.send(inspect.body(next.clone())).await.data();
+        assert_eq!(seen["problems"], json!([{ "error": "conflict", "message": message }]));
+        admin.delete("/api/v1/blocks/first").await.expect_error(409, "conflict");
+        // Nothing that is there can need one that is not.
+        assert_eq!(admin.install("", block("third", json!({})).await).await.status, 201);
+        assert_eq!(logged(&server, "svc_block_versions", "manifest").await, 1, "{}", server.log());
+
+        assert_eq!(admin.delete("/api/v1/blocks/second").await.status, 204);
+        admin.delete("/api/v1/blocks/second").await.expect_error(404, "not_found");
+        assert_eq!(admin.install("?upgrade=true", next).await.status, 200);
+        assert_eq!(admin.delete("/api/v1/blocks/first").await.status, 204);
+    }
+
+    async fn a_block_whose_configuration_cannot_be_read_is_shown_and_does_not_run(server: Server) {
+        let admin = server.admin().await;
+        let token = admin.token.clone();
+        let schema = json!({ "type": "object", "properties": { "cheer": { "type": "string", "default": "Well done!" } } });
+        assert_eq!(admin.install("", block("one", json!({ "config": schema })).await).await.status, 201);
+        let (path, action, hook) = ("/api/v1/blocks/one", "/api/v1/blocks/one/actions/go", "/api/v1/hooks/one/go");
+        let set = json!({ "config": { "cheer": "Hooray!" } });
+        assert_eq!(admin.patch(path, set.clone()).await.data()["config"], set["config"]);
+        assert_eq!(admin.post(action, json!({})).await.status, 200);
+        let mut server = server;
+        server.kill();
+        server.sql("UPDATE svc_blocks SET config = '{broken'").await;
+        let server = server.restart().await;
+        let admin = server.with_token(token);
+        assert_eq!(admin.get(path).await.data()["config"], json!({}));
+        assert_eq!(admin.get("/api/v1/blocks").await.data()[0]["config"], json!({}));
+        admin.post(action, json!({})).await.expect_error(500, "internal");
+        admin.post(hook, json!({})).await.expect_error(500, "internal");
+        assert_eq!(logged(&server, "svc_blocks", "config").await, 1, "{}", server.log());
+
+        assert_eq!(admin.patch(path, set.clone()).await.data()["config"], set["config"]);
+        assert_eq!(admin.post(action, json!({})).await.status, 200);
+    }
+}
