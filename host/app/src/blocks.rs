@@ -26,7 +26,7 @@ use crate::base::answer::{AnyObject, SuspensionAnswer, Timestamp};
 use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
 use crate::state::manifest;
-use crate::state::manifest::{ActionDeclaration, HookDeclaration, Manifest, SubscriptionDeclaration, WebhookDeclaration};
+use crate::state::manifest::{ActionDeclaration, HookDeclaration, SubscriptionDeclaration, WebhookDeclaration};
 use crate::state::routing::{BUILT_IN_HANDLERS, is_built_in};
 
 pub(crate) use consent::MadeBlocks;

@@ -9,10 +9,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::types::manifest_place;
 use crate::App;
 use crate::caller::{Authority, Caller};
 use crate::state::acts_later::{ActsLater, Kept};
+use crate::state::block_types::manifest_place;
 use crate::state::manifest::{DataPermission, Manifest, Rbac, RunAs, SubscriptionDeclaration, WebhookDeclaration};
 use crate::state::persist_config::{PERSIST_EVENT, PersistConfig};
 use crate::state::routing::{LOG_EVENT, is_built_in, may_subscribe};

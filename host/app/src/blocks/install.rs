@@ -16,7 +16,6 @@ use super::consent::{NewPermissions, additions};
 use super::names::check_actions;
 use crate::App;
 use crate::access::makers::keep_maker;
-use crate::base::stored::Place;
 use crate::base::topic::{BlockMembers, Topic};
 use crate::caller::Caller;
 use crate::delivery::webhooks::{NewWebhook, insert};

@@ -11,8 +11,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
-use crate::caller::{Authority, Caller};
 use crate::base::stored::Place;
+use crate::caller::{Authority, Caller};
 use crate::state::block_usage::{BlockUsage, HandlerKind, HandlerUsage, Usages};
 use crate::state::manifest::{ActionDeclaration, Manifest, RunAs};
 

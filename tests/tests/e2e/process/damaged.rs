@@ -4,7 +4,7 @@
 use blockbase_tests::{Server, on_both_engines};
 use serde_json::{Value, json};
 
-use crate::hostile::hand_made::HandMade;
+use crate::blocks::hostile::hand_made::HandMade;
 
 /// Lines of the log about a damaged column of a table.
 async fn logged(server: &Server, table: &str, column: &str) -> usize {
