@@ -2,6 +2,7 @@
 
 pub(crate) mod identity;
 pub(crate) mod makers;
+pub(crate) mod on_schema;
 pub(crate) mod outranks;
 pub(crate) mod quota;
 pub(crate) mod recheck;

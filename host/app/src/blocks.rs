@@ -141,16 +141,6 @@ impl App {
         self.blocks.read().get(name).cloned().ok_or_else(|| not_installed(name))
     }
 
-    /// Tells the runtime which files are installed.
-    pub(crate) fn retain_installed(&self) {
-        if let Some(runtime) = self.runtime.get() {
-            let blocks = self.blocks.read();
-            let serving = blocks.values().map(|block| block.digest.clone()).collect();
-            let kept = blocks.values().flat_map(|block| block.versions.iter().map(|(_, digest)| digest.clone())).collect();
-            runtime.retain(&serving, &kept);
-        }
-    }
-
     pub async fn list_blocks(&self, caller: &Caller) -> Result<Vec<BlockAnswer>> {
         caller.require(Resource::Blocks, Action::Read)?;
         self.settle_rights_shown(caller).await;

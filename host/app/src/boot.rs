@@ -14,17 +14,17 @@ use crate::accounts::api_keys::MadeApiKeys;
 use crate::automation::tasks::MadeTasks;
 use crate::base::clock::Clock;
 use crate::blocks::MadeBlocks;
-use crate::delivery::feed::Feed;
 use crate::delivery::stream;
 use crate::delivery::subscriptions::MadeSubscriptions;
 use crate::delivery::webhooks::MadeWebhooks;
-use crate::records::export;
-use crate::service::status;
 use crate::state::acts_later::ActsLater;
 use crate::state::block_faults::BlockFaults;
 use crate::state::block_types::BlockRuntime;
 use crate::state::block_usage::Usages;
+use crate::state::exports::Exports;
+use crate::state::feed::Feed;
 use crate::state::inspected::Inspected;
+use crate::state::readings::Readings;
 use crate::state::runs_under_way::RunsUnderWay;
 use crate::state::sign_in_tries::TryLimits;
 use crate::state::{App, RightsSettled, Settings};
@@ -52,7 +52,7 @@ impl App {
     ) -> Result<(Arc<App>, mpsc::Receiver<BlockLogRow>)> {
         let (log_lines, log_receiver) = mpsc::channel(LOG_LINES_QUEUE_MAX);
         let scans = quota::scan_places(store.callers_scans_max());
-        let exports = Arc::new(export::Exports::new(store.callers_scans_max(), settings.spool_directory.clone()));
+        let exports = Arc::new(Exports::new(store.callers_scans_max(), settings.spool_directory.clone()));
         let started_at = clock.now();
         let process = instance::Process { id: clock.id(started_at).to_string(), started_at };
         let app = Arc::new(App {
@@ -88,7 +88,7 @@ impl App {
             activity: activity::Activity::default(),
             block_faults: BlockFaults::default(),
             process,
-            status_readings: status::Readings::default(),
+            status_readings: Readings::default(),
             runtime: OnceLock::new(),
             itself: OnceLock::new(),
             log_lines,

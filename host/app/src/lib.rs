@@ -51,7 +51,7 @@ pub use caller::client::{AuthProblem, Client};
 pub use caller::identity::{PrincipalSlot, RenewalSlot, Renewed};
 pub use caller::{Authority, Caller, Credentials};
 pub use delivery::delivery_check::Judge;
-pub use delivery::feed::{EventsRequest, Feed, FeedPump, FeedReader};
+pub use delivery::feed::{EventsRequest, FeedReader};
 pub use delivery::ledger::{
     ATTEMPTS_MAX, Attempt, AttemptAnswer, DELIVERY_STATUSES, DeliveryAnswer, DeliveryCounts, DeliveryWithHistory, Ended, Lease,
     LedgerRequest,
@@ -76,6 +76,7 @@ pub use state::block_types::{
     ActionCall, ActionOutcome, BlockRuntime, EventCall, HookCall, HookRequest, HookResponse, InstalledBlock, PreparedBlock,
 };
 pub use state::block_usage::{BlockUsageAnswer, HandlerUsage};
+pub use state::feed::{Feed, FeedPump};
 pub use state::instance::{InstanceAnswer, SignInMethod};
 pub use state::listed_settings::{ListedSetting, SettingSource};
 pub use state::manifest::{

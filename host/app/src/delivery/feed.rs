@@ -1,7 +1,6 @@
 //! The live feed: every reader gets each committed event once, in commit order.
 
-use std::collections::{HashSet, VecDeque};
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::collections::HashSet;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -9,126 +8,21 @@ use blockbase_query::Action;
 use blockbase_query::topic::{Reach, TopicFilter, TopicPattern};
 use blockbase_schema::{Code, Error, Hint, Resource, Result};
 use blockbase_store::{CommittedEvent, EventHead, EventPage, HeadFilter, ReadCost, ReplayFilter};
-use tokio::runtime::Handle;
+use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::App;
 use crate::caller::Caller;
 use crate::records::read::record_id;
+use crate::state::feed::{BEHIND_MAX, Feed};
 
-/// Events that a reader may be behind before it is disconnected.
-const BEHIND_MAX: usize = 1024;
-/// Bytes of events that a reader may be behind.
-const BEHIND_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events of one commit that are handed out at once, and the pause before its next ones. So readers that keep up are not
-/// disconnected by a commit of many events.
-const BURST: usize = 64;
-const BURST_PAUSE: Duration = Duration::from_millis(1);
-/// The same limit in bytes. Large events take longer to send, so its pause is longer.
-const BURST_BYTES: usize = 4 * 1024 * 1024;
-const BURST_BYTES_PAUSE: Duration = Duration::from_millis(20);
 /// Pause of a reader that catches up while the database does not answer.
 const CATCH_UP_PAUSE: Duration = Duration::from_secs(1);
-/// If more commits wait to be handed out, the feed makes no pauses.
-const WAITING_MAX: usize = 1000;
-/// Most commits that may wait. If there are more, the publisher waits, which is the writer of SQLite. It waits only briefly,
-/// because the feed then makes no pauses and hands out events faster than anybody writes them.
-const QUEUE_MAX: usize = 2 * WAITING_MAX;
-/// The same two bounds by the bytes of the events, since a commit may have one event or thousands.
-const WAITING_BYTES_MAX: usize = 16 * 1024 * 1024;
-const QUEUE_BYTES_MAX: usize = 2 * WAITING_BYTES_MAX;
-
-/// What one commit hands over, with its place among the bytes of the queue.
-struct Queued {
-    events: Vec<Arc<CommittedEvent>>,
-    room: OwnedSemaphorePermit,
-}
-
-/// Hands committed events to all readers.
-#[derive(Clone)]
-pub struct Feed {
-    queue: mpsc::Sender<Queued>,
-    /// A permit for each byte that the queue may hold.
-    room: Arc<Semaphore>,
-    /// Where a thread outside of the runtime waits.
-    runtime: Handle,
-    sender: broadcast::Sender<Weak<CommittedEvent>>,
-    position: Arc<AtomicI64>,
-    /// Whether the position is known.
-    started: watch::Sender<bool>,
-}
-
-/// Takes committed events out of the feed's queue and hands them to the readers. There is one, in the background.
-pub struct FeedPump {
-    queue: mpsc::Receiver<Queued>,
-    room: Arc<Semaphore>,
-    sender: broadcast::Sender<Weak<CommittedEvent>>,
-    position: Arc<AtomicI64>,
-    /// The newest events, kept for readers that are behind.
-    kept: VecDeque<Arc<CommittedEvent>>,
-    kept_bytes: usize,
-}
-
 impl Feed {
-    /// Within the runtime.
-    pub fn new() -> (Feed, FeedPump) {
-        let (queue, taken) = mpsc::channel(QUEUE_MAX);
-        let room = Arc::new(Semaphore::new(QUEUE_BYTES_MAX));
-        let sender = broadcast::channel(BEHIND_MAX).0;
-        let position = Arc::new(AtomicI64::new(0));
-        let feed = Feed {
-            queue,
-            room: Arc::clone(&room),
-            runtime: Handle::current(),
-            sender: sender.clone(),
-            position: Arc::clone(&position),
-            started: watch::Sender::new(false),
-        };
-        (feed, FeedPump { queue: taken, room, sender, position, kept: VecDeque::new(), kept_bytes: 0 })
-    }
-
-    /// Takes events in the order of their commits, from a thread that may wait: the writer of SQLite.
-    pub fn publish_blocking(&self, events: Vec<Arc<CommittedEvent>>) {
-        self.runtime.block_on(self.publish(events));
-    }
-
-    /// The same from a task.
-    pub async fn publish(&self, events: Vec<Arc<CommittedEvent>>) {
-        let bytes: usize = events.iter().map(|event| event.bytes()).sum();
-        // One commit may have more than the queue may hold. It takes all of the room, and waits for no more than that.
-        let permits = u32::try_from(bytes.min(QUEUE_BYTES_MAX)).unwrap_or(u32::MAX);
-        // Nobody takes them once the service ends.
-        let Ok(room) = Arc::clone(&self.room).acquire_many_owned(permits).await else { return };
-        let _ = self.queue.send(Queued { events, room }).await;
-    }
-
-    /// Says that everything up to `seq` happened before the feed began.
-    pub fn start_at(&self, seq: i64) {
-        self.position.fetch_max(seq, Ordering::SeqCst);
-        self.started.send_replace(true);
-    }
-
-    /// Whether the feed has begun: until then it hands nothing out, and where it will begin is not known.
-    pub(crate) fn has_started(&self) -> bool {
-        *self.started.borrow()
-    }
-
-    /// Waits until the feed has begun.
-    async fn started(&self) {
-        // The sender is the feed itself, so that it cannot be gone.
-        let _ = self.started.subscribe().wait_for(|started| *started).await;
-    }
-
-    /// The number of the last event that was handed out, or is about to be.
-    pub fn position(&self) -> i64 {
-        self.position.load(Ordering::SeqCst)
-    }
-
     /// Reads from now on what matches one of `patterns` and may be seen by the caller of each call.
     pub fn read(&self, patterns: Vec<TopicPattern>) -> FeedReader {
-        FeedReader { receiver: self.sender.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
+        FeedReader { receiver: self.subscribe(), patterns, replay: None, seen: 0, catches_up: None, resumes: None }
     }
 
     /// The same for readers inside the service, which must not miss anything: one that falls behind goes on from the outbox.
@@ -144,57 +38,6 @@ impl Feed {
         reader.replay = Some(Replay::new(app));
         reader.seen = seq;
         reader
-    }
-}
-
-impl FeedPump {
-    /// Runs as long as the feed is there.
-    pub async fn run(mut self) {
-        while let Some(Queued { events, room }) = self.queue.recv().await {
-            // It waits no more, so it is not among those that keep the feed from pausing.
-            drop(room);
-            let (mut count, mut bytes) = (0, 0);
-            for event in events {
-                if (count >= BURST || bytes >= BURST_BYTES) && self.may_pause() {
-                    tokio::time::sleep(if bytes >= BURST_BYTES { BURST_BYTES_PAUSE } else { BURST_PAUSE }).await;
-                    (count, bytes) = (0, 0);
-                }
-                count += 1;
-                bytes += event.bytes();
-                self.hand_out(event);
-            }
-        }
-    }
-
-    /// Whether so little waits that readers may be given time.
-    fn may_pause(&self) -> bool {
-        let waiting_bytes = QUEUE_BYTES_MAX.saturating_sub(self.room.available_permits());
-        self.queue.len() < WAITING_MAX && waiting_bytes < WAITING_BYTES_MAX
-    }
-
-    fn hand_out(&mut self, event: Arc<CommittedEvent>) {
-        // First, so that a reader which subscribes in between looks for it in the outbox.
-        self.position.fetch_max(event.seq, Ordering::SeqCst);
-        // Nobody may be listening; then nothing is kept.
-        if self.sender.send(Arc::downgrade(&event)).is_err() {
-            self.kept.clear();
-            self.kept_bytes = 0;
-            return;
-        }
-        self.kept_bytes += event.bytes();
-        self.kept.push_back(event);
-        // The newest one stays, whatever its size: a reader that keeps up gets it.
-        while self.kept.len() > BEHIND_MAX || (self.kept_bytes > BEHIND_BYTES_MAX && self.kept.len() > 1) {
-            let oldest = self.kept.pop_front();
-            self.kept_bytes -= oldest.map_or(0, |oldest| oldest.bytes());
-        }
-    }
-}
-
-impl Drop for FeedPump {
-    fn drop(&mut self) {
-        // Whoever waits for room would wait for ever.
-        self.room.close();
     }
 }
 
@@ -275,7 +118,7 @@ impl FeedReader {
                             event
                         }
                         (None, Some(app)) => {
-                            self.receiver = app.feed().sender.subscribe();
+                            self.receiver = app.feed().subscribe();
                             self.replay = Some(Replay::new(Arc::clone(app)));
                             continue;
                         }
@@ -335,7 +178,7 @@ impl FeedReader {
         self.seen = self.seen.max(up_to);
         // It took so long that what came meanwhile is more than a reader may be behind: that is in the outbox too.
         if self.receiver.len() > BEHIND_MAX / 2 {
-            self.receiver = feed.sender.subscribe();
+            self.receiver = feed.subscribe();
             replay.up_to = Some(feed.position());
             return Ok(None);
         }
@@ -515,6 +358,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
+    use crate::state::feed::QUEUE_BYTES_MAX;
 
     /// A commit of one event with a payload of so many bytes.
     fn commit(seq: i64, payload_bytes: usize) -> Vec<Arc<CommittedEvent>> {

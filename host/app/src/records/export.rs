@@ -5,24 +5,19 @@
 
 mod csv;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use blockbase_query::plan::{ListPlan, NamePlan, names};
 use blockbase_query::{Action, ExportRequest, sql};
-use blockbase_quota::{Place, Places, PlacesRule, QuotaOwner};
+use blockbase_quota::Place;
 use blockbase_schema::{Code, Column, Error, Registry, Result, json, time};
-use blockbase_store::{Connection, Incomplete, Record, Snapshot, Spool, SpoolReader, SpoolRoom, spool};
+use blockbase_store::{Connection, Incomplete, Record, Snapshot, Spool, SpoolReader, spool};
 use tokio::sync::oneshot;
 
 use crate::App;
 use crate::caller::Caller;
 
-/// Exports of one owner that are open, which means that their client has not everything yet.
-const OPEN_EACH_MAX: usize = 2;
-/// The same of all owners.
-const OPEN_MAX: usize = 64;
 /// How long an export may hold its snapshot.
 const SNAPSHOT_MAX: Duration = Duration::from_secs(600);
 /// How long a client may take nothing of what is there for it.
@@ -33,10 +28,6 @@ const OPEN_TIME_MAX: Duration = Duration::from_secs(3600);
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long a response waits for the first rows, so that an early failure has a status of its own.
 const FIRST_ROWS_WAIT: Duration = Duration::from_secs(1);
-/// How long an export waits for others to end.
-const TURN_WAIT: Duration = Duration::from_secs(5);
-/// When a caller whose export had no turn may try again.
-const RETRY_AFTER_S: u16 = 10;
 
 /// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,64 +130,6 @@ pub struct Export {
     pub rows: SpoolReader,
     /// `<object>-<time>.<form>`, in characters that need no quoting.
     pub file_name: String,
-}
-
-/// The exports of this process.
-pub(crate) struct Exports {
-    /// Those that are open.
-    open: Arc<Places>,
-    /// Those that hold a snapshot: half of the places of scans at most, so that lists and searches go on. One of each owner, so that a few
-    /// owners with slow exports leave turns for others.
-    reading: Arc<Places>,
-    room: Arc<SpoolRoom>,
-}
-
-impl Exports {
-    pub(crate) fn new(scans_max: usize, spool_directory: PathBuf) -> Exports {
-        Exports {
-            open: Places::new(PlacesRule::without_wait(OPEN_MAX, OPEN_EACH_MAX)),
-            reading: Places::new(PlacesRule {
-                all: (scans_max / 2).max(1),
-                each: 1,
-                waiting_each: OPEN_EACH_MAX,
-                waiting: OPEN_MAX,
-                wait: TURN_WAIT,
-            }),
-            room: SpoolRoom::new(spool_directory),
-        }
-    }
-
-    /// A place for one more export.
-    ///
-    /// # Errors
-    /// `rate_limited` if the owner has as many as one may have, `unavailable` if the process has.
-    fn open(&self, owner: &QuotaOwner) -> Result<Place> {
-        self.open.try_take(owner).map_err(|_| match self.open.held(owner) >= OPEN_EACH_MAX {
-            true => {
-                let message = format!("A caller has {OPEN_EACH_MAX} exports at a time. Wait until one has ended.");
-                Error::new(Code::RateLimited, message).with_retry_after(RETRY_AFTER_S)
-            }
-            false => too_many(),
-        })
-    }
-
-    /// Waits for a turn to read.
-    ///
-    /// # Errors
-    /// `unavailable` if none comes in time.
-    async fn turn(&self, owner: &QuotaOwner) -> Result<Place> {
-        self.reading.take(owner).await.map_err(|_| match self.reading.held(owner) {
-            0 => too_many(),
-            _ => {
-                let message = "Your other export is still being read, one of a caller at a time. Try again when it has ended.";
-                Error::new(Code::Unavailable, message).with_retry_after(RETRY_AFTER_S)
-            }
-        })
-    }
-}
-
-fn too_many() -> Error {
-    Error::new(Code::Unavailable, "Too many exports are running. Try again later.").with_retry_after(RETRY_AFTER_S)
 }
 
 /// What is exported, and how.
@@ -365,40 +298,5 @@ async fn client_is_gone(spool: &Spool) {
     tokio::select! {
         () = spool.closed() => {}
         () = is_too_slow => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn an_owner_has_two_exports_and_all_have_sixty_four() {
-        let exports = Arc::new(Exports::new(8, std::env::temp_dir()));
-        let user = |name: String| QuotaOwner::User(name.as_str().into());
-        let one = user("a".to_owned());
-        let first = exports.open(&one).expect("a place");
-        let _second = exports.open(&one).expect("a second place");
-        assert_eq!(exports.open(&one).expect_err("no third place").code, Code::RateLimited);
-        drop(first);
-        let _third = exports.open(&one).expect("the place that is free again");
-        let _others: Vec<_> = (0..62).map(|number| exports.open(&user(number.to_string())).expect("a place")).collect();
-        assert_eq!(exports.open(&user("late".to_owned())).expect_err("no place").code, Code::Unavailable);
-    }
-
-    #[tokio::test]
-    async fn half_of_the_scans_may_be_exports_and_one_of_each_owner_reads() {
-        let exports = Exports::new(8, std::env::temp_dir());
-        let user = |name: &str| QuotaOwner::User(name.into());
-        let turn = exports.turn(&user("a")).await.expect("a turn");
-        assert!(exports.reading.try_take(&user("a")).is_err(), "no second turn");
-        let owners = ["b", "c", "d"].map(user);
-        let turns = futures_util::future::join_all(owners.iter().map(|owner| exports.turn(owner))).await;
-        assert!(turns.iter().all(Result::is_ok));
-        assert!(exports.reading.try_take(&user("e")).is_err(), "four in all");
-        drop(turn);
-        assert!(exports.turn(&user("e")).await.is_ok());
-        drop(turns);
-        assert!(exports.turn(&user("a")).await.is_ok());
     }
 }

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use blockbase_query::{Action, Dialect};
 use blockbase_schema::{Resource, Result};
-use blockbase_store::{InstanceRow, Made, OutboxSize, ReadCost, Room, Suspension};
+use blockbase_store::{InstanceRow, Made, ReadCost, Suspension};
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::Mutex;
 
 use crate::App;
 use crate::base::answer::Timestamp;
 use crate::caller::Caller;
 use crate::state::activity::ActivityAnswer;
 use crate::state::instance::{Process, VERSION};
+use crate::state::readings::{Deliveries, Reading};
 
 /// How long what was read is shown.
 const READ_EVERY: Duration = Duration::from_secs(3);
@@ -28,35 +28,6 @@ const ROOM_EVERY: Duration = Duration::from_secs(60);
 const INSTANCES_MAX: i64 = 100;
 /// An instance that was not seen for this long has stopped, or cannot reach the database.
 const SILENT_MS: i64 = 30_000;
-
-/// What was read of the database last.
-#[derive(Default)]
-pub(crate) struct Readings(Mutex<Kept>);
-
-#[derive(Default)]
-struct Kept {
-    reading: Option<(Instant, Arc<Reading>)>,
-    room: Option<(Instant, Room)>,
-}
-
-/// One look at the database.
-struct Reading {
-    engine_version: String,
-    instances: Vec<InstanceRow>,
-    outbox: OutboxSize,
-    deliveries: Deliveries,
-    /// Blocks without power, by name. The background brings it up to date.
-    suspended: HashMap<String, Suspension>,
-    room: Room,
-}
-
-struct Deliveries {
-    pending: i64,
-    failed: i64,
-    dead: i64,
-    /// Milliseconds since the epoch.
-    oldest_pending_at: Option<i64>,
-}
 
 /// A thing that is looked after, and whether it is as it should be.
 #[derive(Clone, Debug, Serialize, JsonSchema)]

@@ -1,21 +1,12 @@
 //! Keeps the catalogue in memory up to date with the versions in the database.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use blockbase_schema::{Error, Registry, Relationship, Result, Retry, StoredObject};
+use blockbase_schema::{Error, Registry, Relationship, Result, StoredObject};
 use blockbase_store::{Connection, ObjectRow, ReadCost, Versions};
 
 use crate::App;
-use crate::caller::Caller;
 use crate::state::block_types::InstalledBlock;
-
-/// How often an operation starts again because the schema changed or another transaction conflicted with it.
-const ATTEMPTS_MAX: u32 = 8;
-/// How often it starts again while further changes of the schema may happen in between.
-const ATTEMPTS_BESIDE_CHANGES: u32 = 2;
-/// How long it waits before it starts again the first time, doubled each further time.
-const ATTEMPT_PAUSE: Duration = Duration::from_millis(2);
 
 /// All stored objects and relationships.
 #[derive(Clone)]
@@ -79,41 +70,6 @@ impl App {
         Ok(())
     }
 
-    /// Runs an operation on the current schema. Runs it again if the schema changed meanwhile, or if another transaction
-    /// conflicted with it. So a request ends on one schema: the one that it began with, or a later one.
-    ///
-    /// The caller is checked again first if accounts may have changed, for example while a body arrived slowly.
-    pub(crate) async fn on_schema<T, F>(&self, caller: &Caller, operation: impl Fn(Arc<Registry>) -> F) -> Result<T>
-    where
-        F: Future<Output = Result<T>>,
-    {
-        self.recheck(caller).await?;
-        let mut pause = ATTEMPT_PAUSE;
-        let mut answer = operation(self.registry()).await;
-        for attempt in 1..ATTEMPTS_MAX {
-            let Err(Error { retry: Some(why), .. }) = &answer else { break };
-            if *why == Retry::MayBeNew {
-                let known = self.registry().version;
-                self.refresh().await?;
-                if self.registry().version == known {
-                    break;
-                }
-            }
-            if *why == Retry::Contended {
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-            }
-            // Waits for a running change of this instance. Later attempts keep other changes out until they are done.
-            let gate = self.schema_gate.read().await;
-            if *why == Retry::SchemaMoved {
-                self.refresh_registry().await?;
-            }
-            let _gate = (attempt > ATTEMPTS_BESIDE_CHANGES).then_some(gate);
-            answer = operation(self.registry()).await;
-        }
-        answer
-    }
-
     /// Checks once whether another instance installed a block or another version of one a moment ago. Returns whether the blocks
     /// have changed. Requests for a missing block check one after the other, so that they use at most one connection.
     pub(crate) async fn looked_for_blocks(&self) -> Result<bool> {
@@ -126,24 +82,6 @@ impl App {
             self.refresh().await?;
         }
         Ok(*self.blocks_version.lock() != before)
-    }
-
-    /// Runs a transaction that no schema bears on; again where another one was in its way.
-    pub(crate) async fn until_uncontended<T, F>(&self, transaction: impl Fn() -> F) -> Result<T>
-    where
-        F: Future<Output = Result<T>>,
-    {
-        let mut pause = ATTEMPT_PAUSE;
-        let mut answer = transaction().await;
-        for _ in 1..ATTEMPTS_MAX {
-            if !matches!(&answer, Err(Error { retry: Some(Retry::Contended), .. })) {
-                break;
-            }
-            tokio::time::sleep(pause).await;
-            pause *= 2;
-            answer = transaction().await;
-        }
-        answer
     }
 
     pub(crate) async fn refresh_registry(&self) -> Result<()> {
@@ -201,5 +139,15 @@ impl App {
             blocks.values().filter(is_new).for_each(|block| runtime.preload(block));
         }
         Ok(())
+    }
+
+    /// Tells the runtime which files are installed.
+    pub(crate) fn retain_installed(&self) {
+        if let Some(runtime) = self.runtime.get() {
+            let blocks = self.blocks.read();
+            let serving = blocks.values().map(|block| block.digest.clone()).collect();
+            let kept = blocks.values().flat_map(|block| block.versions.iter().map(|(_, digest)| digest.clone())).collect();
+            runtime.retain(&serving, &kept);
+        }
     }
 }

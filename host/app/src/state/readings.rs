@@ -1,0 +1,37 @@
+//! What was read of the database for the status, so that callers who ask often cost little.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use blockbase_store::{InstanceRow, OutboxSize, Room, Suspension};
+use tokio::sync::Mutex;
+
+/// What was read of the database last.
+#[derive(Default)]
+pub(crate) struct Readings(pub(crate) Mutex<Kept>);
+
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) reading: Option<(Instant, Arc<Reading>)>,
+    pub(crate) room: Option<(Instant, Room)>,
+}
+
+/// One look at the database.
+pub(crate) struct Reading {
+    pub(crate) engine_version: String,
+    pub(crate) instances: Vec<InstanceRow>,
+    pub(crate) outbox: OutboxSize,
+    pub(crate) deliveries: Deliveries,
+    /// Blocks without power, by name. The background brings it up to date.
+    pub(crate) suspended: HashMap<String, Suspension>,
+    pub(crate) room: Room,
+}
+
+pub(crate) struct Deliveries {
+    pub(crate) pending: i64,
+    pub(crate) failed: i64,
+    pub(crate) dead: i64,
+    /// Milliseconds since the epoch.
+    pub(crate) oldest_pending_at: Option<i64>,
+}
