@@ -103,7 +103,7 @@ pub fn check_consumer(consumer: &str) -> Result<()> {
 /// Demands the rights that a stored subscription carries: read on what it gets, create on what it writes.
 ///
 /// # Errors
-/// `forbidden`, naming what the caller does not hold; `internal` where it cannot be read what it writes.
+/// `forbidden`, naming what the caller does not hold.
 pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     // What cannot be read here is not served here.
     if let Ok(pattern) = TopicPattern::parse(&row.topic) {
@@ -112,10 +112,11 @@ pub(crate) fn may_act(caller: &Caller, row: &SubscriptionRow) -> Result<()> {
     if row.handler != PERSIST_EVENT {
         return Ok(());
     }
-    match PersistConfig::read(&Place::new("svc_subscriptions", "config", &row.consumer).decides(&row.config)?) {
-        Ok(config) => caller.require(&config.object, Action::Create),
-        // It was written by a newer server. Where it would write is not known here, so it takes the right to write anywhere.
-        Err(_) => caller.require("*", Action::Create),
+    let config = Place::new("svc_subscriptions", "config", &row.consumer).found(&row.config);
+    match config.and_then(|config| PersistConfig::read(&config).ok()) {
+        Some(config) => caller.require(&config.object, Action::Create),
+        // A newer server wrote it, or it is damaged. Where it would write is not known, so it takes the right to write anywhere.
+        None => caller.require("*", Action::Create),
     }
 }
 
