@@ -142,7 +142,9 @@ enum Failed {
 
 impl Failed {
     fn of(error: wasmtime::Error, tripped: Option<LimitHit>) -> Failed {
-        let limit = error.downcast_ref::<LimitHit>().copied().or(tripped).or_else(|| LimitHit::of_engine(&error));
+        // A bound that cannot stop the guest at once is hit before another one stops it.
+        let stopped_by = || error.downcast_ref::<LimitHit>().copied();
+        let limit = tripped.or_else(stopped_by).or_else(|| LimitHit::of_engine(&error));
         match (limit, error.downcast_ref::<Trap>()) {
             (Some(limit), _) => Failed::Limit(limit),
             (None, Some(trap)) => Failed::Trap(trap_name(trap)),
@@ -363,4 +365,18 @@ fn handler_error(error: types::Error) -> Error {
     }
     // The handler's own words, as they are.
     Error { message, ..Error::new(code, String::new()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_bound_that_was_hit_names_the_failure() {
+        let stopped_by = |limit: LimitHit| wasmtime::Error::from(limit);
+        let failed = Failed::of(stopped_by(LimitHit::LogLines), Some(LimitHit::HostCalls));
+        assert!(matches!(failed, Failed::Limit(LimitHit::HostCalls)));
+        assert!(matches!(Failed::of(stopped_by(LimitHit::LogLines), None), Failed::Limit(LimitHit::LogLines)));
+        assert!(matches!(Failed::of(wasmtime::Error::from(Trap::UnreachableCodeReached), None), Failed::Trap(_)));
+    }
 }
