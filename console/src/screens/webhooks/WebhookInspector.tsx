@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { api, dataOf, ok } from "../../api/client";
 import { isApiError } from "../../api/errors";
 import { sameJson } from "../../api/json";
@@ -112,7 +112,12 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   const canUpdate = canSwitch && webhook.source === null;
   const canDelete = useCan("webhooks", "delete") && webhook.source === null;
   const [draft, setDraft] = useState(() => draftOf(webhook));
-  useEffect(() => setDraft(draftOf(webhook)), [webhook]);
+  const [base, setBase] = useState(webhook);
+  // What changes elsewhere is followed while nothing is typed.
+  if (base !== webhook) {
+    setBase(webhook);
+    if (sameJson(draft, draftOf(base))) setDraft(draftOf(webhook));
+  }
   const params = { path: { id: webhook.id } };
   const refresh = () => cache.invalidateQueries({ queryKey: ["webhooks"] });
   const isChanged = !sameJson(draft, draftOf(webhook));
@@ -127,8 +132,9 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
       };
       return ok(api.PATCH("/api/v1/webhooks/{id}", { params, body }));
     },
-    onSuccess: async () => {
+    onSuccess: async ({ data }) => {
       await refresh();
+      setDraft(draftOf(data));
       told("The webhook is saved.");
     },
   });
