@@ -8,7 +8,7 @@ import { messageOf } from "../api/errors";
 import type { JsonObject } from "../api/json";
 import { USERS, useRecordShape } from "../api/record-shape";
 import { type Related, useRelated, useRelatedSearch } from "../api/related";
-import { useMayChange } from "../api/session";
+import { useCan } from "../api/session";
 import { Id, shortId } from "./Id";
 import { useDescription } from "./useDescription";
 import classes from "./RelationPicker.module.css";
@@ -120,7 +120,7 @@ export function RelatedSearch({ target, shown, onChoose, onClear, without, id, l
   });
   const { dropdownOpened, selectFirstOption, resetSelectedOption } = box;
   const search = useRelatedSearch(target ?? "", term, target !== undefined && box.dropdownOpened);
-  const mayCreate = useMayChange(target ?? "").mayCreate && target !== USERS && target !== undefined;
+  const mayCreate = useCan(target ?? "", "create") && target !== USERS && target !== undefined;
   const found = search.data?.filter((each) => without?.has(each.id) !== true) ?? [];
   const targetLabel = useRecordShape(target === undefined || target === USERS ? "" : target).data?.label ?? target ?? "";
   const choose = (chosen: Related) => {

@@ -130,6 +130,12 @@ test("a webhook is made with its secret shown once, tested, rotated, disabled an
   assert.notEqual(rotated, secret);
 
   const hook = async () => (await must(owner, "GET", "/api/v1/webhooks")).data[0];
+  // What changes elsewhere comes by itself, and drops nothing that is typed.
+  await pane.getByLabel("Name", { exact: true }).fill("orders of today");
+  await must(owner, "PATCH", `/api/v1/webhooks/${(await hook()).id}`, { topics: ["data.note.created"] });
+  await page.getByRole("grid", { name: "Webhooks" }).getByText("data.note.created", { exact: true }).waitFor();
+  assert.equal(await pane.getByLabel("Name", { exact: true }).inputValue(), "orders of today");
+  await pane.getByLabel("Name", { exact: true }).fill("orders");
   await pane.getByRole("switch", { name: "orders is enabled" }).focus();
   await page.keyboard.press("Space");
   await until("disabled", async () => !(await hook()).enabled);

@@ -208,6 +208,16 @@ test("a relation is searched by keyboard, created in place, and shows its id", a
   await page.keyboard.type(" 1");
   await dialog.getByRole("button", { name: "Create project" }).click();
   await until("the new one is chosen", async () => (await field.inputValue()) === "Voyager 1");
+  // The page of the project changes its name, and every other page follows.
+  const isSaved = () => page.getByRole("button", { name: "Save", exact: true }).waitFor({ state: "hidden" });
+  await save(page);
+  await isSaved();
+  await row(page, "project_id").getByRole("link", { name: "Open" }).click();
+  await row(page, "name").getByRole("textbox").fill("Voyager 2");
+  await save(page);
+  await isSaved();
+  await page.goBack();
+  await until("the new name stands there", async () => (await field.inputValue()) === "Voyager 2");
   await row(page, "project_id").getByRole("button", { name: /^Clear/ }).click();
   await save(page);
   await until("null is saved", async () => (await read(id)).project_id === null);

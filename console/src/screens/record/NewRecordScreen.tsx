@@ -4,7 +4,7 @@ import { useMemo, useState } from "react";
 import { isJsonObject, parseJson, type JsonObject } from "../../api/json";
 import { type RecordShape, useRecordShape } from "../../api/record-shape";
 import { recordQuery } from "../../api/records";
-import { useMayChange, usePermissions } from "../../api/session";
+import { useCan, usePermissions } from "../../api/session";
 import { useViewAs } from "../../api/view-as";
 import { CopyAs } from "../../components/CopyAs";
 import { ErrorNotice, ErrorState } from "../../components/ErrorState";
@@ -26,7 +26,7 @@ export function NewRecordScreen() {
   const { from, set } = useSearch({ from: "/data/$object/new" });
   const shape = useRecordShape(object);
   const permissions = usePermissions();
-  const { mayCreate } = useMayChange(object);
+  const mayCreate = useCan(object, "create");
   const viewed = useViewAs();
   const source = useQuery({ ...recordQuery(object, from ?? ""), enabled: from !== undefined });
   const [made, setMade] = useState(0);

@@ -113,10 +113,12 @@ function Details({ webhook, onClose, onNext, onPrevious }: { webhook: Webhook; o
   const canDelete = useCan("webhooks", "delete") && webhook.source === null;
   const [draft, setDraft] = useState(() => draftOf(webhook));
   const [base, setBase] = useState(webhook);
-  // What changes elsewhere is followed while nothing is typed.
+  // What changes elsewhere is followed where nothing is typed.
   if (base !== webhook) {
+    const [was, now] = [draftOf(base), draftOf(webhook)];
+    const follow = <Key extends keyof WebhookDraft>(key: Key) => (sameJson(draft[key], was[key]) ? now[key] : draft[key]);
     setBase(webhook);
-    if (sameJson(draft, draftOf(base))) setDraft(draftOf(webhook));
+    setDraft({ name: follow("name"), url: follow("url"), topics: follow("topics"), headers: follow("headers") });
   }
   const params = { path: { id: webhook.id } };
   const refresh = () => cache.invalidateQueries({ queryKey: ["webhooks"] });
