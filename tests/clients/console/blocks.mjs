@@ -100,6 +100,8 @@ test("an action's form shows the defaults and sends them, and says what is wrong
   // A form that is not complete sends nothing, and logs nothing.
   await button(page, "Run action").click();
   await page.getByText("This is required.").first().waitFor();
+  const told = await page.getByLabel("Text").evaluate((input) => (input.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id)?.textContent));
+  assert.deepEqual(told, ["This is required."], "the error is tied to its input");
   await page.getByLabel("Text").fill("hello");
   // The action answers what it got.
   const answer = () => page.waitForResponse((response) => response.url().endsWith("/actions/echo")).then((response) => response.json());
